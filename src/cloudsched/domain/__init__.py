@@ -1,0 +1,1 @@
+"""WHAT is true: tasks, schedules, plans and decisions. No I/O, no clock, no vendor."""

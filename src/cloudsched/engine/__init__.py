@@ -1,0 +1,1 @@
+"""HOW it happens, through ports: the scheduler, the executor, the sweep."""

@@ -1,0 +1,1 @@
+"""THROUGH what: the HTTP API, the executor's and the sweep's endpoints, the local stack."""

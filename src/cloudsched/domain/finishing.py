@@ -1,0 +1,210 @@
+"""What becomes of a run when its attempt ends: the decision between the handler's answer and the last commit.
+
+Policies, each decided here and each leaving its trace in the executions:
+
+* A failed attempt is repeated as the retry policy says (RETRYING), until none is left (FAILED) or the task is ended.
+* A handler's own word goes before the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
+* Occurrences that came due while the run was open: ``overlap`` says whether they are skipped or one is kept.
+* A task that failed ``pauseAfterFailures`` times in a row pauses itself.
+
+Only the holder of the lease may end an attempt: `on_outcome` answers None to anybody else, whose result is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any, assert_never
+
+from cloudsched.domain.execution import Attempt, Execution, ExecutionError, ExecutionStatus, Message, Run, Trigger
+from cloudsched.domain.lifecycle import Step, closed, moved, pumped, settled
+from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from cloudsched.domain.planning import due_occurrences, execution_id, occurrence_after
+from cloudsched.domain.policy import Overlap
+from cloudsched.domain.task import DeliveryChannel, TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from cloudsched.domain.execution import ProgressStep
+    from cloudsched.domain.task import Task
+
+PORTION = 100
+"""How many missed occurrences one commit records at the most."""
+
+_FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a handler puts into the owner's inbox when its attempt succeeds."""
+
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How an attempt ended, and what the handler said meanwhile."""
+
+    outcome: Outcome
+    error: ExecutionError | None = None
+    """The details of a failure that was an exception."""
+    notices: Sequence[Notice] = ()
+    progress: Sequence[ProgressStep] = ()
+    queries: int = 0
+    tokens: int = 0
+
+
+def on_outcome(
+    task: Task, execution_id: str, lease_token: str, report: Report, now: datetime, random: Random
+) -> Step | None:
+    """Decide what the end of an attempt changes; None if the caller no longer holds the lease."""
+    run = task.run(execution_id)
+    if run is None or run.lease is None or run.lease.token != lease_token:
+        return None
+    run = run.model_copy(update={"progress": tuple(report.progress)})
+    said = {"queries": report.queries, "tokens": report.tokens}
+    match report.outcome:
+        case Done(content):
+            messages = _messages(task, run, report, now)
+            delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
+            ended = _ended(run, ExecutionStatus.SUCCEEDED, None, now)
+            step = _final(task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **said)
+            return Step(step.task, step.executions, messages)
+        case Retry(reason, after):
+            error = report.error or ExecutionError(type="Retry", message=reason)
+            failed = _ended(run, ExecutionStatus.FAILED, error, now)
+            wait = task.retry.delay(run.attempt, random) if after is None else after
+            return _retried_or_final(task, failed, wait, now, ExecutionStatus.FAILED, **said)
+        case Snooze(until, reason):
+            due_at = now + until if isinstance(until, timedelta) else until
+            waiting = run.model_copy(update={"lease": None, "due_at": max(due_at, now)})
+            return _waiting(task, waiting, now, message=reason, **said)
+        case Fail(reason):
+            error = report.error or ExecutionError(type="Fail", message=reason)
+            return _final(task, _ended(run, ExecutionStatus.FAILED, error, now), ExecutionStatus.FAILED, now, **said)
+        case Cancel(reason):
+            ended = _ended(run, ExecutionStatus.CANCELLED, None, now)
+            return _final(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **said)
+        case unknown:
+            assert_never(unknown)
+
+
+def lease_lapsed(task: Task, run: Run, now: datetime) -> Step:
+    """Close the leased attempt of a run as TIMED_OUT; the run waits for its next attempt, or has ended."""
+    error = ExecutionError(
+        type="LeaseExpired",
+        message="The executor gave no result within the task's expectedDuration: it died, was stopped, or took longer.",
+    )
+    lost = _ended(run, ExecutionStatus.TIMED_OUT, error, now)
+    return _retried_or_final(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
+
+
+def extended(
+    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressStep], now: datetime
+) -> Step | None:
+    """Renew a lease from now and keep the progress so far; None if the caller no longer holds it."""
+    run = task.run(execution_id)
+    if run is None or run.lease is None or run.lease.token != lease_token:
+        return None
+    lease = run.lease.model_copy(update={"until": now + task.expected_duration})
+    renewed = run.model_copy(update={"lease": lease, "progress": tuple(progress)})
+    return Step(moved(task, now, runs=task.with_run(renewed)))
+
+
+def _ended(run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime) -> Run:
+    """Return the run with its leased attempt closed."""
+    if run.lease is None:
+        raise ValueError(f"execution {run.execution_id} has no attempt under way")
+    attempt = Attempt(number=run.attempt, started_at=run.lease.started_at, finished_at=now, status=status, error=error)
+    return run.model_copy(update={"lease": None, "attempts": (*run.attempts, attempt)})
+
+
+def _retried_or_final(
+    task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: int
+) -> Step:
+    if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+        return _final(task, run, ExecutionStatus.CANCELLED, now, message=f"The task is {task.status}.", **said)
+    if run.attempt > task.retry.max_retries:
+        return _final(task, run, final, now, **said)
+    return _waiting(task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": now + wait}), now, **said)
+
+
+def _waiting(task: Task, run: Run, now: datetime, **said: Any) -> Step:
+    record = closed(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **said)
+    return Step(moved(task, now, runs=task.with_run(run)), (record,))
+
+
+def _final(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Step:
+    failures = task.failures_in_row + 1 if status in _FAILURES else 0
+    if status is ExecutionStatus.CANCELLED:
+        failures = task.failures_in_row
+    rest = task.model_copy(
+        update={
+            "runs": task.without_run(run.execution_id),
+            "failures_in_row": failures,
+            "last_execution_id": run.execution_id,
+        }
+    )
+    overlapped = _overlapped(rest, run, now)
+    if overlapped:
+        rest = rest.model_copy(update={"next_execution_time": occurrence_after(rest, overlapped[-1].scheduled_for)})
+    records = (closed(task, run, status, now, **record), *overlapped)
+    if task.is_active and task.pause_after_failures and failures >= task.pause_after_failures and not rest.is_one_time:
+        why = f"Paused itself after {failures} failures in a row."
+        paused = moved(
+            rest,
+            now,
+            status=TaskStatus.PAUSED,
+            message=why,
+            next_execution_time=None,
+            revision=task.revision + 1,
+        )
+        return Step(paused, records)
+    return Step(settled(pumped(rest, now), now, status), records)
+
+
+def _overlapped(task: Task, run: Run, now: datetime) -> tuple[Execution, ...]:
+    """Return the records of the occurrences that came due while the run was open and that its task's policy skips."""
+    if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or task.runs:
+        return ()
+    began = run.started_at or now
+    if task.next_execution_time is None or task.next_execution_time <= began:
+        return ()  # a backlog from before the run: that is for catchUp to decide
+    due = list(islice(due_occurrences(task, now), PORTION + 1))
+    if task.overlap is Overlap.BUFFER:
+        due = due[:-1]
+    return tuple(
+        closed(
+            task,
+            Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence),
+            ExecutionStatus.SKIPPED,
+            now,
+            message=f"The run of {run.execution_id} was still open (overlap is {task.overlap}).",
+        )
+        for occurrence in due[:PORTION]
+    )
+
+
+def _messages(task: Task, run: Run, report: Report, now: datetime) -> tuple[Message, ...]:
+    notices = list(report.notices)
+    if not notices and DeliveryChannel.WEB in task.delivery_channels and isinstance(report.outcome, Done):
+        content = report.outcome.content
+        body = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        notices.append(Notice(task.delivery_title or task.title, body))
+    return tuple(
+        Message(
+            id=f"{task.id}-{run.execution_id}-{number}",
+            owner=task.owner,
+            task_id=task.id,
+            execution_id=run.execution_id,
+            title=notice.title,
+            body=notice.body,
+            created_at=now,
+        )
+        for number, notice in enumerate(notices, 1)
+    )

@@ -1,0 +1,209 @@
+"""What a task's status may become, and what the verbs of its owner do.
+
+`ALLOWED` is the one truth about status changes; the diagram in ``docs/lifecycle.md`` is tested against it. Every
+function here is a pure decision: it takes a task and the present instant and returns what to commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.execution import Execution, ExecutionStatus, Message, Run, Trigger
+from cloudsched.domain.planning import execution_id, occurrence_from, start_of, wake_instant
+from cloudsched.domain.task import MAX_OPEN_RUNS, Backfill, Task, TaskStatus
+from cloudsched.errors import InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_S = TaskStatus
+
+ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
+    _S.ACTIVE: frozenset({_S.PAUSED, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
+    _S.PAUSED: frozenset({_S.ACTIVE, _S.COMPLETED, _S.CANCELLED}),
+    _S.COMPLETED: frozenset({_S.ACTIVE}),
+    _S.FAILED: frozenset({_S.ACTIVE}),
+    _S.CANCELLED: frozenset({_S.ACTIVE}),
+    _S.EXPIRED: frozenset({_S.ACTIVE}),
+}
+"""Which status may follow which. From a final one only a new schedule leads back to ACTIVE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a decision wants committed, in one piece."""
+
+    task: Task
+    executions: tuple[Execution, ...] = ()
+    messages: tuple[Message, ...] = field(default=())
+
+
+def moved(task: Task, now: datetime, **changes: Any) -> Task:
+    """Return the task with these changes, its timestamps and wake instant put right.
+
+    Raises:
+        NotAllowed: The table does not permit the change of status.
+    """
+    status = changes.get("status", task.status)
+    if status is not task.status:
+        if status not in ALLOWED[task.status]:
+            raise NotAllowed(f"make {status}", task.status)
+        changes["status_changed_at"] = now
+    changed = task.model_copy(update={**changes, "updated_at": now})
+    return changed.model_copy(update={"wake_at": wake_instant(changed)})
+
+
+def settled(task: Task, now: datetime, last: ExecutionStatus | None = None) -> Task:
+    """Return the task with a final status if nothing is left for it to do, else unchanged but for its wake instant.
+
+    A one-time task takes the status of its only execution; a recurring one whose schedule has ended is COMPLETED.
+    """
+    if task.status is not _S.ACTIVE or task.next_execution_time or task.runs or task.backfill:
+        return moved(task, now)
+    if task.is_one_time and last in _FATES:
+        status, message = _FATES[last]
+        return moved(task, now, status=status, message=message)
+    return moved(task, now, status=_S.COMPLETED, message="Its schedule has ended.")
+
+
+_FATES: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]] = {
+    ExecutionStatus.SUCCEEDED: (_S.COMPLETED, "It has run."),
+    ExecutionStatus.FAILED: (_S.FAILED, "Its last attempt failed."),
+    ExecutionStatus.TIMED_OUT: (_S.FAILED, "Its last attempt took longer than it may."),
+    ExecutionStatus.CANCELLED: (_S.CANCELLED, "Its run was cancelled."),
+    ExecutionStatus.EXPIRED: (_S.EXPIRED, "Its time had passed before it could run."),
+    ExecutionStatus.SKIPPED: (_S.EXPIRED, "It was missed, and its catch-up policy says not to run it late."),
+}
+
+
+def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> Step:
+    """Hold the task: nothing of it starts until it is resumed. A handler that is running may finish."""
+    if task.status is _S.PAUSED:
+        return Step(task)
+    _require(task, "pause", _S.ACTIVE)
+    paused = moved(task, now, status=_S.PAUSED, message=message, next_execution_time=None, revision=task.revision + 1)
+    return Step(paused)
+
+
+def resume(task: Task, now: datetime) -> Step:
+    """Let a paused task go on from now: occurrences that passed meanwhile are not made up for.
+
+    Raises:
+        NotAllowed: It is not paused, or it had one instant and that has passed.
+    """
+    if task.status is _S.ACTIVE:
+        return Step(task)
+    _require(task, "resume", _S.PAUSED)
+    following = occurrence_from(task, now)
+    if following is None and task.is_one_time and task.run_count == 0 and not task.runs:
+        raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
+    held = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
+    active = moved(
+        task,
+        now,
+        status=_S.ACTIVE,
+        message="Resumed by its owner.",
+        next_execution_time=following,
+        runs=held,
+        failures_in_row=0,
+        revision=task.revision + 1,
+    )
+    return Step(settled(pumped(active, now), now))
+
+
+def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Step:
+    """End the task. Waiting runs are recorded as CANCELLED; a handler that is running can see it and may finish."""
+    if task.status is _S.CANCELLED:
+        return Step(task)
+    _require(task, "cancel", _S.ACTIVE, _S.PAUSED)
+    waiting = tuple(run for run in task.runs if run.lease is None)
+    ended = moved(
+        task,
+        now,
+        status=_S.CANCELLED,
+        message=message,
+        next_execution_time=None,
+        backfill=None,
+        runs=tuple(run for run in task.runs if run.lease is not None),
+        revision=task.revision + 1,
+    )
+    return Step(ended, tuple(closed(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting))
+
+
+def delete(task: Task, now: datetime) -> Step:
+    """Mark the task as gone. The store removes it and its executions next; a sweep finishes that if it must."""
+    return Step(moved(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
+
+
+def trigger(task: Task, now: datetime) -> Step:
+    """Run the task now, once, without moving its plan."""
+    _require(task, "trigger", _S.ACTIVE)
+    if len(task.runs) >= MAX_OPEN_RUNS:
+        raise NotAllowed("trigger", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
+    identity = execution_id(now, Trigger.MANUAL, now)
+    if task.run(identity):
+        return Step(task)
+    run = Run(execution_id=identity, scheduled_for=now, trigger=Trigger.MANUAL, due_at=now)
+    return Step(moved(task, now, runs=task.with_run(run)))
+
+
+def backfill(task: Task, start: datetime, end: datetime, now: datetime) -> Step:
+    """Run the occurrences from `start` to `end` (both included), which lie in the past, one after the other."""
+    _require(task, "backfill", _S.ACTIVE)
+    if end > now:
+        raise InvalidInput("end", "lies in the future", "A backfill runs occurrences of the past.")
+    if end < start:
+        raise InvalidInput("end", "is before start", "Give the earlier instant as start.")
+    if task.backfill is not None:
+        raise NotAllowed("backfill", "already backfilling", "Wait until that has ended.")
+    first = task.schedule.after(start - timedelta(microseconds=1))
+    if first is None or first > end:
+        raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
+    return Step(pumped(moved(task, now, backfill=Backfill(requested_at=now, next_at=first, until=end)), now))
+
+
+def pumped(task: Task, now: datetime) -> Task:
+    """Return the task with the next occurrence of its backfill as a waiting run, unless something else comes first."""
+    ask = task.backfill
+    scheduled = task.next_execution_time
+    if ask is None or task.runs or not task.is_active or (scheduled and start_of(task, scheduled) <= now):
+        return task
+    run = Run(
+        execution_id=execution_id(ask.next_at, Trigger.BACKFILL, ask.requested_at),
+        scheduled_for=ask.next_at,
+        trigger=Trigger.BACKFILL,
+        due_at=now,
+    )
+    following = task.schedule.after(ask.next_at)
+    rest = ask.model_copy(update={"next_at": following}) if following and following <= ask.until else None
+    return moved(task, now, runs=task.with_run(run), backfill=rest)
+
+
+def closed(
+    task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
+) -> Execution:
+    """Return the record of a run as it stands now, with this status."""
+    return Execution(
+        id=run.execution_id,
+        task_id=task.id,
+        owner=task.owner,
+        scheduled_for=run.scheduled_for,
+        started_at=run.started_at,
+        finished_at=now if status.is_final else None,
+        attempts=run.attempts,
+        status=status,
+        message=message,
+        progress=run.progress,
+        trigger=run.trigger,
+        **{"error": run.attempts[-1].error if run.attempts else None, **more},
+    )
+
+
+def _require(task: Task, action: str, *statuses: TaskStatus) -> None:
+    if task.status not in statuses:
+        raise NotAllowed(action, task.status, "Give it a new schedule to start it again." * (task.status in _ENDED))
+
+
+_ENDED = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})

@@ -1,0 +1,53 @@
+"""What a handler can do with its attempt: a closed set.
+
+A handler that returns anything else has succeeded with that as its result; one that raises has failed, and is tried
+again as its task's retry policy says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The occurrence has succeeded, with `content` (anything that JSON can say, or a pydantic model) as its result."""
+
+    content: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The attempt has failed and is worth repeating: `after` a time of the handler's choosing, or the policy's."""
+
+    reason: str
+    after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """It is too early. Call again at `until` (an aware datetime) or in so much time; this costs no attempt."""
+
+    until: datetime | timedelta
+    reason: str = "Snoozed by its handler."
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The occurrence has failed for good; no attempt follows."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """There is nothing to do any more: the occurrence is recorded as CANCELLED."""
+
+    reason: str
+
+
+Outcome = Done | Retry | Snooze | Fail | Cancel

@@ -1,0 +1,163 @@
+"""The task: what to run, when, for whom, and where that stands. ``tasks/{taskId}``.
+
+The first part of `Task` is what its owner says, the second what the scheduler keeps. The document is the truth: the
+queue only carries hints to look at it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from cloudsched.domain.document import Document, Duration, Instant, Value
+from cloudsched.domain.execution import Run
+from cloudsched.domain.policy import CatchUp, Overlap, RetryPolicy
+from cloudsched.domain.schedule import Schedule
+
+MAX_OPEN_RUNS = 100
+"""How many runs of one task may be open at once; more would not fit the document."""
+
+TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+"""Letters, digits, hyphens and underscores: what both Firestore and Cloud Tasks take as part of a name."""
+Owner = Annotated[str, StringConstraints(pattern=r"^(?!\.{1,2}$)(?!__.*__$)[^/\x00-\x1f\x7f]{1,128}$")]
+"""Whose task it is, as one segment of a Firestore path (no slash, no control character)."""
+Text = Annotated[str, StringConstraints(max_length=500)]
+LongText = Annotated[str, StringConstraints(max_length=20_000)]
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands as a whole."""
+
+    ACTIVE = "ACTIVE"
+    PAUSED = "PAUSED"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    EXPIRED = "EXPIRED"
+
+
+class Category(StrEnum):
+    """What sort of thing a task does for its owner."""
+
+    REMINDER = "REMINDER"
+    REPORT = "REPORT"
+    ANALYSIS = "ANALYSIS"
+    OTHERS = "OTHERS"
+
+
+class DeliveryChannel(StrEnum):
+    """A way to deliver a result."""
+
+    EMAIL = "EMAIL"
+    WEB = "WEB"
+    MOBILE = "MOBILE"
+
+
+class Source(Value):
+    """Where the request for a task came from."""
+
+    chat_id: Text | None = None
+    message_id: Text | None = None
+    context: dict[str, Any] | None = None
+    """A snapshot of the request's surroundings, kept as it was."""
+
+
+class Wish(Value):
+    """What the owner says about a task; every field of it can be edited later."""
+
+    title: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    description: LongText = ""
+    purpose: LongText = ""
+    category: Category = Category.OTHERS
+    handler: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """The registered name of the function to run."""
+    payload: dict[str, Any] = Field(default_factory=dict)
+    """What the handler is given; checked against its model."""
+    delivery_channels: tuple[DeliveryChannel, ...] = ()
+    delivery_title: Text | None = None
+    """The headline of what is delivered; the task's title if there is none."""
+    query_per_execution: float = Field(default=0, ge=0)
+    """The estimated cost of one execution, in queries."""
+    source: Source | None = None
+
+    retry: RetryPolicy = RetryPolicy()
+    expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=timedelta(hours=1))
+    """How long one attempt may take. It is the lease: past it, another executor may take over."""
+    until: Instant | None = None
+    """No occurrence after this instant is run."""
+    max_runs: int | None = Field(default=None, ge=1)
+    """The task is complete after this many scheduled occurrences have come due."""
+    jitter: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=1))
+    """Each run starts up to this much later, by a part that is fixed for the occurrence."""
+    overlap: Overlap = Overlap.SKIP
+    catch_up: CatchUp = CatchUp()
+    expiration: Duration | None = Field(default=None, gt=timedelta(0))
+    """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
+    pause_after_failures: int | None = Field(default=None, ge=1)
+    """The task pauses itself after this many failed occurrences in a row."""
+
+
+class Backfill(Value):
+    """A past range whose occurrences are being run again."""
+
+    requested_at: Instant
+    next_at: Instant
+    """The next occurrence to run."""
+    until: Instant
+    """The last instant of the range."""
+
+
+class Task(Document, Wish):
+    """One task, whole."""
+
+    id: TaskId
+    owner: Owner
+    schedule: Schedule
+    is_one_time: bool
+    timezone: str
+    status: TaskStatus = TaskStatus.ACTIVE
+    revision: int = 1
+    """Grows with every edit. A dispatch of an older revision runs nothing."""
+    message: str = ""
+    """Why the task is in this status."""
+    next_execution_time: Instant | None = None
+    """The next occurrence that has not been claimed; None if there is none, or while the task is not ACTIVE."""
+    created_at: Instant
+    updated_at: Instant
+    status_changed_at: Instant
+
+    runs: tuple[Run, ...] = ()
+    """The occurrences that have begun, or were asked for by hand, and have no final record yet."""
+    run_count: int = 0
+    """How many scheduled occurrences have come due."""
+    failures_in_row: int = 0
+    """How many occurrences in a row have failed."""
+    last_execution_id: str | None = None
+    backfill: Backfill | None = None
+    deferred: bool = False
+    """A dispatch could not be created; the sweep does it."""
+    deleted_at: Instant | None = None
+    """The task is being deleted; to everybody it is gone."""
+    wake_at: Instant | None = None
+    """When the sweep must look at this task if nothing else has. None: there is nothing to wait for."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its dispatches may run anything."""
+        return self.status is TaskStatus.ACTIVE and self.deleted_at is None
+
+    def run(self, execution_id: str) -> Run | None:
+        """Return the open run of that execution, if there is one."""
+        return next((run for run in self.runs if run.execution_id == execution_id), None)
+
+    def with_run(self, run: Run) -> tuple[Run, ...]:
+        """Return the open runs with this one added or put in place of its older self."""
+        others = tuple(other for other in self.runs if other.execution_id != run.execution_id)
+        return (*others, run)
+
+    def without_run(self, execution_id: str) -> tuple[Run, ...]:
+        """Return the open runs but this one."""
+        return tuple(run for run in self.runs if run.execution_id != execution_id)

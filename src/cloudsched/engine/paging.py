@@ -1,0 +1,46 @@
+"""Page tokens: where a list was left off, in a form that a client carries but does not read.
+
+A token is URL-safe base64 of JSON: the sort values of the last item, and a fingerprint of the query. One that was made
+up, cut off, or taken from another query is refused with a clear error rather than answered with a wrong page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from datetime import UTC, datetime
+
+from cloudsched.errors import InvalidInput
+
+
+def make_token(query: object, at: datetime, key: str) -> str:
+    """Return the token for going on behind the item with this sort instant and id."""
+    content = json.dumps([_fingerprint(query), at.astimezone(UTC).isoformat(), key], separators=(",", ":"))
+    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
+
+
+def read_token(query: object, token: str) -> tuple[datetime, str]:
+    """Return the sort instant and the id of the item to go on behind.
+
+    Raises:
+        InvalidInput: It is not a token that was given out for this query.
+    """
+    hint = "Use nextPageToken of the page before, unchanged and with the same filters."
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        mark, at, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        instant = datetime.fromisoformat(at)
+        known = isinstance(key, str) and "/" not in key and instant.tzinfo is not None and bool(key)
+    except (binascii.Error, ValueError, TypeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput("pageToken", "is not a page token", hint) from error
+    if not known:
+        raise InvalidInput("pageToken", "is not a page token", hint)
+    if mark != _fingerprint(query):
+        raise InvalidInput("pageToken", "belongs to another list", hint)
+    return instant, key
+
+
+def _fingerprint(query: object) -> str:
+    return hashlib.sha256(repr(query).encode()).hexdigest()[:16]

@@ -1,0 +1,178 @@
+"""What the engine needs from the outside, one protocol each. Adapters promise what the bullets say.
+
+Every port has one contract suite in ``tests/contract`` that every adapter passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.task import Task, TaskStatus
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Where the present comes from."""
+
+    def now(self) -> datetime:
+        """Return the present instant, aware and in UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which state of a document was read. Its content is the adapter's own; compare it only for equality."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A task as it was read, and its version."""
+
+    task: Task
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """Which tasks to list. Every filter that is given must hold.
+
+    Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
+    the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out.
+    """
+
+    owner: str | None = None
+    status: TaskStatus | None = None
+    handler: str | None = None
+    due_from: datetime | None = None
+    """Not before this instant."""
+    due_until: datetime | None = None
+    """Before this instant (which is itself left out)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One part of a list, and the token that continues it; no token means that this was the last."""
+
+    items: Sequence[T]
+    next_page_token: str | None = None
+
+
+class Store(Protocol):
+    """Where tasks, executions and messages live.
+
+    * A `commit` is atomic: all of it is there, and will survive the loss of any process, or none of it is.
+    * A `commit` takes effect only if the task still has the version that was read. Of any number of callers that
+      expect the same version, exactly one succeeds.
+    * A read that begins after a commit has returned sees it.
+    * Lists are paged by cursor: what is changed between two pages is seen once or not at all, nothing else is
+      missed or repeated. They use an index: their cost grows with the page, not with the collection.
+    * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.
+    """
+
+    def load(self, task_id: str) -> Stored | None:
+        """Return the task as it is now, or None. One document is read."""
+        ...
+
+    def commit(
+        self,
+        task: Task,
+        expect: Version | None,
+        executions: Sequence[Execution] = (),
+        messages: Sequence[Message] = (),
+    ) -> Version:
+        """Write a task, with records that belong to it, in one piece; return its new version.
+
+        `expect` is the version that was read; None means that there must be no such task. Executions and messages
+        are created or overwritten.
+
+        Raises:
+            VersionConflict: The task has another version by now, is gone, or exists where it must not.
+        """
+        ...
+
+    def purge(self, task_id: str) -> None:
+        """Remove a task's executions, then the task. Harmless to repeat, and to begin again after a crash."""
+        ...
+
+    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks that fit. Tasks that are being deleted are left out.
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another query.
+        """
+        ...
+
+    def due(self, before: datetime, *, limit: int) -> Sequence[Task]:
+        """Return tasks whose `wake_at` is not later than `before`, the earliest first. Reads only those."""
+        ...
+
+    def next_wake(self) -> datetime | None:
+        """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
+        ...
+
+    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+        """Return one execution's record, or None."""
+        ...
+
+    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first (scheduledFor, then id, both descending).
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another task.
+        """
+        ...
+
+    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+        """Return a page of an owner's messages, the newest first (createdAt, then id, both descending)."""
+        ...
+
+    def check(self) -> None:
+        """Make one small round trip. Raises StoreUnavailable if that fails."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A dispatch as the queue takes it: opaque to the queue, verified by the executor."""
+
+    name: str
+    """Unique for what it may run: making the same one twice makes it once."""
+    at: datetime
+    """When to deliver it; the past means now. Never further ahead than the horizon."""
+    body: bytes
+    token: str
+    """Proves that whoever knows the secret made this body."""
+
+
+class Dispatcher(Protocol):
+    """What carries a dispatch to the executor.
+
+    * Delivery is at least once, not before `at`, in no promised order.
+    * A dispatch that the executor did not accept is delivered again.
+    * A name that exists, or existed lately, is not created again; that is no error.
+    """
+
+    def create(self, envelope: Envelope) -> None:
+        """Hand over a dispatch; it will be delivered once this has returned.
+
+        Raises:
+            QueueUnavailable: The queue could not be reached, or refused.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of connections and threads."""
+        ...

@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from cloudsched.domain.document import Value
 from cloudsched.domain.lifecycle import Step, moved, pumped, settled
 from cloudsched.domain.planning import occurrence_from
 from cloudsched.domain.schedule import Schedule
@@ -53,6 +56,36 @@ class TaskDraft(Wish):
             raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
         except ValidationError as error:
             raise invalid_input(error) from error
+
+    @classmethod
+    def of(cls, **fields: Any) -> Self:
+        """Return a draft with these fields, by their Python names.
+
+        `payload` may be an instance of the handler's model, and `schedule` an aware datetime. What is given goes
+        through JSON, as it will on its way to production.
+
+        Raises:
+            InvalidInput: A field does not fit.
+        """
+        if isinstance(at := fields.get("schedule"), datetime):
+            fields["schedule"] = Schedule.once(at)
+        return cls.from_wire(wire_fields(fields))
+
+
+def wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields by their Python names as JSON with camelCase names."""
+    return {to_camel(name): _on_the_wire(name, value) for name, value in fields.items()}
+
+
+def _on_the_wire(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, Value))
+    try:
+        return to_jsonable_python(value, by_alias=True)
+    except PydanticSerializationError as error:
+        raise InvalidInput(to_camel(name), str(error), "Use what JSON can say, or a pydantic model.") from error
 
 
 def invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:

@@ -83,6 +83,16 @@ def due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
         occurrence = occurrence_after(task, occurrence)
 
 
+def upcoming(task: Task, count: int) -> list[datetime]:
+    """Return the task's next occurrences that have not been claimed, at most `count`."""
+    found: list[datetime] = []
+    occurrence = task.next_execution_time
+    while occurrence is not None and len(found) < count:
+        found.append(occurrence)
+        occurrence = occurrence_after(task, occurrence)
+    return found if task.max_runs is None else found[: max(0, task.max_runs - task.run_count)]
+
+
 @dataclass(frozen=True, slots=True)
 class Wake:
     """A moment at which a task wants to be looked at, and for what."""

@@ -57,6 +57,11 @@ class TaskQuery:
     due_until: datetime | None = None
     """Before this instant (which is itself left out)."""
 
+    @property
+    def is_by_due(self) -> bool:
+        """Whether the soonest come first, rather than the newest."""
+        return self.due_from is not None or self.due_until is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
@@ -111,8 +116,11 @@ class Store(Protocol):
         """
         ...
 
-    def due(self, before: datetime, *, limit: int) -> Sequence[Task]:
-        """Return tasks whose `wake_at` is not later than `before`, the earliest first. Reads only those."""
+    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
+
+        Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included.
+        """
         ...
 
     def next_wake(self) -> datetime | None:

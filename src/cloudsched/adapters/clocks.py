@@ -1,0 +1,71 @@
+"""Where the present comes from: the system, a local Cloud Tasks, or a test's own hand."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+
+
+class SystemClock:
+    """The computer's own clock. The only place that reads it."""
+
+    def now(self) -> datetime:
+        """Return the present instant in UTC."""
+        return datetime.now(UTC)
+
+
+class ManualClock:
+    """A clock that stands still until it is moved; never backwards."""
+
+    def __init__(self, at: datetime) -> None:
+        if at.tzinfo is None:
+            raise ValueError("a clock is set to an aware instant")
+        self._at = at.astimezone(UTC)
+
+    def now(self) -> datetime:
+        """Return the instant that it was last moved to."""
+        return self._at
+
+    def move_to(self, at: datetime) -> None:
+        """Set it forward to an instant; one in the past leaves it where it is."""
+        self._at = max(self._at, at.astimezone(UTC))
+
+    def advance(self, by: timedelta) -> None:
+        """Set it forward by so much."""
+        self.move_to(self._at + by)
+
+
+class EmulatorClock:
+    """The clock of a local Cloud Tasks, asked each time: whoever moves that one moves this one.
+
+    Args:
+        address: ``host:port`` of the emulator.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._local = threading.local()
+
+    def now(self) -> datetime:
+        """Return the emulator's present instant. Raises ConnectionError if it does not answer."""
+        for is_last in (False, True):
+            try:
+                return self._ask()
+            except (OSError, http.client.HTTPException) as error:
+                self._local.connection = None  # kept alive too long, or the emulator was restarted
+                if is_last:
+                    raise ConnectionError(
+                        f"The local Cloud Tasks at {self._address} does not tell the time: {error}. Is it running?"
+                    ) from error
+        raise AssertionError("unreachable")
+
+    def _ask(self) -> datetime:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = http.client.HTTPConnection(self._address, timeout=5)
+            self._local.connection = connection
+        connection.request("GET", "/clock")
+        answer = json.loads(connection.getresponse().read())
+        return datetime.fromisoformat(answer["now"])

@@ -1,0 +1,280 @@
+"""The app: handlers, and everything that can be done with their tasks. The only place where parts are assembled.
+
+::
+
+    from cloudsched import App, Context, Schedule
+
+    app = App()
+
+    @app.handler("greet")
+    def greet(ctx: Context, greeting: Greeting) -> str:
+        ctx.notify("Hello", f"Good morning, {greeting.name}")
+        return "greeted"
+
+    app.create(owner="ada", title="Greet", handler="greet", payload={"name": "Ada"},
+               schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone="Europe/Paris"))
+
+An app is made at import and reaches nothing until it is used: its store and its queue are opened by the first call
+that needs them, as `Settings` (from the environment unless given) describe.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cloudsched.adapters.clocks import EmulatorClock, SystemClock
+from cloudsched.config import EXECUTE_PATH, Settings
+from cloudsched.domain.drafts import LeadTimes, TaskDraft, wire_fields
+from cloudsched.domain.planning import upcoming
+from cloudsched.engine.executor import Executor, Verdict
+from cloudsched.engine.ports import Page, TaskQuery
+from cloudsched.engine.records import running, with_running
+from cloudsched.engine.registry import Registry
+from cloudsched.engine.scheduler import Scheduler
+from cloudsched.engine.sending import Sender
+from cloudsched.engine.sweeper import Sweep, Sweeper
+from cloudsched.engine.tokens import Keys
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+
+    from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.policy import RetryPolicy
+    from cloudsched.domain.task import Task
+    from cloudsched.engine.ports import Clock, Dispatcher, Store
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+MAX_PAGE = 500
+"""How many items one page may have."""
+
+
+class App:
+    """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
+
+    Args:
+        settings: How to reach the store and the queue; read from the environment when first needed, if None.
+        store: A store to use instead of the one that the settings name.
+        dispatcher: A queue to use instead of the one that the settings name.
+        clock: A clock to use instead of the system's (or of the local Cloud Tasks', where settings name one).
+        chance: The source of jitter.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        store: Store | None = None,
+        dispatcher: Dispatcher | None = None,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.registry = Registry()
+        self._settings = settings
+        self._store = store
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._chance = chance or random.Random()  # noqa: S311 - it spreads retries, it guards nothing
+
+    def handler(
+        self,
+        name: str,
+        *,
+        retry: RetryPolicy | int | bool | None = None,
+        expected_duration: timedelta | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function as the handler of that name; see `Registry.register`."""
+        return self.registry.register(name, retry=retry, expected_duration=expected_duration)
+
+    # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
+        """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
+
+        `payload` may be an instance of the handler's model.
+
+        Raises:
+            InvalidInput: A field is wrong; nothing was stored.
+            StoreUnavailable: The store did not answer; whether the task is stored is not known. With an id of the
+                caller's own, asking again is safe.
+        """
+        return self.put(draft if draft is not None else TaskDraft.of(**fields))[0]
+
+    def put(self, draft: TaskDraft) -> tuple[Task, bool]:
+        """Create or edit a task as `create` does; return it, and whether it is new."""
+        return self.scheduler.create(draft)
+
+    def get(self, task_id: str) -> Task:
+        """Return a task. Raises NotFound."""
+        return self.scheduler.get(task_id)
+
+    def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks that fit a query. Raises InvalidInput for a made-up page token."""
+        return self.store.tasks(query or TaskQuery(), limit=_page_size(limit), page_token=page_token)
+
+    def update(self, task_id: str, **changes: Any) -> Task:
+        """Change some of a task's fields, by their Python names; None puts one back to its default."""
+        return self.scheduler.update(task_id, wire_fields(changes))
+
+    def patch(self, task_id: str, patch: dict[str, Any]) -> Task:
+        """Change some of a task's fields by a JSON merge patch (RFC 7396)."""
+        return self.scheduler.update(task_id, patch)
+
+    def pause(self, task_id: str) -> Task:
+        """Hold a task until it is resumed."""
+        return self.scheduler.pause(task_id)
+
+    def resume(self, task_id: str) -> Task:
+        """Let a paused task go on from now."""
+        return self.scheduler.resume(task_id)
+
+    def cancel(self, task_id: str) -> Task:
+        """End a task; its record stays."""
+        return self.scheduler.cancel(task_id)
+
+    def trigger(self, task_id: str) -> Task:
+        """Run a task now, without moving its plan."""
+        return self.scheduler.trigger(task_id)
+
+    def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
+        """Run the occurrences of a past range, `start` and `end` included, one after the other."""
+        return self.scheduler.backfill(task_id, start, end)
+
+    def delete(self, task_id: str) -> None:
+        """Remove a task and its executions."""
+        self.scheduler.delete(task_id)
+
+    def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
+        """Return the task's next occurrences, in UTC."""
+        return upcoming(self.get(task_id), count)
+
+    def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first; those that are open are on the first page."""
+        task = self.get(task_id)
+        page = self.store.executions(task_id, limit=_page_size(limit), page_token=page_token)
+        return page if page_token else with_running(task, page)
+
+    def execution(self, task_id: str, execution_id: str) -> Execution:
+        """Return one execution, open or ended. Raises NotFound."""
+        task = self.get(task_id)
+        run = task.run(execution_id)
+        if run and run.lease:
+            return running(task, run)
+        found = self.store.execution(task_id, execution_id)
+        if found is None:
+            raise NotFound("execution", execution_id)
+        return found
+
+    def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
+        """Return a page of an owner's inbox, the newest first."""
+        return self.store.inbox(owner, limit=_page_size(limit), page_token=page_token)
+
+    # ── What the functions call ──────────────────────────────────────────────────────────────────────────────────
+
+    def deliver(self, body: bytes, token: str) -> Verdict:
+        """Do what a delivered dispatch asks for; see `Executor.deliver`."""
+        return self.executor.deliver(body, token)
+
+    def sweep(self) -> Sweep:
+        """Repair what was lost; see `Sweeper.sweep`. To be called once a minute."""
+        return self.sweeper.sweep()
+
+    def close(self) -> None:
+        """Let go of the store and the queue, if they were opened."""
+        for name in ("dispatcher", "store"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).close()
+
+    # ── How it is put together ───────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What can be set from outside."""
+        return self._settings or Settings.from_environment()
+
+    @cached_property
+    def clock(self) -> Clock:
+        """Where the present comes from."""
+        settings = self.settings
+        if settings.is_deployed and not settings.tasks_emulator and not isinstance(self._clock, SystemClock | None):
+            raise Misconfigured("A function in the cloud follows the system's clock and no other; remove `clock`.")
+        if self._clock is not None:
+            return self._clock
+        return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
+
+    @cached_property
+    def store(self) -> Store:
+        """Where tasks are kept."""
+        if self._store is not None:
+            return self._store
+        if self.settings.store == "sqlite":
+            from cloudsched.adapters.sqlite import SqliteStore  # noqa: PLC0415 - only who uses it pays for it
+
+            return SqliteStore(self.settings.data)
+        from cloudsched.adapters.firestore import FirestoreStore  # noqa: PLC0415 - the same
+
+        return FirestoreStore(
+            project=self.settings.project,
+            database=self.settings.database,
+            emulator=self.settings.firestore_emulator,
+        )
+
+    @cached_property
+    def dispatcher(self) -> Dispatcher:
+        """What carries dispatches to the executor."""
+        if self._dispatcher is not None:
+            return self._dispatcher
+        settings = self.settings
+        if not settings.executor_url:
+            raise Misconfigured("Set CLOUDSCHED_EXECUTOR_URL to the address of the executor function.")
+        from cloudsched.adapters.cloudtasks import CloudTasksDispatcher  # noqa: PLC0415 - the same
+
+        return CloudTasksDispatcher(
+            project=settings.project,
+            location=settings.location,
+            queue=settings.queue,
+            url=settings.executor_url + EXECUTE_PATH,
+            emulator=settings.tasks_emulator,
+            invoker=settings.invoker,
+        )
+
+    @cached_property
+    def _keys(self) -> Keys:
+        return Keys(self.settings.secret, self.settings.previous_secret)
+
+    @cached_property
+    def _sender(self) -> Sender:
+        return Sender(self.dispatcher, self._keys)
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        """What changes tasks."""
+        lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
+        return Scheduler(store=self.store, sender=self._sender, clock=self.clock, registry=self.registry, lead=lead)
+
+    @cached_property
+    def executor(self) -> Executor:
+        """What runs them."""
+        return Executor(
+            store=self.store,
+            sender=self._sender,
+            clock=self.clock,
+            registry=self.registry,
+            keys=self._keys,
+            random=self._chance,
+        )
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        """What repairs them."""
+        return Sweeper(store=self.store, sender=self._sender, clock=self.clock)
+
+
+def _page_size(limit: int) -> int:
+    if not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput("pageSize", f"is {limit}", f"Give a number from 1 to {MAX_PAGE}.")
+    return limit

@@ -1,0 +1,123 @@
+"""What can be set from outside: one frozen object, read once from the environment and handed down.
+
+This is the only module that reads the environment. Every variable is listed in the table of ``docs/deployment.md``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXECUTE_PATH = "/v1/tasks/execute"
+"""Where the executor listens, below its function's address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How one app reaches its surroundings.
+
+    Attributes:
+        project: The Google Cloud project of the store and the queue.
+        location: The queue's region.
+        queue: The queue's short id.
+        executor_url: The executor function's address, without a path.
+        secret: What dispatches are signed with.
+        previous_secret: The secret before it, which is still accepted.
+        store: ``firestore`` or ``sqlite``.
+        database: The Firestore database.
+        data: The SQLite file; None keeps everything in memory.
+        tasks_emulator: ``host:port`` of a local Cloud Tasks, whose clock the app then follows.
+        firestore_emulator: ``host:port`` of Google's Firestore emulator.
+        invoker: The service account by which the queue proves itself to Cloud Run (OIDC); None for none.
+        default_lead: When a task runs whose caller gives no time, from now.
+        minimum_lead: The least time between a task's creation and its first run.
+        is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
+    """
+
+    project: str = "demo-cloudsched"
+    location: str = "us-central1"
+    queue: str = "cloudsched"
+    executor_url: str = ""
+    secret: str = field(default="", repr=False)
+    previous_secret: str | None = field(default=None, repr=False)
+    store: Literal["firestore", "sqlite"] = "firestore"
+    database: str = "(default)"
+    data: Path | None = None
+    tasks_emulator: str | None = None
+    firestore_emulator: str | None = None
+    invoker: str | None = None
+    default_lead: timedelta = timedelta(minutes=5)
+    minimum_lead: timedelta = timedelta(0)
+    is_deployed: bool = False
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read the settings from environment variables; what is not set keeps its default.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        env = os.environ if environment is None else environment
+        defaults = cls()
+        store = env.get("CLOUDSCHED_STORE", defaults.store)
+        if store not in {"firestore", "sqlite"}:
+            raise Misconfigured(f"CLOUDSCHED_STORE is {store!r}; it is firestore or sqlite.")
+        data = env.get("CLOUDSCHED_DATA")
+        return cls(
+            project=env.get("GOOGLE_CLOUD_PROJECT") or defaults.project,
+            location=env.get("CLOUDSCHED_LOCATION", defaults.location),
+            queue=env.get("CLOUDSCHED_QUEUE", defaults.queue),
+            executor_url=env.get("CLOUDSCHED_EXECUTOR_URL", "").rstrip("/"),
+            secret=env.get("CLOUDSCHED_SECRET", "").strip(),
+            previous_secret=env.get("CLOUDSCHED_PREVIOUS_SECRET", "").strip() or None,
+            store="sqlite" if store == "sqlite" else "firestore",
+            database=env.get("CLOUDSCHED_DATABASE", defaults.database),
+            data=Path(data) if data else None,
+            tasks_emulator=env.get("CLOUD_TASKS_EMULATOR_HOST") or None,
+            firestore_emulator=env.get("FIRESTORE_EMULATOR_HOST") or None,
+            invoker=env.get("CLOUDSCHED_INVOKER") or None,
+            default_lead=_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
+            minimum_lead=_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
+            is_deployed="K_SERVICE" in env,
+        )
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the variables from which `from_environment` reads these settings again."""
+        pairs = {
+            "GOOGLE_CLOUD_PROJECT": self.project,
+            "CLOUDSCHED_LOCATION": self.location,
+            "CLOUDSCHED_QUEUE": self.queue,
+            "CLOUDSCHED_EXECUTOR_URL": self.executor_url,
+            "CLOUDSCHED_SECRET": self.secret,
+            "CLOUDSCHED_PREVIOUS_SECRET": self.previous_secret,
+            "CLOUDSCHED_STORE": self.store,
+            "CLOUDSCHED_DATABASE": self.database,
+            "CLOUDSCHED_DATA": self.data and str(self.data),
+            "CLOUD_TASKS_EMULATOR_HOST": self.tasks_emulator,
+            "FIRESTORE_EMULATOR_HOST": self.firestore_emulator,
+            "CLOUDSCHED_INVOKER": self.invoker,
+            "CLOUDSCHED_DEFAULT_LEAD_SECONDS": f"{self.default_lead.total_seconds():g}",
+            "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
+        }
+        return {name: value for name, value in pairs.items() if value}
+
+
+def _seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:
+    text = env.get(name)
+    if text is None:
+        return default
+    try:
+        value = timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        raise Misconfigured(f"{name} is {text!r}; it is a number of seconds.") from None
+    if value < timedelta(0):
+        raise Misconfigured(f"{name} is {text!r}; it is not negative.")
+    return value

@@ -1,0 +1,86 @@
+"""One call of a handler: what goes in, and what any possible end of it means.
+
+A handler that raises has failed, and is tried again as its task's policy says; a payload or a result that cannot be
+right is not tried again, since nothing would change. Only what Python itself uses to stop the process passes through.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from cloudsched.domain.execution import ExecutionError
+from cloudsched.domain.finishing import Report
+from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from cloudsched.domain.storable import require_storable
+from cloudsched.errors import InvalidInput, UnknownHandler
+
+if TYPE_CHECKING:
+    from cloudsched.engine.context import Context
+    from cloudsched.engine.registry import Registry
+
+MAX_MESSAGE = 2_000
+MAX_TRACEBACK = 4_000
+"""How many characters of an error are kept."""
+
+
+def call_handler(registry: Registry, context: Context) -> Report:
+    """Call the handler of the context's task and return how that ended."""
+    task = context.task
+    try:
+        handler = registry.get(task.handler)
+        payload = handler.read(task.payload)
+    except (InvalidInput, UnknownHandler) as error:
+        return _report(context, Fail(str(error)), error)
+    try:
+        answer = handler.call(context, payload)
+    except Exception as error:  # noqa: BLE001 - whatever a handler raises is its failure, not ours
+        return _report(context, Retry(str(error)), error)
+    try:
+        return _report(context, _outcome_of(answer))
+    except InvalidInput as error:
+        return _report(context, Fail(str(error)), error)
+
+
+def _outcome_of(answer: object) -> Outcome:
+    if isinstance(answer, Retry | Snooze | Fail | Cancel):
+        return answer
+    content = _as_json(answer.content if isinstance(answer, Done) else answer)
+    require_storable("content", content)
+    return Done(content)
+
+
+def _as_json(value: object) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return to_jsonable_python(value, by_alias=True)
+    except PydanticSerializationError as error:
+        raise InvalidInput("content", str(error), "Return a pydantic model, or what JSON can say.") from error
+
+
+def _report(context: Context, outcome: Outcome, error: Exception | None = None) -> Report:
+    said = context.said
+    return Report(
+        outcome=outcome,
+        error=None if error is None else _described(error),
+        notices=said.notices,
+        progress=said.progress,
+        queries=said.queries,
+        tokens=said.tokens,
+    )
+
+
+def _described(error: Exception) -> ExecutionError:
+    """Return an exception as the record keeps it: its traceback begins at the handler and keeps its end."""
+    frames = error.__traceback__.tb_next if error.__traceback__ else None
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    return ExecutionError(
+        type=type(error).__qualname__,
+        message=_storable_text(str(error)[:MAX_MESSAGE]),
+        traceback=_storable_text(text[-MAX_TRACEBACK:]),
+    )
+
+
+def _storable_text(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,148 @@
+"""Which functions a task may name, and what payload each of them takes.
+
+A handler is a plain function, and stays one: ``handler(payload)`` or ``handler(ctx, payload)``, where the annotation
+of `payload` is a pydantic model (or anything else that pydantic validates). A handler without a payload parameter
+takes an empty payload. Mistakes are found when the module is imported, not when the task is due.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
+
+from cloudsched.domain.drafts import invalid_input
+from cloudsched.domain.policy import RetryPolicy
+from cloudsched.engine.context import Context
+from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A registered function and what is known of it."""
+
+    name: str
+    function: Callable[..., Any]
+    takes_context: bool
+    payload: TypeAdapter[Any] | None
+    retry: RetryPolicy | None
+    """The policy of tasks that name none of their own."""
+    expected_duration: timedelta | None
+    """The lease of tasks that name none of their own."""
+
+    def read(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
+        """Return the payload as the handler takes it.
+
+        Raises:
+            InvalidPayload: It does not fit; `field` names the first thing that is wrong.
+        """
+        if self.payload is None:
+            if payload:
+                hint = f"Handler {self.name!r} takes no payload; leave it out."
+                raise InvalidPayload(f"payload.{next(iter(payload))}", "is not expected", hint)
+            return None
+        try:
+            return self.payload.validate_python(payload)
+        except ValidationError as error:
+            raise invalid_input(error, "payload", InvalidPayload) from error
+
+    def call(self, context: Context, payload: Any) -> Any:  # noqa: ANN401 - the same
+        """Call the function with what it takes."""
+        arguments = [context] if self.takes_context else []
+        if self.payload is not None:
+            arguments.append(payload)
+        return self.function(*arguments)
+
+
+class Registry:
+    """The handlers of one app, by name."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def register(
+        self,
+        name: str,
+        *,
+        retry: RetryPolicy | int | bool | None = None,
+        expected_duration: timedelta | None = None,
+    ) -> Callable[[F], F]:
+        """Return a decorator that registers a function by `name` and leaves it as it is.
+
+        Args:
+            name: What tasks call it.
+            retry: The default policy of its tasks: a `RetryPolicy`, a number of retries, or False for none.
+            expected_duration: The default time limit of one attempt.
+
+        Raises:
+            Misconfigured: The name is taken, or the function's parameters cannot be understood.
+        """
+
+        def decorate(function: F) -> F:
+            if name in self._handlers:
+                raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
+            takes_context, payload = _parameters(name, function)
+            self._handlers[name] = Handler(
+                name, function, takes_context, payload, _retry_policy(retry), expected_duration
+            )
+            return function
+
+        return decorate
+
+    def get(self, name: str) -> Handler:
+        """Return the handler of that name.
+
+        Raises:
+            UnknownHandler: There is none; the error lists those that there are.
+        """
+        try:
+            return self._handlers[name]
+        except KeyError:
+            known = ", ".join(sorted(self._handlers)) or "none"
+            raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.") from None
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+
+def _retry_policy(retry: RetryPolicy | int | bool | None) -> RetryPolicy | None:  # noqa: FBT001 - True, 3 or a policy
+    if retry is None or isinstance(retry, RetryPolicy):
+        return retry
+    if isinstance(retry, bool):
+        return RetryPolicy() if retry else RetryPolicy(max_retries=0)
+    return RetryPolicy(max_retries=retry)
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:
+    """Return whether the function takes the context, and how its payload is validated."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise Misconfigured(
+            f"Handler {name!r}: {error}. Its annotations are read at run time: import the name outside TYPE_CHECKING."
+        ) from error
+    parameters = list(inspect.signature(function).parameters.values())
+    takes_context = bool(parameters) and hints.get(parameters[0].name) is Context
+    rest = parameters[1:] if takes_context else parameters
+    required = [parameter for parameter in rest if parameter.default is parameter.empty]
+    if len(required) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
+        raise Misconfigured(f"Handler {name!r} takes a Context, a payload, both or neither; it asks for more.")
+    if not rest or rest[0].kind in {rest[0].VAR_POSITIONAL, rest[0].VAR_KEYWORD, rest[0].KEYWORD_ONLY}:
+        return takes_context, None
+    if rest[0].name not in hints:
+        raise Misconfigured(
+            f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
+        )
+    try:
+        return takes_context, TypeAdapter(hints[rest[0].name])
+    except PydanticSchemaGenerationError as error:
+        raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {error}") from error

@@ -1,0 +1,196 @@
+"""What callers do with tasks: create, look at, edit, hold, run and remove them.
+
+Every change is one read, one pure decision and one commit; whoever loses a race reads again and decides again. The
+dispatch is created after the commit. If the queue cannot be reached then, the change stands: the task is marked as
+deferred, its caller is told so, and the sweep sends what is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain import lifecycle
+from cloudsched.domain.drafts import LeadTimes, TaskDraft, draft_of, edited, new_task
+from cloudsched.domain.planning import wakes
+from cloudsched.domain.storable import require_storable
+from cloudsched.engine.executor import MAX_CONFLICTS
+from cloudsched.engine.ports import Stored
+from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from cloudsched.domain.lifecycle import Step
+    from cloudsched.domain.task import Task
+    from cloudsched.engine.ports import Clock, Store
+    from cloudsched.engine.registry import Registry
+    from cloudsched.engine.sending import Sender
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Changes tasks as their owners ask."""
+
+    def __init__(self, *, store: Store, sender: Sender, clock: Clock, registry: Registry, lead: LeadTimes) -> None:
+        self._store = store
+        self._sender = sender
+        self._clock = clock
+        self._registry = registry
+        self._lead = lead
+
+    def create(self, draft: TaskDraft) -> tuple[Task, bool]:
+        """Store a task and send it on its way; return it, and whether it is new.
+
+        A draft that carries the id of an existing task of the same owner edits that task instead. One commit, and one
+        created dispatch.
+
+        Raises:
+            InvalidInput: Something in it is wrong; nothing was stored.
+        """
+        draft = self._checked(draft)
+        for _ in range(MAX_CONFLICTS):
+            step = new_task(draft, self._clock.now(), self._lead)
+            try:
+                version = self._store.commit(step.task, None)
+            except VersionConflict:
+                existing = self._store.load(step.task.id)
+                if existing and existing.task.deleted_at:
+                    self._store.purge(step.task.id)
+                elif existing:
+                    return self._replace(existing, draft), False
+            else:
+                return self._sent(Stored(step.task, version)), True
+        raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
+
+    def _replace(self, existing: Stored, draft: TaskDraft) -> Task:
+        if existing.task.owner != draft.owner:
+            raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
+        return self._change(existing.task.id, lambda task, now: edited(task, draft, now, self._lead))
+
+    def get(self, task_id: str) -> Task:
+        """Return a task.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return self._load(task_id).task
+
+    def update(self, task_id: str, patch: dict[str, Any]) -> Task:
+        """Change some of a task's fields by JSON merge patch (RFC 7396): null puts a field back to its default.
+
+        Raises:
+            InvalidInput: A field is unknown, cannot be changed, or does not fit; nothing was stored.
+        """
+        for name, hint in _FIXED.items():
+            if name in patch:
+                raise InvalidInput(name, "cannot be changed by an edit", hint)
+
+        def decide(task: Task, now: datetime) -> Step:
+            draft = TaskDraft.from_wire(merged(draft_of(task), patch))
+            return edited(task, self._checked(draft), now, self._lead)
+
+        return self._change(task_id, decide)
+
+    def pause(self, task_id: str) -> Task:
+        """Hold a task until it is resumed."""
+        return self._change(task_id, lifecycle.pause)
+
+    def resume(self, task_id: str) -> Task:
+        """Let a paused task go on from now."""
+        return self._change(task_id, lifecycle.resume)
+
+    def cancel(self, task_id: str) -> Task:
+        """End a task for good; its record stays."""
+        return self._change(task_id, lifecycle.cancel)
+
+    def trigger(self, task_id: str) -> Task:
+        """Run a task now, without moving its plan."""
+        return self._change(task_id, lifecycle.trigger)
+
+    def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
+        """Run the task's occurrences of a past range, one after the other."""
+        return self._change(task_id, lambda task, now: lifecycle.backfill(task, start, end, now))
+
+    def delete(self, task_id: str) -> None:
+        """Remove a task and its executions. Once this has returned nothing of it runs or shows any more."""
+        self._change(task_id, lifecycle.delete)
+        self._store.purge(task_id)
+
+    def _load(self, task_id: str) -> Stored:
+        stored = self._store.load(task_id)
+        if stored is None or stored.task.deleted_at is not None:
+            raise NotFound("task", task_id)
+        return stored
+
+    def _change(self, task_id: str, decide: Callable[[Task, datetime], Step]) -> Task:
+        for _ in range(MAX_CONFLICTS):
+            stored = self._load(task_id)
+            step = decide(stored.task, self._clock.now())
+            if step.task is stored.task:
+                return self._sent(stored)  # nothing to change; what is planned is sent again, which is harmless
+            try:
+                version = self._store.commit(step.task, stored.version, step.executions, step.messages)
+            except VersionConflict:
+                continue
+            return self._sent(Stored(step.task, version))
+        raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
+
+    def _sent(self, stored: Stored) -> Task:
+        """Send what the task waits for; if the queue cannot be reached, leave it to the sweep and say so."""
+        task = stored.task
+        try:
+            self._sender.send(task, wakes(task), self._clock.now())
+        except QueueUnavailable as error:
+            log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
+            marked = lifecycle.moved(task, self._clock.now(), deferred=True)
+            # Failing that, somebody else has changed and sent it, or the sweep finds it as soon as it is overdue.
+            with suppress(VersionConflict, StoreUnavailable):
+                self._store.commit(marked, stored.version)
+            return marked
+        return task
+
+    def _checked(self, draft: TaskDraft) -> TaskDraft:
+        """Check the payload against the handler's model, and fill in the handler's own defaults."""
+        handler = self._registry.get(draft.handler)
+        handler.read(draft.payload)
+        require_storable("payload", draft.payload)
+        if draft.source and draft.source.context is not None:
+            require_storable("source.context", draft.source.context)
+        defaults = {"retry": handler.retry, "expected_duration": handler.expected_duration}
+        missing = {
+            name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
+        }
+        return draft.model_copy(update=missing) if missing else draft
+
+
+_FIXED = {
+    "id": "Create another task instead.",
+    "owner": "Create a task for the other owner instead.",
+    "status": "Use pause, resume, cancel or trigger.",
+}
+
+
+def merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return `target` with a JSON merge patch applied (RFC 7396, section 2).
+
+    At the top, a schedule and a payload are replaced whole: half of one and half of another make no sense.
+    """
+    whole = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
+    return _merged({**target, **whole}, patch)
+
+
+def _merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    result = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            inner = result.get(name)
+            result[name] = _merged(inner if isinstance(inner, dict) else {}, value)
+        else:
+            result[name] = value
+    return result

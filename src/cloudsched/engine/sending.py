@@ -1,0 +1,47 @@
+"""How a task's wakes become dispatches in the queue."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.planning import dispatch_for
+from cloudsched.engine.ports import Envelope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from cloudsched.domain.planning import Dispatch, Wake
+    from cloudsched.domain.task import Task
+    from cloudsched.engine.ports import Dispatcher
+    from cloudsched.engine.tokens import Keys
+
+log = logging.getLogger(__name__)
+
+
+class Sender:
+    """Signs dispatches and hands them to the queue. It keeps nothing: whatever it sent can be sent again."""
+
+    def __init__(self, dispatcher: Dispatcher, keys: Keys) -> None:
+        self._dispatcher = dispatcher
+        self._keys = keys
+
+    def send(self, task: Task, wakes: Iterable[Wake], now: datetime, *, hop: int = 0, repair: int = 0) -> int:
+        """Create the dispatch of each wake and return how many there were.
+
+        Raises:
+            QueueUnavailable: One could not be created; those before it were.
+        """
+        dispatches = [dispatch_for(task, wake, now, hop=hop, repair=repair) for wake in wakes]
+        for dispatch in dispatches:
+            self._send(dispatch)
+        return len(dispatches)
+
+    def _send(self, dispatch: Dispatch) -> None:
+        body = dispatch.body
+        self._dispatcher.create(Envelope(dispatch.name, dispatch.at, body, self._keys.sign(body)))
+        log.debug(
+            "dispatched",
+            extra={"action": "dispatched", "taskId": dispatch.task_id, "executionId": dispatch.execution_id},
+        )

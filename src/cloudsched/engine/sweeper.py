@@ -1,0 +1,102 @@
+"""The sweep: once a minute it finds what nothing else will wake, and sends it again.
+
+What it finds: tasks whose dispatch was lost or never created (the queue was down, was purged, or a process died in
+between), attempts whose executor died and whose lease has ended, and deletions that did not get to their end. It
+decides nothing by itself: it only sends dispatches, which the executor judges as it does all others. So any number of
+sweeps may run at once, and one that dies loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.lifecycle import moved
+from cloudsched.domain.planning import lapses, repair_number, wakes
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.task import Task
+    from cloudsched.engine.ports import Clock, Store
+    from cloudsched.engine.sending import Sender
+
+log = logging.getLogger(__name__)
+
+GRACE = timedelta(seconds=20)
+"""How long something may be overdue before the sweep takes it for lost: an ordinary delivery takes less."""
+PAGE = 200
+"""How many tasks are read at a time."""
+LIMIT = 10_000
+"""How many tasks one sweep looks at; the next one goes on."""
+
+
+@dataclass(slots=True)
+class Sweep:
+    """What one sweep found and did."""
+
+    examined: int = 0
+    """Tasks that were overdue."""
+    dispatched: int = 0
+    """Dispatches sent again."""
+    undeferred: int = 0
+    """Tasks whose dispatch could not be created when they were stored, and now was."""
+    purged: int = 0
+    """Deletions brought to their end."""
+
+
+class Sweeper:
+    """Sends again what was lost."""
+
+    def __init__(self, *, store: Store, sender: Sender, clock: Clock) -> None:
+        self._store = store
+        self._sender = sender
+        self._clock = clock
+
+    def sweep(self) -> Sweep:
+        """Repair what is overdue, the earliest first. What this reads grows with that, not with what exists.
+
+        Raises:
+            StoreUnavailable: The store did not answer.
+            QueueUnavailable: The queue did not take a dispatch; what is left is for the next sweep.
+        """
+        done = Sweep()
+        now = self._clock.now()
+        token: str | None = None
+        while done.examined < LIMIT:
+            page = self._store.due(now - GRACE, limit=PAGE, page_token=token)
+            for task in page.items:
+                self._repair(task, now, done)
+            token = page.next_page_token
+            if token is None:
+                break
+        log.info("swept", extra={"action": "swept", "examined": done.examined, "dispatched": done.dispatched})
+        return done
+
+    def _repair(self, task: Task, now: datetime, done: Sweep) -> None:
+        done.examined += 1
+        if task.deleted_at is not None:
+            self._store.purge(task.id)
+            done.purged += 1
+            return
+        if task.deferred:
+            done.dispatched += self._sender.send(task, wakes(task), now)
+            done.undeferred += self._clear(task.id)
+        for wake in (*wakes(task), *lapses(task)):
+            overdue = now - wake.due_at
+            if overdue >= GRACE:
+                done.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
+
+    def _clear(self, task_id: str) -> bool:
+        """Take the mark off a task whose dispatches exist now; somebody who changed it meanwhile has sent them too."""
+        stored = self._store.load(task_id)
+        if stored is None or not stored.task.deferred:
+            return False
+        try:
+            self._store.commit(moved(stored.task, self._clock.now(), deferred=False), stored.version)
+        except VersionConflict:
+            return False
+        return True

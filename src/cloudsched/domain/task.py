@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.document import Document, Duration, Instant, Value
 from cloudsched.domain.execution import Run
@@ -20,9 +20,16 @@ from cloudsched.domain.schedule import Schedule
 MAX_OPEN_RUNS = 100
 """How many runs of one task may be open at once; more would not fit the document."""
 
-TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
+
+def _not_reserved(name: str) -> str:
+    if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):
+        raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
+    return name
+
+
+TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_not_reserved)]
 """Letters, digits, hyphens and underscores: what both Firestore and Cloud Tasks take as part of a name."""
-Owner = Annotated[str, StringConstraints(pattern=r"^(?!\.{1,2}$)(?!__.*__$)[^/\x00-\x1f\x7f]{1,128}$")]
+Owner = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$"), AfterValidator(_not_reserved)]
 """Whose task it is, as one segment of a Firestore path (no slash, no control character)."""
 Text = Annotated[str, StringConstraints(max_length=500)]
 LongText = Annotated[str, StringConstraints(max_length=20_000)]

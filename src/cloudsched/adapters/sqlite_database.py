@@ -1,0 +1,222 @@
+"""One SQLite database for many threads and processes: opening it, reading it, and committing to it in groups.
+
+A file is opened with a write-ahead log and ``synchronous=FULL``: when `Database.write` returns, what it wrote is on
+disk (sqlite.org/pragma.html#pragma_synchronous). That costs one wait for the disk a transaction, so writers that meet
+share one: whoever holds the lock commits for all who wait.
+
+Readers of a file have connections of their own and never wait for a writer (sqlite.org/wal.html). A database in memory
+has one connection for everything.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+BUSY_SECONDS = 5.0
+"""How long to wait for another process that is writing."""
+
+_GROUP = 64
+"""How many writers share one transaction at most, so that none waits long for the others."""
+
+
+class _Unit(Generic[T]):
+    """One writer's part of a transaction, and what came of it."""
+
+    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+        self._work = work
+        self._result: T | None = None
+        self._error: Exception | None = None
+        self.done = False
+        self.failure: str | None = None
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        """Do the work. If it fails, what it did is undone, and the rest of the transaction goes on."""
+        connection.execute("SAVEPOINT unit")
+        try:
+            self._result = self._work(connection)
+        except Exception as error:  # noqa: BLE001 - it is raised again in the thread whose work this is
+            self._error = error
+            connection.execute("ROLLBACK TO unit")
+        connection.execute("RELEASE unit")
+
+    def end(self, failure: str | None) -> None:
+        """Note that the transaction is over, and why it failed as a whole if it did."""
+        self.failure = failure
+        self.done = True
+
+    def outcome(self) -> T:
+        """Return what the work returned, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return cast("T", self._result)
+
+
+class Database:
+    """A SQLite database with one layout."""
+
+    def __init__(self, path: Path | None, layout: Sequence[str], layout_version: int) -> None:
+        """Open the database, and lay it out if it is new.
+
+        Args:
+            path: The file, made if it is missing; None for a database in memory that ends with this object.
+            layout: The statements that make its tables and indexes.
+            layout_version: Which layout that is, 1 or more; it is kept as SQLite's ``user_version``.
+
+        Raises:
+            UnsupportedDocument: The file has another version of the layout.
+            Misconfigured: The file is something else.
+            StoreUnavailable: It cannot be opened.
+        """
+        self._path = path
+        self._name = f"The database {path.name}" if path else "The database in memory"
+        self._writing = threading.Lock()
+        self._waiting: deque[_Unit[Any]] = deque()
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._closed = False
+        with self._translated():
+            self._writer = self._connect()
+            try:
+                self._prepare(layout, layout_version)
+            except BaseException:
+                self._writer.close()
+                raise
+
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` inside a transaction, and return its result once that is on disk.
+
+        If `work` raises, nothing of it is kept. It may run in another thread, beside the work of others.
+
+        Raises:
+            StoreUnavailable: Another process did not let go of the file, or the disk failed.
+        """
+        unit = _Unit(work)
+        self._waiting.append(unit)
+        with self._writing:
+            while not unit.done:
+                self._commit_waiting()
+        if unit.failure is not None:
+            raise StoreUnavailable(self._name, unit.failure)
+        with self._translated():
+            return unit.outcome()
+
+    def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """Return the rows that a query finds, as of now.
+
+        Raises:
+            StoreUnavailable: The file cannot be read.
+        """
+        with self._translated(), self._reader() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Close every connection; what is asked after that raises StoreUnavailable."""
+        with self._writing:
+            self._closed = True
+            self._writer.close()
+            while self._idle:
+                self._idle.pop().close()
+
+    def _commit_waiting(self) -> None:
+        group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
+        failure: str | None = "the thread that was committing was interrupted"
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            for unit in group:
+                unit.run(self._writer)
+            self._writer.execute("COMMIT")
+            failure = None
+        except sqlite3.Error as error:
+            failure = str(error)
+        finally:
+            if failure is not None:
+                with suppress(sqlite3.Error):
+                    self._writer.execute("ROLLBACK")
+            for unit in group:
+                unit.end(failure)
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        if self._path is None:
+            with self._writing:
+                yield self._writer
+            return
+        if self._closed:
+            raise StoreUnavailable(self._name, "it was closed")
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self._path or ":memory:",
+            timeout=BUSY_SECONDS,
+            isolation_level=None,  # transactions begin and end where this module says so
+            check_same_thread=False,  # the lock and the pool see to it that one thread at a time has a connection
+        )
+
+    def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
+        self._is_new(layout_version)  # what belongs to something else is left as it is
+        if self._path is not None:
+            self._write_ahead()
+            self._writer.execute("PRAGMA synchronous = FULL")
+        self._writer.execute("BEGIN IMMEDIATE")
+        if self._is_new(layout_version):
+            for statement in layout:
+                self._writer.execute(statement)
+            self._writer.execute(f"PRAGMA user_version = {layout_version}")
+        self._writer.execute("COMMIT")
+
+    def _is_new(self, layout_version: int) -> bool:
+        (found,) = self._writer.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        if found == 0 and tables:
+            raise Misconfigured(f"{self._name} belongs to something else; name another file.")
+        if found not in (0, layout_version):
+            raise UnsupportedDocument(self._name, found, layout_version)
+        return tables == 0
+
+    def _write_ahead(self) -> None:
+        """Switch the write-ahead log on. While another process does the same, SQLite answers BUSY without waiting."""
+        give_up_at = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._writer.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+                raise Misconfigured(f"{self._name} is not a SQLite database; name another file.") from error
+            raise StoreUnavailable(self._name, str(error)) from error

@@ -1,0 +1,5 @@
+"""`python -m cloudsched.emulator`."""
+
+from cloudsched.emulator.cli import emulator
+
+emulator()

@@ -1,0 +1,66 @@
+"""Which call each gRPC method and each REST route means.
+
+REST routes are those of the v2 reference's `google.api.http` annotations. A route is a method, the pattern of a path
+whose groups fill fields of the request, and the field that the body fills (`*` for the request itself).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.emulator import schema
+from cloudsched.emulator.schema import Proto
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.service import TaskCalls
+
+Call = Callable[[Proto], Proto]
+
+_LOCATION: Final = "projects/[^/]+/locations/[^/:]+"
+_QUEUE: Final = f"{_LOCATION}/queues/[^/:]+"
+_TASK: Final = f"{_QUEUE}/tasks/[^/:]+"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One call: where gRPC and REST find it, and what its request is."""
+
+    grpc: str
+    request: Proto
+    call: Call
+    verb: str
+    path: re.Pattern[str]
+    body: str = ""
+
+
+def _method(call: Call, grpc: str, request: str, verb: str, path: str, body: str = "") -> Method:
+    service = "" if "/" in grpc else "google.cloud.tasks.v2.CloudTasks/"
+    return Method(f"/{service}{grpc}", schema.message_class(request), call, verb, re.compile(path), body)
+
+
+def task_methods(calls: TaskCalls) -> list[Method]:
+    """The calls on queues and tasks."""
+    queues = rf"(?P<parent>{_LOCATION})/queues"
+    tasks = rf"(?P<parent>{_QUEUE})/tasks"
+    queue = rf"(?P<name>{_QUEUE})"
+    task = rf"(?P<name>{_TASK})"
+    return [
+        _method(calls.create_task, "CreateTask", "CreateTaskRequest", "POST", tasks, "*"),
+        _method(calls.get_task, "GetTask", "GetTaskRequest", "GET", task),
+        _method(calls.list_tasks, "ListTasks", "ListTasksRequest", "GET", tasks),
+        _method(calls.delete_task, "DeleteTask", "DeleteTaskRequest", "DELETE", task),
+        _method(calls.run_task, "RunTask", "RunTaskRequest", "POST", f"{task}:run", "*"),
+        _method(calls.create_queue, "CreateQueue", "CreateQueueRequest", "POST", queues, "queue"),
+        _method(calls.get_queue, "GetQueue", "GetQueueRequest", "GET", queue),
+        _method(calls.list_queues, "ListQueues", "ListQueuesRequest", "GET", queues),
+        _method(
+            calls.update_queue, "UpdateQueue", "UpdateQueueRequest", "PATCH", rf"(?P<queue__name>{_QUEUE})", "queue"
+        ),
+        _method(calls.delete_queue, "DeleteQueue", "DeleteQueueRequest", "DELETE", queue),
+        _method(calls.purge_queue, "PurgeQueue", "PurgeQueueRequest", "POST", f"{queue}:purge", "*"),
+        _method(calls.pause_queue, "PauseQueue", "PauseQueueRequest", "POST", f"{queue}:pause", "*"),
+        _method(calls.resume_queue, "ResumeQueue", "ResumeQueueRequest", "POST", f"{queue}:resume", "*"),
+    ]

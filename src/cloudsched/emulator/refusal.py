@@ -1,0 +1,95 @@
+"""What the service answers when it will not do what it was asked.
+
+The codes are gRPC's (https://grpc.io/docs/guides/status-codes/); REST shows the same refusal as an HTTP status and a
+`google.rpc.Status`. The texts are those that the real service was recorded to send.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+
+class Code(IntEnum):
+    """The gRPC status codes that Cloud Tasks uses."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+HTTP_STATUS: Final = {
+    Code.OK: 200,
+    Code.CANCELLED: 499,
+    Code.UNKNOWN: 500,
+    Code.INVALID_ARGUMENT: 400,
+    Code.DEADLINE_EXCEEDED: 504,
+    Code.NOT_FOUND: 404,
+    Code.ALREADY_EXISTS: 409,
+    Code.PERMISSION_DENIED: 403,
+    Code.RESOURCE_EXHAUSTED: 429,
+    Code.FAILED_PRECONDITION: 400,
+    Code.ABORTED: 409,
+    Code.OUT_OF_RANGE: 400,
+    Code.UNIMPLEMENTED: 501,
+    Code.INTERNAL: 500,
+    Code.UNAVAILABLE: 503,
+    Code.DATA_LOSS: 500,
+    Code.UNAUTHENTICATED: 401,
+}
+"""Each code's HTTP status, from `google/rpc/code.proto`."""
+
+QUEUE_MISSING: Final = (
+    "Queue does not exist. If you just created the queue, wait at least a minute for the queue to initialize."
+)
+ENTITY_MISSING: Final = "Requested entity was not found."
+ENTITY_EXISTS: Final = "Requested entity already exists"
+TASK_GONE: Final = (
+    "The task no longer exists, though a task with this name existed recently. "
+    "The task either successfully completed or was deleted."
+)
+QUEUE_EXISTS: Final = "Queue already exists"
+QUEUE_TOO_RECENT: Final = "The queue cannot be created because a queue with this name existed too recently."
+
+
+class Refused(Exception):
+    """The call is refused, and nothing was changed by it.
+
+    Attributes:
+        code: Why, as gRPC says it.
+        message: Why, as the real service words it.
+    """
+
+    def __init__(self, code: Code, message: str) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(f"{code.name}: {message}")
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status that REST answers with."""
+        return HTTP_STATUS[self.code]
+
+
+def invalid(message: str) -> Refused:
+    """The caller's data is wrong."""
+    return Refused(Code.INVALID_ARGUMENT, message)
+
+
+def missing(message: str = ENTITY_MISSING) -> Refused:
+    """There is no such thing."""
+    return Refused(Code.NOT_FOUND, message)

@@ -1,0 +1,223 @@
+"""The messages of the Cloud Tasks API, in a pool of their own.
+
+The tables below state names, numbers and types as google/cloud/tasks/v2/*.proto, google/iam/v1/*.proto,
+google/longrunning/operations.proto and google/cloud/location/locations.proto do; a test holds them against the
+installed clients' own descriptors. Building them here takes a few milliseconds where importing the client takes half a
+second, serves clients of any version, and leaves the default pool to whoever embeds the emulator.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from google.protobuf import (  # type: ignore[import-untyped]
+    any_pb2,
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    empty_pb2,
+    field_mask_pb2,
+    message,
+    message_factory,
+    timestamp_pb2,
+)
+
+DecodeError: Final = message.DecodeError
+Proto: TypeAlias = Any
+"""A message. Its fields are made at run time, so a type checker cannot know them."""
+
+_TASKS: Final = """
+enum HttpMethod HTTP_METHOD_UNSPECIFIED POST GET HEAD PUT DELETE PATCH OPTIONS
+enum Queue.State STATE_UNSPECIFIED RUNNING PAUSED DISABLED
+enum Task.View VIEW_UNSPECIFIED BASIC FULL
+enum UriOverride.Scheme SCHEME_UNSPECIFIED HTTP HTTPS
+enum UriOverride.UriOverrideEnforceMode URI_OVERRIDE_ENFORCE_MODE_UNSPECIFIED IF_NOT_EXISTS ALWAYS
+enum BatchCreateTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
+enum BatchDeleteTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
+Queue name:string=1 app_engine_routing_override:AppEngineRouting=2 http_target:HttpTarget=10 rate_limits:RateLimits=3 \
+retry_config:RetryConfig=4 state:Queue.State=5 purge_time:Timestamp=6 \
+stackdriver_logging_config:StackdriverLoggingConfig=9
+RateLimits max_dispatches_per_second:double=1 max_burst_size:int32=2 max_concurrent_dispatches:int32=3
+RetryConfig max_attempts:int32=1 max_retry_duration:Duration=2 min_backoff:Duration=3 max_backoff:Duration=4 \
+max_doublings:int32=5
+StackdriverLoggingConfig sampling_ratio:double=1
+PathOverride path:string=1
+QueryOverride query_params:string=1
+UriOverride scheme:UriOverride.Scheme=1? host:string=2? port:int64=3? path_override:PathOverride=4 \
+query_override:QueryOverride=5 uri_override_enforce_mode:UriOverride.UriOverrideEnforceMode=6
+HttpTarget uri_override:UriOverride=1 http_method:HttpMethod=2 header_overrides:HttpTarget.HeaderOverride=3* \
+oauth_token:OAuthToken=5/authorization_header oidc_token:OidcToken=6/authorization_header
+HttpTarget.Header key:string=1 value:string=2
+HttpTarget.HeaderOverride header:HttpTarget.Header=1
+HttpRequest url:string=1 http_method:HttpMethod=2 headers:map=3 body:bytes=4 \
+oauth_token:OAuthToken=5/authorization_header oidc_token:OidcToken=6/authorization_header
+AppEngineHttpRequest http_method:HttpMethod=1 app_engine_routing:AppEngineRouting=2 relative_uri:string=3 \
+headers:map=4 body:bytes=5
+AppEngineRouting service:string=1 version:string=2 instance:string=3 host:string=4
+OAuthToken service_account_email:string=1 scope:string=2
+OidcToken service_account_email:string=1 audience:string=2
+Task name:string=1 app_engine_http_request:AppEngineHttpRequest=2/message_type http_request:HttpRequest=3/message_type \
+schedule_time:Timestamp=4 create_time:Timestamp=5 dispatch_deadline:Duration=6 dispatch_count:int32=7 \
+response_count:int32=8 first_attempt:Attempt=9 last_attempt:Attempt=10 view:Task.View=11 retry_config:RetryConfig=12
+Attempt schedule_time:Timestamp=1 dispatch_time:Timestamp=2 response_time:Timestamp=3 response_status:Status=4
+ListQueuesRequest parent:string=1 filter:string=2 page_size:int32=3 page_token:string=4
+ListQueuesResponse queues:Queue=1* next_page_token:string=2
+GetQueueRequest name:string=1
+CreateQueueRequest parent:string=1 queue:Queue=2
+UpdateQueueRequest queue:Queue=1 update_mask:FieldMask=2
+DeleteQueueRequest name:string=1
+PurgeQueueRequest name:string=1
+PauseQueueRequest name:string=1
+ResumeQueueRequest name:string=1
+ListTasksRequest parent:string=1 response_view:Task.View=2 page_size:int32=3 page_token:string=4
+ListTasksResponse tasks:Task=1* next_page_token:string=2
+GetTaskRequest name:string=1 response_view:Task.View=2
+CreateTaskRequest parent:string=1 task:Task=2 response_view:Task.View=3
+DeleteTaskRequest name:string=1
+RunTaskRequest name:string=1 response_view:Task.View=2
+BufferTaskRequest queue:string=1 task_id:string=2 body:HttpBody=3
+BufferTaskResponse task:Task=1
+BatchCreateTasksRequest parent:string=1 requests:CreateTaskRequest=2* request_id:string=3
+BatchCreateTasksResponse tasks:Task=1*
+BatchCreateTasksMetadata start_time:Timestamp=1 end_time:Timestamp=2 state:BatchCreateTasksMetadata.State=3 \
+failed_requests:failures=4
+BatchDeleteTasksRequest parent:string=1 names:string=2* request_id:string=3
+BatchDeleteTasksMetadata start_time:Timestamp=1 end_time:Timestamp=2 state:BatchDeleteTasksMetadata.State=3 \
+failed_requests:failures=4
+CmekConfig name:string=1 kms_key:string=2
+GetCmekConfigRequest name:string=1
+UpdateCmekConfigRequest cmek_config:CmekConfig=1 update_mask:FieldMask=2
+"""
+_RPC: Final = "Status code:int32=1 message:string=2 details:Any=3*"
+_API: Final = "HttpBody content_type:string=1 data:bytes=2 extensions:Any=3*"
+_TYPE: Final = "Expr expression:string=1 title:string=2 description:string=3 location:string=4"
+_IAM: Final = """
+Policy version:int32=1 bindings:Binding=4* etag:bytes=3
+Binding role:string=1 members:string=2* condition:Expr=3
+GetPolicyOptions requested_policy_version:int32=1
+GetIamPolicyRequest resource:string=1 options:GetPolicyOptions=2
+SetIamPolicyRequest resource:string=1 policy:Policy=2 update_mask:FieldMask=3
+TestIamPermissionsRequest resource:string=1 permissions:string=2*
+TestIamPermissionsResponse permissions:string=1*
+"""
+_LOCATION: Final = """
+ListLocationsRequest name:string=1 filter:string=2 page_size:int32=3 page_token:string=4
+ListLocationsResponse locations:Location=1* next_page_token:string=2
+GetLocationRequest name:string=1
+Location name:string=1 display_name:string=5 labels:map=2 metadata:Any=3 location_id:string=4
+"""
+_LONGRUNNING: Final = """
+Operation name:string=1 metadata:Any=2 done:bool=3 error:Status=4/result response:Any=5/result
+GetOperationRequest name:string=1
+"""
+
+_FILES: Final = {
+    "google.rpc": _RPC,
+    "google.api": _API,
+    "google.type": _TYPE,
+    "google.iam.v1": _IAM,
+    "google.cloud.location": _LOCATION,
+    "google.longrunning": _LONGRUNNING,
+    "google.cloud.tasks.v2": _TASKS,
+}
+_WELL_KNOWN: Final = (any_pb2, duration_pb2, empty_pb2, field_mask_pb2, timestamp_pb2)
+_Field: Final = descriptor_pb2.FieldDescriptorProto
+_SCALARS: Final = {
+    "string": _Field.TYPE_STRING,
+    "bytes": _Field.TYPE_BYTES,
+    "int32": _Field.TYPE_INT32,
+    "int64": _Field.TYPE_INT64,
+    "bool": _Field.TYPE_BOOL,
+    "double": _Field.TYPE_DOUBLE,
+}
+
+
+class _Types:
+    """Which full name, and of which sort, a short name means."""
+
+    def __init__(self) -> None:
+        self.messages = {name: f".google.protobuf.{name}" for name in ("Any", "Duration", "FieldMask", "Timestamp")}
+        self.enums: dict[str, str] = {}
+        for package, text in _FILES.items():
+            for line in text.replace("\\\n", "").strip().splitlines():
+                word, *rest = line.split()
+                if word == "enum":
+                    self.enums[rest[0]] = f".{package}.{rest[0]}"
+                else:
+                    self.messages[word] = f".{package}.{word}"
+
+    def describe(self, message: Proto, text: str) -> None:
+        """Add the field that `name:type=number` describes; `*` repeats, `?` has presence, `/name` is in a oneof."""
+        head, oneof = (*text.split("/"), "")[:2]
+        name, kind = head.split(":")
+        kind, number = kind.split("=")
+        field = message.field.add(name=name, number=int(number.rstrip("*?")), label=_Field.LABEL_OPTIONAL)
+        if kind in {"map", "failures"}:
+            self._describe_map(message, field, kind)
+        elif kind in _SCALARS:
+            field.type = _SCALARS[kind]
+        elif kind in self.enums:
+            field.type, field.type_name = _Field.TYPE_ENUM, self.enums[kind]
+        else:
+            field.type, field.type_name = _Field.TYPE_MESSAGE, self.messages[kind]
+        if number.endswith("*"):
+            field.label = _Field.LABEL_REPEATED
+        elif number.endswith("?"):
+            field.proto3_optional = True
+            oneof = f"_{name}"
+        if oneof:
+            declared = [declaration.name for declaration in message.oneof_decl]
+            if oneof not in declared:
+                message.oneof_decl.add(name=oneof)
+                declared.append(oneof)
+            field.oneof_index = declared.index(oneof)
+
+    def _describe_map(self, message: Proto, field: Proto, kind: str) -> None:
+        entry_name = "".join(part.title() for part in field.name.split("_")) + "Entry"
+        entry = message.nested_type.add(name=entry_name)
+        entry.options.map_entry = True
+        self.describe(entry, "key:string=1" if kind == "map" else "key:int32=1")
+        self.describe(entry, "value:string=2" if kind == "map" else "value:Status=2")
+        field.type, field.label = _Field.TYPE_MESSAGE, _Field.LABEL_REPEATED
+        field.type_name = f"{self.messages[message.name]}.{entry_name}"
+
+
+def _build() -> tuple[Proto, dict[str, Proto]]:
+    pool = descriptor_pool.DescriptorPool()
+    for module in _WELL_KNOWN:
+        pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+    imports = [module.DESCRIPTOR.name for module in _WELL_KNOWN]
+    types = _Types()
+    for package, text in _FILES.items():
+        file = descriptor_pb2.FileDescriptorProto(
+            name=f"cloudsched/{package}.proto", package=package, syntax="proto3", dependency=imports
+        )
+        declared: dict[str, Proto] = {}
+        enums: list[tuple[str, list[str]]] = []
+        for line in text.replace("\\\n", "").strip().splitlines():
+            word, *rest = line.split()
+            if word == "enum":
+                enums.append((rest[0], rest[1:]))
+                continue
+            outer, _, inner = word.rpartition(".")
+            message = declared[outer].nested_type.add(name=inner) if outer else file.message_type.add(name=word)
+            declared[word] = message
+            for field in rest:
+                types.describe(message, field)
+        for name, values in enums:
+            outer, _, inner = name.rpartition(".")
+            enum = (declared[outer] if outer else file).enum_type.add(name=inner)
+            for number, value in enumerate(values):
+                enum.value.add(name=value, number=number)
+        pool.AddSerializedFile(file.SerializeToString())
+        imports.append(file.name)
+    full_names = sorted({name[1:] for name in types.messages.values()} | {"google.protobuf.Empty"})
+    return pool, {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in full_names}
+
+
+POOL, _CLASSES = _build()
+
+
+def message_class(name: str) -> Proto:
+    """The class of a message, by its full name or by its name in google.cloud.tasks.v2."""
+    return _CLASSES[name] if name in _CLASSES else _CLASSES[f"google.cloud.tasks.v2.{name}"]

@@ -21,6 +21,7 @@ that needs them, as `Settings` (from the environment unless given) describe.
 from __future__ import annotations
 
 import random
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,7 +40,7 @@ from cloudsched.engine.tokens import Keys
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime, timedelta
 
     from cloudsched.domain.execution import Execution, Message
@@ -89,6 +90,31 @@ class App:
     ) -> Callable[[F], F]:
         """Register a function as the handler of that name; see `Registry.register`."""
         return self.registry.register(name, retry=retry, expected_duration=expected_duration)
+
+    @contextmanager
+    def replaced(
+        self,
+        settings: Settings | None = None,
+        *,
+        store: Store | None = None,
+        dispatcher: Dispatcher | None = None,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+    ) -> Iterator[App]:
+        """Let the app use other parts for a while: what a test, a simulation or the local stack does.
+
+        Code that has imported the app sees them too. The parts of before come back at the end; those given are not
+        closed.
+        """
+        before = self.__dict__.copy()
+        self.__dict__.clear()
+        App.__init__(self, settings, store=store, dispatcher=dispatcher, clock=clock, chance=chance)
+        self.registry = before["registry"]
+        try:
+            yield self
+        finally:
+            self.__dict__.clear()
+            self.__dict__.update(before)
 
     # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -18,12 +18,15 @@ from cloudsched.errors import UnsupportedDocument
 SCHEMA_VERSION = 1
 """The version that this code writes on every document, and the newest that it reads."""
 
+STORED = {"stored": True}
+"""The validation context of what was checked when it was made: it is read without the costly checks."""
+
 
 def _in_utc(value: datetime) -> datetime:
     return value if value.tzinfo is UTC else value.astimezone(UTC)
 
 
-def _as_seconds(value: timedelta) -> float:
+def _as_seconds(value: timedelta) -> int | float:
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
@@ -72,4 +75,4 @@ class Document(Value):
         version = data.get("schemaVersion")
         if not isinstance(version, int) or version > SCHEMA_VERSION:
             raise UnsupportedDocument(key, version, SCHEMA_VERSION)
-        return cls.model_validate(data)
+        return cls.model_validate(data, context=STORED)

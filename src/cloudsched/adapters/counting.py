@@ -1,0 +1,138 @@
+"""What an app costs: a store and a dispatcher that count what passes through them.
+
+The figures are the ones that Google bills: documents read, documents written, tasks created. They are kept for the
+budget of ``docs/guarantees.md``, which tests hold, and shown by the demo and by simulations.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.task import Task
+    from cloudsched.engine.ports import Dispatcher, Envelope, Page, Store, Stored, TaskQuery, Version
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Operations so far."""
+
+    reads: int = 0
+    """Documents read; looking for one that is not there counts, as it is billed."""
+    commits: int = 0
+    """Commits that took effect."""
+    writes: int = 0
+    """Documents written by them."""
+    dispatches: int = 0
+    """Tasks created in the queue, asking for a name that is taken included."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, **operations: int) -> None:
+        """Count some operations; any thread may."""
+        with self._lock:
+            for name, number in operations.items():
+                setattr(self, name, getattr(self, name) + number)
+
+    def since(self, earlier: Counts) -> Counts:
+        """Return what was counted after `earlier`, a copy made by `copy`."""
+        return Counts(
+            self.reads - earlier.reads,
+            self.commits - earlier.commits,
+            self.writes - earlier.writes,
+            self.dispatches - earlier.dispatches,
+        )
+
+    def copy(self) -> Counts:
+        """Return the figures of this moment."""
+        return Counts(self.reads, self.commits, self.writes, self.dispatches)
+
+
+class CountingStore:
+    """A `Store` that counts the documents that another one reads and writes."""
+
+    def __init__(self, store: Store, counts: Counts) -> None:
+        self._store = store
+        self._counts = counts
+
+    def load(self, task_id: str) -> Stored | None:
+        """Pass on; one read."""
+        self._counts.add(reads=1)
+        return self._store.load(task_id)
+
+    def commit(
+        self,
+        task: Task,
+        expect: Version | None,
+        executions: Sequence[Execution] = (),
+        messages: Sequence[Message] = (),
+    ) -> Version:
+        """Pass on; one commit of as many documents as there are, if it takes effect."""
+        version = self._store.commit(task, expect, executions, messages)
+        self._counts.add(commits=1, writes=1 + len(executions) + len(messages))
+        return version
+
+    def purge(self, task_id: str) -> None:
+        """Pass on; deletions are not counted."""
+        self._store.purge(task_id)
+
+    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Pass on; a read for each item, and one for an empty page."""
+        return self._counted(self._store.tasks(query, limit=limit, page_token=page_token))
+
+    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Pass on; a read for each item, and one for an empty page."""
+        return self._counted(self._store.due(before, limit=limit, page_token=page_token))
+
+    def next_wake(self) -> datetime | None:
+        """Pass on; it serves the local clock and is not part of the product's cost."""
+        return self._store.next_wake()
+
+    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+        """Pass on; one read."""
+        self._counts.add(reads=1)
+        return self._store.execution(task_id, execution_id)
+
+    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+        """Pass on; a read for each item, and one for an empty page."""
+        return self._counted(self._store.executions(task_id, limit=limit, page_token=page_token))
+
+    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+        """Pass on; a read for each item, and one for an empty page."""
+        return self._counted(self._store.inbox(owner, limit=limit, page_token=page_token))
+
+    def check(self) -> None:
+        """Pass on."""
+        self._store.check()
+
+    def close(self) -> None:
+        """Pass on."""
+        self._store.close()
+
+    def _counted(self, page: Page[T]) -> Page[T]:
+        self._counts.add(reads=max(1, len(page.items)))
+        return page
+
+
+class CountingDispatcher:
+    """A `Dispatcher` that counts what another one is given."""
+
+    def __init__(self, dispatcher: Dispatcher, counts: Counts) -> None:
+        self._dispatcher = dispatcher
+        self._counts = counts
+
+    def create(self, envelope: Envelope) -> None:
+        """Pass on; one dispatch."""
+        self._counts.add(dispatches=1)
+        self._dispatcher.create(envelope)
+
+    def close(self) -> None:
+        """Pass on."""
+        self._dispatcher.close()

@@ -1,0 +1,62 @@
+"""The three functions as they are deployed: each takes a request and gives an answer.
+
+``api`` serves clients. ``execute`` is where Cloud Tasks delivers; its answers are meant for the queue, to which 2xx
+means done and anything else means again. ``sweep`` is called by Cloud Scheduler once a minute.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+from werkzeug.exceptions import MethodNotAllowed
+from werkzeug.wrappers import Response
+
+from cloudsched.web.api import Api
+from cloudsched.web.problems import problem
+from cloudsched.web.reading import body_bytes
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Request
+
+    from cloudsched.app import App
+
+TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
+"""Where a dispatch carries its token."""
+
+
+def serve_api(app: App, request: Request) -> Response:
+    """Answer a client; see `cloudsched.web.api`."""
+    return Api(app).answer(request)
+
+
+def serve_execute(app: App, request: Request) -> Response:
+    """Answer a delivery of the queue.
+
+    200 with what it came to; 401 without a right token, and nothing was read or run; 400 for a signed body that is no
+    dispatch; 503 if the store or the queue did not answer, so that Cloud Tasks delivers it again.
+    """
+    if request.method != "POST":
+        return problem(MethodNotAllowed(["POST"]))
+    try:
+        verdict = app.deliver(body_bytes(request), request.headers.get(TOKEN_HEADER, ""))
+    except Exception as error:  # noqa: BLE001 - told to the queue by its status, and logged if it is ours
+        return problem(error)
+    return _json({"action": verdict.action, "why": verdict.why})
+
+
+def serve_sweep(app: App, request: Request) -> Response:
+    """Answer Cloud Scheduler: sweep once, and say what was repaired."""
+    if request.method != "POST":
+        return problem(MethodNotAllowed(["POST"]))
+    try:
+        body_bytes(request)
+        done = app.sweep()
+    except Exception as error:  # noqa: BLE001 - the same
+        return problem(error)
+    return _json(dataclasses.asdict(done))
+
+
+def _json(content: object) -> Response:
+    return Response(json.dumps(content), 200, {"Content-Type": "application/json"})

@@ -1,0 +1,101 @@
+"""How an error is told over HTTP: one RFC 9457 problem document for each kind.
+
+``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``, and what the error knows besides:
+``field`` and ``hint`` for bad input. Only what the caller sent, or may know, is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response
+
+from cloudsched.errors import (
+    CloudschedError,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+    VersionConflict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+TYPE_ROOT = "https://cloudsched.dev/problems/"
+"""Problem types are names, not pages (RFC 9457, section 3.1.1)."""
+RETRY_AFTER_SECONDS = 5
+
+
+class PayloadTooLarge(InvalidInput):
+    """The request's body is larger than this endpoint takes."""
+
+
+_KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
+    (PayloadTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (InvalidInput, HTTPStatus.BAD_REQUEST),
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (NotAllowed, HTTPStatus.CONFLICT),
+    (VersionConflict, HTTPStatus.CONFLICT),
+    (Unauthenticated, HTTPStatus.UNAUTHORIZED),
+    (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+def problem(error: Exception) -> Response:
+    """Return the answer that tells a caller of an error; one that is nobody's on purpose is logged, and 500."""
+    if isinstance(error, HTTPException) and error.code is not None:
+        allow = {name: value for name, value in error.get_headers() if name == "Allow"}
+        return _answer(HTTPStatus(error.code), error.name, error.description or error.name, headers=allow)
+    for kind, status in _KINDS:
+        if isinstance(error, kind):
+            return _known(error, status)
+    log.error("failed", exc_info=error, extra={"action": "failed"})
+    return _answer(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
+
+
+def _known(error: CloudschedError, status: HTTPStatus) -> Response:
+    more: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    if isinstance(error, InvalidInput):
+        more = {"field": error.field, "hint": error.hint}
+    elif isinstance(error, NotAllowed):
+        more = {"hint": error.hint}
+    elif isinstance(error, Unavailable):
+        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    elif isinstance(error, Unauthenticated):
+        headers = {"WWW-Authenticate": 'Cloudsched realm="executor"'}
+    return _answer(status, _title(error), str(error), {key: value for key, value in more.items() if value}, headers)
+
+
+def _title(error: CloudschedError) -> str:
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(error).__name__)
+    return words.strip().capitalize()
+
+
+def _answer(
+    status: HTTPStatus,
+    title: str,
+    detail: str,
+    more: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    content = {
+        "type": TYPE_ROOT + title.lower().replace(" ", "-"),
+        "title": title,
+        "status": status.value,
+        "detail": detail,
+        **(more or {}),
+    }
+    return Response(
+        json.dumps(content, ensure_ascii=False),
+        status.value,
+        {"Content-Type": "application/problem+json", **(headers or {})},
+    )

@@ -1,0 +1,216 @@
+"""The store in Firestore: one read a load, one commit a decision, no transactions.
+
+::
+
+    tasks/{taskId}                              Task
+    tasks/{taskId}/executions/{executionId}     Execution
+    inboxes/{owner}/messages/{messageId}        Message
+
+The precondition of a commit is the task's ``update_time``. Firestore leaves that as it was when a write changes nothing
+(google.firestore.v1.WriteResult), so each commit gives the task a ``commitId`` that none had before.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from google.cloud.firestore_v1.types import write as proto
+
+from cloudsched.adapters.firestore_calls import Calls
+from cloudsched.adapters.firestore_lists import (
+    EXECUTIONS,
+    MESSAGES,
+    WAKING,
+    Listing,
+    listing_of_due,
+    listing_of_tasks,
+    names_only,
+)
+from cloudsched.adapters.firestore_values import decode, fill
+from cloudsched.domain.document import Document
+from cloudsched.domain.execution import Execution, Message
+from cloudsched.domain.task import Task
+from cloudsched.engine.paging import make_token, read_token
+from cloudsched.engine.ports import Page, Stored, TaskQuery, Version
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.adapters import firestore_values
+
+D = TypeVar("D", bound=Document)
+
+DEADLINE = timedelta(seconds=10)
+"""How long a call may take, with its repetitions."""
+
+_COMMIT_ID = "commitId"
+_Write: firestore_values.Message = proto.Write.pb()
+
+_SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/\ud800-\udfff]+", re.DOTALL)
+_LONGEST_ID = 1500
+"""In bytes."""
+
+_PURGE_SIZE = 300
+"""How many executions are removed at once."""
+
+
+class FirestoreStore:
+    """A `Store` in a Firestore database."""
+
+    def __init__(
+        self,
+        *,
+        project: str,
+        database: str = "(default)",
+        emulator: str | None = None,
+        deadline: timedelta = DEADLINE,
+    ) -> None:
+        """Open a channel to the database; nothing is sent before the first call.
+
+        Args:
+            project: The Google Cloud project.
+            database: The database's id.
+            emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
+            deadline: How long a call may take, with its repetitions.
+
+        Raises:
+            Misconfigured: There are no credentials.
+        """
+        path = f"projects/{project}/databases/{database}"
+        self._documents = f"{path}/documents"
+        self._calls = Calls(path, emulator, deadline)
+
+    def load(self, task_id: str) -> Stored | None:
+        """Return the task as it is now, or None. One document is read."""
+        found = self._get("tasks", task_id)
+        return None if found is None else Stored(_read(Task, found), _version(found.update_time))
+
+    def commit(
+        self,
+        task: Task,
+        expect: Version | None,
+        executions: Sequence[Execution] = (),
+        messages: Sequence[Message] = (),
+    ) -> Version:
+        """Write a task and its records in one commit, if the task still has the expected version.
+
+        A commit whose answer was lost is made again, and then conflicts with itself: the caller reads what is there
+        and decides again, as after any other conflict.
+        """
+        first = self._write(task, "tasks", task.id)
+        first.update.fields[_COMMIT_ID].string_value = secrets.token_hex(8)
+        if expect is None:
+            first.current_document.exists = False
+        else:
+            first.current_document.update_time.FromNanoseconds(expect.value)
+        records = (self._write(e, "tasks", task.id, "executions", e.id) for e in executions)
+        notices = (self._write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
+        answer = self._calls.commit([first, *records, *notices])
+        if answer is None:
+            raise VersionConflict(f"task {task.id}")
+        return _version(answer.write_results[0].update_time)
+
+    def purge(self, task_id: str) -> None:
+        """Remove a task's executions, some at a time, then the task."""
+        name = self._name("tasks", task_id)
+        if name is None:
+            return
+        some = names_only(EXECUTIONS.query(_PURGE_SIZE, name))
+        while found := self._calls.query(name, some):
+            self._calls.commit([_Write(delete=each.name) for each in found])
+        self._calls.commit([_Write(delete=name)])
+
+    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks that fit."""
+        return self._page(Task, self._documents, listing_of_tasks(query), query, limit, page_token)
+
+    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
+        return self._page(Task, self._documents, listing_of_due(before), "due", limit, page_token)
+
+    def next_wake(self) -> datetime | None:
+        """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
+        found = self._calls.query(self._documents, WAKING.query(1, self._documents))
+        return _read(Task, found[0]).wake_at if found else None
+
+    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+        """Return one execution's record, or None."""
+        found = self._get("tasks", task_id, "executions", execution_id)
+        return None if found is None else _read(Execution, found)
+
+    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first."""
+        parent = self._name("tasks", task_id)
+        return self._page(Execution, parent, EXECUTIONS, ("executions", task_id), limit, page_token)
+
+    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+        """Return a page of an owner's messages, the newest first."""
+        parent = self._name("inboxes", owner)
+        return self._page(Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
+
+    def check(self) -> None:
+        """Ask for a document that is not there."""
+        self._get("tasks", "-")
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._calls.close()
+
+    def _name(self, *path: str) -> str | None:
+        """Return a document's full name, or None if Firestore has no such names.
+
+        Source: firebase.google.com/docs/firestore/quotas, constraints on document ids.
+        """
+        if not all(_SEGMENT.fullmatch(segment) and len(segment.encode()) <= _LONGEST_ID for segment in path):
+            return None
+        return "/".join((self._documents, *path))
+
+    def _get(self, *path: str) -> firestore_values.Message | None:
+        name = self._name(*path)
+        return None if name is None else self._calls.get(name)
+
+    def _write(self, document: Document, *path: str) -> firestore_values.Message:
+        write = _Write()
+        write.update.name = "/".join((self._documents, *path))
+        fill(write.update.fields, document.to_stored())
+        return write
+
+    def _page(
+        self, kind: type[D], parent: str | None, listing: Listing, query: object, limit: int, page_token: str | None
+    ) -> Page[D]:
+        after = read_token(query, page_token) if page_token else None
+        if parent is None:
+            return Page(())
+        rows: list[tuple[str, dict[str, Any]]] = []
+        while True:
+            wanted = limit + 1 - len(rows)
+            part = [_row(each) for each in self._calls.query(parent, listing.query(wanted, parent, after))]
+            rows += [(key, data) for key, data in part if listing.without not in data]
+            if len(rows) > limit or len(part) < wanted:
+                break
+            key, data = part[-1]
+            after = data[listing.order], key
+        items = [kind.from_stored(key, data) for key, data in rows[:limit]]
+        if len(rows) <= limit:
+            return Page(items)
+        key, data = rows[limit - 1]
+        return Page(items, make_token(query, data[listing.order], key))
+
+
+def _row(found: firestore_values.Message) -> tuple[str, dict[str, Any]]:
+    data = decode(found.fields)
+    data.pop(_COMMIT_ID, None)
+    return found.name.rpartition("/")[2], data
+
+
+def _read(kind: type[D], found: firestore_values.Message) -> D:
+    return kind.from_stored(*_row(found))
+
+
+def _version(update_time: firestore_values.Message) -> Version:
+    return Version(update_time.ToNanoseconds())

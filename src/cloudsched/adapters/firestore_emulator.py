@@ -1,0 +1,224 @@
+"""Google's Firestore emulator: finding one on this machine, and running it for as long as it is needed.
+
+Looked for, in this order: an address that somebody gave; the emulator of the gcloud SDK; the one that firebase-tools
+has downloaded. The last two are Java archives and need a ``java``.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self
+
+from cloudsched.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+HOW_TO_GET = (
+    "Install Java 11 or newer, and either the gcloud SDK with `gcloud components install cloud-firestore-emulator` "
+    "(Debian: `apt install google-cloud-cli-firestore-emulator`) or firebase-tools with "
+    "`firebase setup:emulators:firestore`; or set FIRESTORE_EMULATOR_HOST to the host:port of one that runs."
+)
+
+START_SECONDS = 60.0
+"""How long it may take until it answers. It takes about one second on an idle machine."""
+
+_GCLOUD_JAR = Path("platform/cloud-firestore-emulator/cloud-firestore-emulator.jar")
+_GCLOUD_MAIN = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
+_FIREBASE_FOLDER = Path(".cache/firebase/emulators")
+_FIREBASE_JARS = "cloud-firestore-emulator-*.jar"
+
+_GUARD = """
+exec 3<&0
+"$@" </dev/null & pid=$!
+{ read -r _ <&3; kill -9 $pid; } >/dev/null 2>&1 &
+wait $pid
+"""
+"""Runs a command, and kills it when standard input ends: whichever way we go, our end of that pipe goes with us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """There is no emulator to use."""
+
+    reason: str
+    """What was looked for and not found."""
+    hint: str = HOW_TO_GET
+
+
+@dataclass(slots=True)
+class Found:
+    """An emulator that runs, or that can be started. Use it in a ``with``, or call `start` and `stop`."""
+
+    reason: str
+    """What it is and where it was found."""
+    command: tuple[str, ...] = ()
+    """How it is started, but for its host and port; nothing if it runs already."""
+    address: str = ""
+    """``host:port``, once it runs."""
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _output: IO[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> str:
+        """Start it on a free port of this machine alone, wait until it answers, and return its address.
+
+        Raises:
+            StoreUnavailable: It ended, or did not answer in time; the reason has the end of what it said.
+        """
+        if self.address:
+            return self.address
+        port = _free_port()
+        arguments = (*self.command, "--host=127.0.0.1", f"--port={port}")
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
+        self._process = subprocess.Popen(  # noqa: S603 - the command was found by this module
+            ("/bin/sh", "-c", _GUARD, "firestore-emulator", *arguments),
+            stdin=subprocess.PIPE,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # it is stopped with all that it started, and does not hear our Ctrl-C
+        )
+        try:
+            self._wait_until_it_answers(port)
+        except BaseException:
+            self.stop()
+            raise
+        self.address = f"127.0.0.1:{port}"
+        return self.address
+
+    def stop(self) -> None:
+        """Stop it, with every process that it started. One that ran before stays."""
+        if self._process is None:
+            return
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)  # what it holds is in memory: there is nothing to save
+        except ProcessLookupError:
+            pass
+        finally:
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+            self._process.wait()
+            if self._output is not None:
+                self._output.close()
+            self._process, self._output, self.address = None, None, ""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _wait_until_it_answers(self, port: int) -> None:
+        process, give_up_at = self._process, time.monotonic() + START_SECONDS
+        while not _answers("127.0.0.1", port):
+            if process is None or process.poll() is not None:
+                raise StoreUnavailable("The Firestore emulator", f"it ended at once. It said: {self._said()}")
+            if time.monotonic() > give_up_at:
+                reason = f"it did not answer within {START_SECONDS:.0f} s. It said: {self._said()}"
+                raise StoreUnavailable("The Firestore emulator", reason)
+            time.sleep(0.02)
+
+    def _said(self) -> str:
+        if self._output is None:
+            return ""
+        self._output.seek(0)
+        return self._output.read()[-1000:].decode(errors="replace").strip()
+
+
+def find(address: str | None = None, *, home: Path | None = None) -> Found | Missing:
+    """Look for an emulator.
+
+    Args:
+        address: ``host:port`` of one that runs: what FIRESTORE_EMULATOR_HOST says.
+        home: The folder below which firebase-tools keeps its downloads; the user's if None.
+    """
+    if address:
+        return _at(address)
+    gcloud = shutil.which("gcloud")
+    jar = _gcloud_jar(gcloud) if gcloud else None
+    if jar is not None:
+        return _with_java(f"the gcloud SDK has one ({jar})", ("-cp", str(jar), _GCLOUD_MAIN, "start"))
+    jar = _firebase_jar((home or Path.home()) / _FIREBASE_FOLDER)
+    if jar is not None:
+        return _with_java(f"firebase-tools has one ({jar})", ("-jar", str(jar)))
+    sdk = "the gcloud SDK has no Firestore emulator installed" if gcloud else "there is no gcloud on the PATH"
+    return Missing(f"{sdk}, and firebase-tools has not downloaded one")
+
+
+def _at(address: str) -> Found | Missing:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        return Missing(f"FIRESTORE_EMULATOR_HOST is {address!r}, which is not host:port")
+    if not _answers(host.strip("[]"), int(port)):
+        return Missing(f"FIRESTORE_EMULATOR_HOST names {address}, but nothing answers there")
+    return Found(f"FIRESTORE_EMULATOR_HOST names one that runs at {address}", address=address)
+
+
+def _with_java(reason: str, arguments: tuple[str, ...]) -> Found | Missing:
+    java = shutil.which("java")
+    if java is None:
+        return Missing(f"{reason}, but there is no java on the PATH to run it")
+    return Found(reason, (java, "-Duser.language=en", *arguments))
+
+
+def _gcloud_jar(gcloud: str) -> Path | None:
+    root = Path(gcloud).resolve().parent.parent
+    if not (root / "lib" / "googlecloudsdk").is_dir():  # a wrapper, not the SDK's own script: it must be asked
+        asked = _sdk_root(gcloud)
+        if asked is None:
+            return None
+        root = asked
+    jar = root / _GCLOUD_JAR
+    return jar if jar.is_file() else None
+
+
+def _sdk_root(gcloud: str) -> Path | None:
+    try:
+        answer = subprocess.run(  # noqa: S603 - what the PATH names gcloud
+            (gcloud, "info", "--format=value(installation.sdk_root)"),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return Path(answer.stdout.strip())
+
+
+def _firebase_jar(folder: Path) -> Path | None:
+    def version(jar: Path) -> list[int]:
+        return [int(number) for number in re.findall(r"\d+", jar.stem)]
+
+    return max(folder.glob(_FIREBASE_JARS), key=version, default=None)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=2)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

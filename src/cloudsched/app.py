@@ -21,9 +21,9 @@ that needs them, as `Settings` (from the environment unless given) describe.
 from __future__ import annotations
 
 import random
+import threading
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from cloudsched.adapters.clocks import EmulatorClock, SystemClock
 from cloudsched.config import EXECUTE_PATH, Settings
@@ -49,9 +49,27 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports import Clock, Dispatcher, Store
 
 F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
 
 MAX_PAGE = 500
 """How many items one page may have."""
+
+
+class _Part(Generic[T]):
+    """A part that is made when it is first needed, once, whichever thread needs it."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, app: App | None, owner: type[App]) -> T:
+        if app is None:
+            return cast("T", self)  # as seen from the class, by help() and the like
+        with app.assembling:
+            if self._name not in app.__dict__:
+                app.__dict__[self._name] = self._make(app)
+            return cast("T", app.__dict__[self._name])
 
 
 class App:
@@ -79,6 +97,7 @@ class App:
         self._store = store
         self._dispatcher = dispatcher
         self._clock = clock
+        self.assembling = threading.RLock()
         self._chance = chance or random.Random()  # noqa: S311 - it spreads retries, it guards nothing
 
     def handler(
@@ -217,12 +236,12 @@ class App:
 
     # ── How it is put together ───────────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
+    @_Part
     def settings(self) -> Settings:
         """What can be set from outside."""
         return self._settings or Settings.from_environment()
 
-    @cached_property
+    @_Part
     def clock(self) -> Clock:
         """Where the present comes from."""
         settings = self.settings
@@ -232,7 +251,7 @@ class App:
             return self._clock
         return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
 
-    @cached_property
+    @_Part
     def store(self) -> Store:
         """Where tasks are kept."""
         if self._store is not None:
@@ -249,7 +268,7 @@ class App:
             emulator=self.settings.firestore_emulator,
         )
 
-    @cached_property
+    @_Part
     def dispatcher(self) -> Dispatcher:
         """What carries dispatches to the executor."""
         if self._dispatcher is not None:
@@ -268,21 +287,21 @@ class App:
             invoker=settings.invoker,
         )
 
-    @cached_property
+    @_Part
     def _keys(self) -> Keys:
         return Keys(self.settings.secret, self.settings.previous_secret)
 
-    @cached_property
+    @_Part
     def _sender(self) -> Sender:
         return Sender(self.dispatcher, self._keys)
 
-    @cached_property
+    @_Part
     def scheduler(self) -> Scheduler:
         """What changes tasks."""
         lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
         return Scheduler(store=self.store, sender=self._sender, clock=self.clock, registry=self.registry, lead=lead)
 
-    @cached_property
+    @_Part
     def executor(self) -> Executor:
         """What runs them."""
         return Executor(
@@ -294,7 +313,7 @@ class App:
             random=self._chance,
         )
 
-    @cached_property
+    @_Part
     def sweeper(self) -> Sweeper:
         """What repairs them."""
         return Sweeper(store=self.store, sender=self._sender, clock=self.clock)

@@ -138,14 +138,17 @@ def edited(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step
             "revision": task.revision + 1,
         }
     )
-    if not replanned or task.status is TaskStatus.PAUSED:
+    if not replanned:
         return Step(moved(changed, now))
-    if task.status is TaskStatus.ACTIVE and schedule == task.schedule:
+    if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         following = occurrence_from(changed, now)
         return Step(settled(pumped(changed.model_copy(update={"next_execution_time": following}), now), now))
-    begun = changed.model_copy(update={"run_count": 0, "failures_in_row": 0, "backfill": None})
-    first = _first_occurrence(begun, now, lead)
-    return Step(moved(begun, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first))
+    if schedule != task.schedule:
+        changed = changed.model_copy(update={"run_count": 0, "failures_in_row": 0, "backfill": None})
+    first = _first_occurrence(changed, now, lead)
+    if task.status is TaskStatus.PAUSED:
+        return Step(moved(changed, now))
+    return Step(moved(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first))
 
 
 def draft_of(task: Task) -> dict[str, Any]:

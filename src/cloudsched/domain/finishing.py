@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 PORTION = 100
 """How many missed occurrences one commit records at the most."""
 
+MAX_EARLIER_MESSAGE = 300
+"""How many characters of an attempt's error are kept once another attempt has followed it."""
+
 _FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 
 
@@ -121,7 +124,15 @@ def _ended(run: Run, status: ExecutionStatus, error: ExecutionError | None, now:
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
     attempt = Attempt(number=run.attempt, started_at=run.lease.started_at, finished_at=now, status=status, error=error)
-    return run.model_copy(update={"lease": None, "attempts": (*run.attempts, attempt)})
+    return run.model_copy(update={"lease": None, "attempts": (*map(_shortened, run.attempts), attempt)})
+
+
+def _shortened(attempt: Attempt) -> Attempt:
+    """Return an earlier attempt without its traceback, so that many of them still fit one document."""
+    if attempt.error is None or attempt.error.traceback is None:
+        return attempt
+    error = ExecutionError(type=attempt.error.type, message=attempt.error.message[:MAX_EARLIER_MESSAGE])
+    return attempt.model_copy(update={"error": error})
 
 
 def _retried_or_final(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class RetryPolicy(Value):
     """How often, and how far apart, a failing handler is called again."""
 
-    max_retries: int = Field(default=3, ge=0, le=100)
+    max_retries: int = Field(default=3, ge=0, le=20)
     """Calls after the first one; 0 means that a failure is final."""
     first_delay: Duration = Field(default=timedelta(0), ge=timedelta(0))
     """The wait before the first retry."""

@@ -14,13 +14,15 @@ from typing import Any
 
 from cloudsched.errors import InvalidInput
 
-MAX_BYTES = 256 * 1024
-"""The size of one payload, result or context as JSON."""
+MAX_PAYLOAD = 128 * 1024
+MAX_CONTEXT = 64 * 1024
+MAX_CONTENT = 512 * 1024
+"""The size of a task's payload, its source's context and an execution's result, in bytes as JSON."""
 MAX_DEPTH = 16
 _INT_64 = range(-(2**63), 2**63)
 
 
-def require_storable(field: str, value: object) -> None:
+def require_storable(field: str, value: object, max_bytes: int) -> None:
     """Check that a value is JSON that every store can keep.
 
     Raises:
@@ -28,8 +30,8 @@ def require_storable(field: str, value: object) -> None:
     """
     _check(field, value, 0)
     size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        hint = f"At most {MAX_BYTES} bytes as JSON are kept; put large data elsewhere and pass a reference to it."
+    if size > max_bytes:
+        hint = f"At most {max_bytes} bytes as JSON are kept; put large data elsewhere and pass a reference to it."
         raise InvalidInput(field, f"has {size} bytes", hint)
 
 

@@ -17,8 +17,8 @@ from cloudsched.domain.execution import Run
 from cloudsched.domain.policy import CatchUp, Overlap, RetryPolicy
 from cloudsched.domain.schedule import Schedule
 
-MAX_OPEN_RUNS = 100
-"""How many runs of one task may be open at once; more would not fit the document."""
+MAX_OPEN_RUNS = 20
+"""How many runs of one task may be open at once: with all that they may carry, they fit Firestore's 1 MiB."""
 
 
 def _not_reserved(name: str) -> str:
@@ -32,7 +32,7 @@ TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), Af
 Owner = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$"), AfterValidator(_not_reserved)]
 """Whose task it is, as one segment of a Firestore path (no slash, no control character)."""
 Text = Annotated[str, StringConstraints(max_length=500)]
-LongText = Annotated[str, StringConstraints(max_length=20_000)]
+LongText = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 class TaskStatus(StrEnum):

@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from cloudsched.domain.execution import ExecutionError
 from cloudsched.domain.finishing import Report
 from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
-from cloudsched.domain.storable import require_storable
+from cloudsched.domain.storable import MAX_CONTENT, require_storable
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _outcome_of(answer: object) -> Outcome:
     if isinstance(answer, Retry | Snooze | Fail | Cancel):
         return answer
     content = _as_json(answer.content if isinstance(answer, Done) else answer)
-    require_storable("content", content)
+    require_storable("content", content, MAX_CONTENT)
     return Done(content)
 
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Clock
 
-MAX_STEPS = 200
+MAX_STEPS = 50
 """How many progress steps a record keeps; the oldest go first."""
-MAX_TEXT = 500
-"""How many characters of a progress step, a notice's title or an error are kept."""
+MAX_TEXT = 200
+"""How many characters of a progress step or a notice's title are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, draft_of, edited, new_task
 from cloudsched.domain.planning import wakes
-from cloudsched.domain.storable import require_storable
+from cloudsched.domain.storable import MAX_CONTEXT, MAX_PAYLOAD, require_storable
 from cloudsched.engine.executor import MAX_CONFLICTS
 from cloudsched.engine.ports import Stored
 from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -157,9 +157,9 @@ class Scheduler:
         """Check the payload against the handler's model, and fill in the handler's own defaults."""
         handler = self._registry.get(draft.handler)
         handler.read(draft.payload)
-        require_storable("payload", draft.payload)
+        require_storable("payload", draft.payload, MAX_PAYLOAD)
         if draft.source and draft.source.context is not None:
-            require_storable("source.context", draft.source.context)
+            require_storable("source.context", draft.source.context, MAX_CONTEXT)
         defaults = {"retry": handler.retry, "expected_duration": handler.expected_duration}
         missing = {
             name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set

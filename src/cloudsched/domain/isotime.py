@@ -1,0 +1,85 @@
+"""Dates, local times and instants as text: ISO 8601, extended or basic, and so those of iCalendar too."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from functools import lru_cache
+from typing import NamedTuple
+
+from cloudsched.errors import InvalidSchedule
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- wall-clock seconds have no zone
+UTC_EPOCH = EPOCH.replace(tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
+FIRST_YEAR, LAST_YEAR = 1583, 9998
+
+_MOMENT = re.compile(
+    r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ](\d{2}):?(\d{2})(?::?(\d{2})(?:\.0+)?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?\Z",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+class Moment(NamedTuple):
+    """A parsed time.
+
+    Attributes:
+        wall: Seconds since 1970 as a clock shows them.
+        offset: Seconds east of UTC if the text named an offset.
+        is_date: The text was a date without a time.
+    """
+
+    wall: int
+    offset: int | None
+    is_date: bool
+
+    def isoformat(self) -> str:
+        """Return the canonical text."""
+        when = EPOCH + timedelta(seconds=self.wall)
+        if self.is_date:
+            return when.date().isoformat()
+        if self.offset is None:
+            return when.isoformat()
+        return when.replace(tzinfo=timezone(timedelta(seconds=self.offset))).isoformat().replace("+00:00", "Z")
+
+
+@lru_cache(maxsize=4096)
+def parse_moment(text: str, field: str) -> Moment:
+    """Parse a date, a local time or an instant, to the second.
+
+    Raises:
+        InvalidSchedule: The text, given for ``field``, is none of them.
+    """
+    found = _MOMENT.match(text.strip())
+    hint = "write it like 2027-01-31T09:00:00"
+    if not found:
+        raise InvalidSchedule(field, f"{text[:40]!r} is no date or time, to the second", hint)
+    *numbers, offset = found.groups()
+    year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        raise InvalidSchedule(field, f"the year {year} is out of range", f"{FIRST_YEAR} to {LAST_YEAR}")
+    try:
+        when = datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 -- the offset is kept beside it
+    except ValueError as error:
+        raise InvalidSchedule(field, f"{text[:40]!r}: {error}", hint) from None
+    return Moment(wall_seconds(when), _offset(offset), numbers[3] is None)
+
+
+def wall_seconds(when: datetime) -> int:
+    """Return a naive datetime as seconds since 1970 on the clock, without its microseconds."""
+    elapsed = when - EPOCH
+    return elapsed.days * 86_400 + elapsed.seconds
+
+
+def utc_seconds(when: datetime) -> int:
+    """Return an aware datetime as whole seconds since 1970 UTC, rounded down."""
+    elapsed = when - UTC_EPOCH
+    return elapsed.days * 86_400 + elapsed.seconds
+
+
+def _offset(text: str | None) -> int | None:
+    if not text:
+        return None
+    if text in "zZ":
+        return 0
+    hours, minutes = int(text[1:3]), int(text[3:].lstrip(":") or 0)
+    return (hours * 3600 + minutes * 60) * (-1 if text[0] == "-" else 1)

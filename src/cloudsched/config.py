@@ -1,6 +1,6 @@
 """What can be set from outside: one frozen object, read once from the environment and handed down.
 
-This is the only module that reads the environment. Every variable is listed in the table of ``docs/deployment.md``.
+This is the only module that reads the environment. Every variable is listed in the table of ``docs/configuration.md``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cloudsched.domain.document import Duration, Value
 
@@ -65,11 +65,16 @@ class CatchUpMode(StrEnum):
 
 
 class CatchUp(Value):
-    """What becomes of occurrences that nothing could run in time."""
+    """What becomes of occurrences that nothing could run in time. The mode alone may stand for all of it."""
 
     mode: CatchUpMode = CatchUpMode.LATEST
     window: Duration | None = Field(default=None, gt=timedelta(0))
     """How late an occurrence may still run. None: any lateness for ``latest`` and ``all``, a minute for ``none``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_alone(cls, value: object) -> object:
+        return {"mode": value} if isinstance(value, str) else value
 
     def tolerance(self) -> timedelta:
         """Return how late an occurrence may be and still run."""

@@ -21,7 +21,7 @@ from cloudsched.domain.planning import Dispatch, Wake, wakes
 from cloudsched.engine.calling import call_handler
 from cloudsched.engine.context import Context, LeaseState
 from cloudsched.engine.ports import Stored
-from cloudsched.errors import InvalidInput, NotFound, StoreUnavailable, VersionConflict
+from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,15 +134,21 @@ class Executor:
             case Begin(_, run, why):
                 if stored is None:
                     raise NotFound("task", dispatch.task_id)
-                self._send(stored.task)
-                return Verdict(Action.RECORDED, why) if run is None else self._run(stored, run)
+                if run is None:
+                    self._send(stored.task)
+                    return Verdict(Action.RECORDED, why)
+                return self._run(stored, run)
 
     def _run(self, claimed: Stored, run: Run) -> Verdict:
         """Call the handler under the lease, and commit how it ended."""
+        try:
+            self._send(claimed.task)  # what may run beside it
+            before = wakes(claimed.task)
+        except QueueUnavailable:
+            before = ()  # the handler need not wait for the queue; its end sends this too
         held = _Held(self._store, self._clock, claimed, run)
         context = Context(claimed.task, run, self._clock, held.renew)
         report = call_handler(self._registry, context)
-        before = wakes(claimed.task)
         finished = held.finish(report, self._random)
         if finished is None:
             self._send(held.task)  # it may have been this result whose commit took effect and then failed

@@ -56,6 +56,20 @@ class RetryPolicy(Value):
             return self.cap
 
 
+class Priority(StrEnum):
+    """Which queue carries a task's dispatches, each with a rate of its own, and which the sweep repairs first."""
+
+    CRITICAL = "CRITICAL"
+    HIGH = "HIGH"
+    NORMAL = "NORMAL"
+    LOW = "LOW"
+
+    @property
+    def rank(self) -> int:
+        """Its place in the order, from 0 for the most urgent."""
+        return tuple(Priority).index(self)
+
+
 class CatchUpMode(StrEnum):
     """Which of several missed occurrences are run."""
 

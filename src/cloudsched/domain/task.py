@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.document import Document, Duration, Instant, Value
 from cloudsched.domain.execution import Run
-from cloudsched.domain.policy import CatchUp, Overlap, RetryPolicy
+from cloudsched.domain.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.schedule import Schedule
 
 MAX_OPEN_RUNS = 20
@@ -90,6 +90,7 @@ class Wish(Value):
     """The estimated cost of one execution, in queries."""
     source: Source | None = None
 
+    priority: Priority = Priority.NORMAL
     retry: RetryPolicy = RetryPolicy()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=timedelta(hours=1))
     """How long one attempt may take. It is the lease: past it, another executor may take over."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from cloudsched.domain.policy import Priority
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
@@ -163,6 +165,8 @@ class Envelope:
     body: bytes
     token: str
     """Proves that whoever knows the secret made this body."""
+    priority: Priority = Priority.NORMAL
+    """Which of the queues takes it."""
 
 
 class Dispatcher(Protocol):

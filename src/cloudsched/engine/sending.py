@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.planning import Dispatch, Wake
+    from cloudsched.domain.policy import Priority
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Dispatcher
     from cloudsched.engine.tokens import Keys
@@ -35,12 +36,12 @@ class Sender:
         """
         dispatches = [dispatch_for(task, wake, now, hop=hop, repair=repair) for wake in wakes]
         for dispatch in dispatches:
-            self._send(dispatch)
+            self._send(dispatch, task.priority)
         return len(dispatches)
 
-    def _send(self, dispatch: Dispatch) -> None:
+    def _send(self, dispatch: Dispatch, priority: Priority) -> None:
         body = dispatch.body
-        self._dispatcher.create(Envelope(dispatch.name, dispatch.at, body, self._keys.sign(body)))
+        self._dispatcher.create(Envelope(dispatch.name, dispatch.at, body, self._keys.sign(body), priority))
         log.debug(
             "dispatched",
             extra={"action": "dispatched", "taskId": dispatch.task_id, "executionId": dispatch.execution_id},

@@ -68,7 +68,7 @@ class Sweeper:
         token: str | None = None
         while done.examined < LIMIT:
             page = self._store.due(now - GRACE, limit=PAGE, page_token=token)
-            for task in page.items:
+            for task in sorted(page.items, key=lambda task: task.priority.rank):
                 self._repair(task, now, done)
             token = page.next_page_token
             if token is None:

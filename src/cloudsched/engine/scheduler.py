@@ -179,7 +179,7 @@ def merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
     At the top, a schedule and a payload are replaced whole: half of one and half of another make no sense.
     """
-    whole = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
+    whole: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
     return _merged({**target, **whole}, patch)
 
 

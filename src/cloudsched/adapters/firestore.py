@@ -51,9 +51,9 @@ DEADLINE = timedelta(seconds=10)
 _COMMIT_ID = "commitId"
 _Write: firestore_values.Message = proto.Write.pb()
 
-_SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/\ud800-\udfff]+", re.DOTALL)
-_LONGEST_ID = 1500
-"""In bytes."""
+_SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
+_LONGEST = 1500
+"""How many bytes an id, or a value that is looked for, may have."""
 
 _PURGE_SIZE = 300
 """How many executions are removed at once."""
@@ -127,7 +127,10 @@ class FirestoreStore:
 
     def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit."""
-        return self._page(Task, self._documents, listing_of_tasks(query), query, limit, page_token)
+        listing = listing_of_tasks(query)
+        longest = max((len(value.encode()) for value in (listing.equals or {}).values()), default=0)
+        parent = self._documents if longest <= _LONGEST else None
+        return self._page(Task, parent, listing, query, limit, page_token)
 
     def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
@@ -166,7 +169,7 @@ class FirestoreStore:
 
         Source: firebase.google.com/docs/firestore/quotas, constraints on document ids.
         """
-        if not all(_SEGMENT.fullmatch(segment) and len(segment.encode()) <= _LONGEST_ID for segment in path):
+        if not all(_SEGMENT.fullmatch(segment) and len(segment.encode()) <= _LONGEST for segment in path):
             return None
         return "/".join((self._documents, *path))
 

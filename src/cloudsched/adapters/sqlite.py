@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.adapters.sqlite_database import Database
-from cloudsched.domain.document import SCHEMA_VERSION, Document
+from cloudsched.domain.document import SCHEMA_VERSION, STORED, Document
 from cloudsched.domain.execution import Execution, Message
 from cloudsched.domain.task import Task
 from cloudsched.engine.paging import make_token, read_token
@@ -245,7 +245,7 @@ def _text(document: Document) -> str:
 
 def _read(kind: type[D], key: str, body: str) -> D:
     try:
-        document = kind.model_validate_json(body)
+        document = kind.model_validate_json(body, context=STORED)
     except ValidationError:
         return kind.from_stored(key, json.loads(body))  # says so if the document is of a newer schema
     if document.schema_version > SCHEMA_VERSION:

@@ -179,7 +179,9 @@ class Database:
         )
 
     def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
+        self._writer.execute("BEGIN")
         self._is_new(layout_version)  # what belongs to something else is left as it is
+        self._writer.execute("COMMIT")
         if self._path is not None:
             self._write_ahead()
             self._writer.execute("PRAGMA synchronous = FULL")
@@ -191,6 +193,7 @@ class Database:
         self._writer.execute("COMMIT")
 
     def _is_new(self, layout_version: int) -> bool:
+        """Look what the file is, inside a transaction: somebody else may be laying it out."""
         (found,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if found == 0 and tables:

@@ -1,0 +1,277 @@
+"""What every store promises about one task: loading, committing, purging."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.domain.execution import (
+    Attempt,
+    Execution,
+    ExecutionError,
+    ExecutionStatus,
+    Lease,
+    Message,
+    ProgressStep,
+    Run,
+)
+from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.task import Backfill, Category, DeliveryChannel, Source
+from cloudsched.engine.ports import Store, TaskQuery, Version
+from cloudsched.errors import StoreUnavailable, UnsupportedDocument, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.contract.conftest import MakeTask, OpenStore
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+ODD = NOW.replace(microsecond=123456)
+JSON = {
+    "none": None,
+    "numbers": [1, 1.0, 0, -1.5, 2**63 - 1, -(2**63)],
+    "nested": [[1, [2, {"a": []}]], [], {"list": [[None]]}],
+    "empty": {"map": {}, "list": [], "text": ""},
+    "text": "Grüße, 世界 \U0001f30d \x00",
+    "flags": [True, False],
+    "with.dots and `ticks`": {"0": "key"},
+    "an instant as text": "2027-01-01T09:00:00Z",
+}
+
+
+def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> None:
+    attempt = Attempt(number=1, started_at=NOW, finished_at=ODD, status=ExecutionStatus.FAILED)
+    run = Run(
+        execution_id="20270101T090000Z",
+        scheduled_for=NOW,
+        due_at=ODD,
+        attempt=2,
+        lease=Lease(token="t", started_at=NOW, until=ODD),  # noqa: S106 - a claim, no secret
+        attempts=(attempt,),
+        progress=(ProgressStep(at=ODD, text="half"),),
+    )
+    task = make_task(
+        schedule=Schedule(
+            rrule=("FREQ=DAILY", "FREQ=MONTHLY;BYMONTHDAY=1"),
+            dtstart="2027-01-01T09:00:00",
+            timezone="Europe/Paris",
+            rdates=("2027-02-03T10:00:00",),
+        ),
+        category=Category.REPORT,
+        payload=JSON,
+        delivery_channels=(DeliveryChannel.WEB, DeliveryChannel.EMAIL),
+        source=Source(chat_id="c", context=JSON),
+        query_per_execution=0.5,
+        expected_duration=timedelta(seconds=1.5),
+        until=datetime(9999, 12, 31, tzinfo=UTC),
+        runs=(run, run.model_copy(update={"execution_id": "other"})),
+        backfill=Backfill(requested_at=NOW, next_at=datetime(1, 1, 1, tzinfo=UTC), until=ODD),
+        created_at=ODD,
+        deferred=True,
+    )
+    version = store.commit(task, None)
+    stored = store.load(task.id)
+    assert stored is not None
+    assert stored.task == task
+    assert stored.version == version
+    assert stored.task.created_at.tzinfo is UTC
+    assert type(stored.task.payload["numbers"][1]) is float
+
+
+def test_records_are_read_as_they_were_written(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+) -> None:
+    task = make_task()
+    error = ExecutionError(type="ValueError", message="no", traceback="line\nline")
+    execution = make_execution(
+        task, content=JSON, error=error, started_at=ODD, next_attempt_at=ODD, queries=3, is_delivered=True
+    )
+    message = make_message(task, "one", created_at=ODD, body="long\n" * 1000)
+    store.commit(task, None, [execution], [message])
+    assert store.execution(task.id, execution.id) == execution
+    assert list(store.executions(task.id, limit=10).items) == [execution]
+    assert list(store.inbox(task.owner, limit=10).items) == [message]
+
+
+@pytest.mark.parametrize("content", [None, [], [[]], [[1]], {}, "", 0, False])
+def test_any_json_is_a_result(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], content: object
+) -> None:
+    task = make_task()
+    store.commit(task, None, [make_execution(task, content=content)])
+    found = store.execution(task.id, "20270101T090000Z")
+    assert found is not None
+    assert found.content == content
+    assert type(found.content) is type(content)
+
+
+_KEYS = st.text(min_size=1).filter(lambda key: not key.startswith("__"))
+_NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+_JSON = st.recursive(
+    st.none() | st.booleans() | _NUMBERS | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(payload=st.dictionaries(_KEYS, _JSON, max_size=3))
+def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, payload: dict[str, Any]) -> None:
+    """All but the order of a map's keys, which Firestore does not keep."""
+    with open_store() as store:
+        task = make_task(payload=payload)
+        store.commit(task, None)
+        stored = store.load(task.id)
+    assert stored is not None
+    assert json.dumps(stored.task.payload, sort_keys=True) == json.dumps(payload, sort_keys=True)
+
+
+def test_a_commit_replaces_the_whole_task(store: Store, make_task: MakeTask) -> None:
+    task = make_task(payload={"a": 1}, message="why", delivery_title="t")
+    version = store.commit(task, None)
+    changed = task.model_copy(update={"payload": {"b": 2}, "message": "", "delivery_title": None, "wake_at": None})
+    store.commit(changed, version)
+    stored = store.load(task.id)
+    assert stored is not None
+    assert stored.task == changed
+
+
+def test_what_exists_is_not_created_again(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+) -> None:
+    task = make_task()
+    version = store.commit(task, None)
+    other = task.model_copy(update={"title": "Another"})
+    with pytest.raises(VersionConflict):
+        store.commit(other, None, [make_execution(task)], [make_message(task, "one")])
+    stored = store.load(task.id)
+    assert stored is not None
+    assert (stored.task, stored.version) == (task, version)
+    assert store.execution(task.id, "20270101T090000Z") is None
+    assert not store.inbox(task.owner, limit=10).items
+
+
+def test_an_older_version_writes_nothing(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+) -> None:
+    task = make_task()
+    first = store.commit(task, None)
+    second = store.commit(task.model_copy(update={"title": "Second"}), first)
+    with pytest.raises(VersionConflict):
+        store.commit(task, first, [make_execution(task)], [make_message(task, "one")])
+    stored = store.load(task.id)
+    assert stored is not None
+    assert (stored.task.title, stored.version) == ("Second", second)
+    assert store.execution(task.id, "20270101T090000Z") is None
+    assert not store.inbox(task.owner, limit=10).items
+
+
+def test_a_commit_that_changes_nothing_is_a_new_version_all_the_same(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    first = store.commit(task, None)
+    assert store.commit(task, first) != first
+    with pytest.raises(VersionConflict):
+        store.commit(task, first)
+
+
+def test_a_task_that_is_gone_is_not_changed(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    version = store.commit(task, None)
+    store.purge(task.id)
+    with pytest.raises(VersionConflict):
+        store.commit(task, version)
+    assert store.load(task.id) is None
+
+
+def test_a_task_made_again_is_not_taken_for_its_older_self(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    version = store.commit(task, None)
+    store.purge(task.id)
+    again = store.commit(task, None)
+    assert again != version
+    with pytest.raises(VersionConflict):
+        store.commit(task, version)
+
+
+def test_a_version_of_nothing_is_a_conflict(store: Store, make_task: MakeTask) -> None:
+    version: Version = store.commit(make_task(), None)
+    with pytest.raises(VersionConflict):
+        store.commit(make_task(), version)
+
+
+def test_records_are_overwritten(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+) -> None:
+    task = make_task()
+    retrying = make_execution(task, status=ExecutionStatus.RETRYING, message="first")
+    version = store.commit(task, None, [retrying], [make_message(task, "one", title="Old")])
+    final = make_execution(task)
+    store.commit(task, version, [final], [make_message(task, "one", title="New")])
+    assert list(store.executions(task.id, limit=10).items) == [final]
+    assert [message.title for message in store.inbox(task.owner, limit=10).items] == ["New"]
+
+
+@pytest.mark.parametrize("key", ["no-such", "", "a/b", "a/executions/b", ".", "..", "__a__", "x" * 2000, "\x00", "a\n"])
+def test_what_is_not_there_is_none(store: Store, make_task: MakeTask, key: str) -> None:
+    task = make_task(id="a")
+    store.commit(task, None)
+    assert store.load(key) is None
+    assert store.execution("a", key) is None
+    assert store.execution(key, "b") is None
+    assert not store.executions(key, limit=10).items
+    assert not store.inbox(key, limit=10).items
+    assert not store.tasks(TaskQuery(owner=key), limit=10).items
+    store.purge(key)
+    assert store.load("a") is not None
+
+
+def test_purge_removes_a_task_and_its_executions(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+) -> None:
+    gone, stays = make_task(), make_task()
+    for task in (gone, stays):
+        executions = [make_execution(task, f"e{number:03}") for number in range(5)]
+        store.commit(task, None, executions, [make_message(task, "one")])
+    store.purge(gone.id)
+    store.purge(gone.id)
+    assert store.load(gone.id) is None
+    assert not store.executions(gone.id, limit=10).items
+    assert store.execution(gone.id, "e001") is None
+    assert [task.id for task in store.tasks(TaskQuery(), limit=10).items] == [stays.id]
+    assert len(store.executions(stays.id, limit=10).items) == 5
+    assert len(store.inbox("ada", limit=10).items) == 2
+    assert store.next_wake() == stays.wake_at
+
+
+def test_documents_of_a_newer_schema_are_refused(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
+) -> None:
+    newer = {"schema_version": 7}
+    task = make_task().model_copy(update=newer)
+    execution = make_execution(task).model_copy(update=newer)
+    store.commit(task, None, [execution], [make_message(task, "one").model_copy(update=newer)])
+    for read in (
+        lambda: store.load(task.id),
+        lambda: store.tasks(TaskQuery(), limit=1),
+        lambda: store.due(task.wake_at or NOW, limit=1),
+        lambda: store.execution(task.id, execution.id),
+        lambda: store.executions(task.id, limit=1),
+        lambda: store.inbox(task.owner, limit=1),
+    ):
+        with pytest.raises(UnsupportedDocument) as caught:
+            read()
+        assert (caught.value.version, caught.value.supported) == (7, 1)
+
+
+def test_a_store_answers_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:
+    with open_store() as store:
+        store.check()
+    for use in (store.check, lambda: store.load("a"), lambda: store.commit(make_task(), None)):
+        with pytest.raises(StoreUnavailable):
+            use()
+    store.close()

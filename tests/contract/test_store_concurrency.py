@@ -1,0 +1,171 @@
+"""What every store promises to callers that meet."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.contract.conftest import MakeTask
+
+    from cloudsched.domain.execution import Execution
+    from cloudsched.engine.ports import Store, Version
+
+CALLERS = 8
+
+
+def at_once(calls: Sequence[Callable[[], Version]]) -> list[Version | None]:
+    """Make all calls at the same time; None stands for a conflict."""
+    barrier = threading.Barrier(len(calls))
+
+    def call(each: Callable[[], Version]) -> Version | None:
+        barrier.wait()
+        try:
+            return each()
+        except VersionConflict:
+            return None
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(call, calls))
+
+
+def test_of_many_that_expect_one_version_exactly_one_wins(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    for _ in range(10):
+        task = make_task()
+        version = store.commit(task, None)
+        claims = [
+            partial(store.commit, task.model_copy(update={"message": str(n)}), version, [make_execution(task, f"e{n}")])
+            for n in range(CALLERS)
+        ]
+        won = [number for number, outcome in enumerate(at_once(claims)) if outcome is not None]
+        stored = store.load(task.id)
+        assert stored is not None
+        assert won == [int(stored.task.message)]
+        assert [each.id for each in store.executions(task.id, limit=CALLERS).items] == [f"e{won[0]}"]
+
+
+def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: MakeTask) -> None:
+    for _ in range(5):
+        task = make_task()
+        creators = [partial(store.commit, task.model_copy(update={"message": str(n)}), None) for n in range(CALLERS)]
+        won = [number for number, outcome in enumerate(at_once(creators)) if outcome is not None]
+        stored = store.load(task.id)
+        assert stored is not None
+        assert won == [int(stored.task.message)]
+
+
+def test_commits_of_different_tasks_do_not_disturb_each_other(store: Store, make_task: MakeTask) -> None:
+    tasks = [make_task() for _ in range(CALLERS * 5)]
+    versions = at_once([partial(store.commit, task, None) for task in tasks[:CALLERS]])
+    assert None not in versions
+    with ThreadPoolExecutor(CALLERS) as pool:
+        list(pool.map(lambda task: store.commit(task, None), tasks[CALLERS:]))
+    for task in tasks:
+        stored = store.load(task.id)
+        assert stored is not None
+        assert stored.task == task
+
+
+def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
+    """Everybody reads, decides, commits, and begins again after a conflict: every decision counts once."""
+    task = make_task()
+    store.commit(task, None)
+
+    def add(_: int) -> None:
+        while True:
+            stored = store.load(task.id)
+            assert stored is not None
+            count = stored.task.run_count + 1
+            later = stored.task.updated_at + timedelta(seconds=1)
+            try:
+                store.commit(stored.task.model_copy(update={"run_count": count, "updated_at": later}), stored.version)
+            except VersionConflict:
+                continue
+            seen = store.load(task.id)
+            assert seen is not None
+            assert seen.task.run_count >= count
+            return
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(40)))
+    stored = store.load(task.id)
+    assert stored is not None
+    assert stored.task.run_count == 40
+
+
+def test_a_commit_is_seen_by_every_thread_at_once(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    version = store.commit(task, None)
+    with ThreadPoolExecutor(2) as readers:
+        for number in range(20):
+            version = store.commit(task.model_copy(update={"run_count": number}), version)
+            stored = readers.submit(store.load, task.id).result()
+            assert stored is not None
+            assert (stored.task.run_count, stored.version) == (number, version)
+
+
+def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) -> None:
+    tasks = [make_task(id=f"t{number}") for number in range(10)]
+    for task in tasks:
+        store.commit(task, None)
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            store.commit(make_task(id=f"u{number}", wake_at=None), None)
+            number += 1
+
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        try:
+            for _ in range(20):
+                found = store.due(tasks[0].wake_at or tasks[0].created_at, limit=100)
+                assert [task.id for task in found.items] == [task.id for task in tasks]
+        finally:
+            stop.set()
+        writer.result()
+
+
+@pytest.mark.parametrize("crash_after", [1, 2])
+def test_a_purge_that_was_cut_off_is_finished_by_the_next(
+    store: Store,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    monkeypatch: pytest.MonkeyPatch,
+    crash_after: int,
+) -> None:
+    """The task goes last: as long as an execution is left, there is a task to purge again."""
+    for module in ("cloudsched.adapters.sqlite", "cloudsched.adapters.firestore"):
+        monkeypatch.setattr(f"{module}._PURGE_SIZE", 2)
+    task = make_task()
+    store.commit(task, None, [make_execution(task, f"e{number}") for number in range(5)])
+    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._calls, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam that a crash would cut
+    real, calls = getattr(inner, method), list[object]()
+
+    def crashing(argument: object) -> object:
+        if len(calls) == crash_after:
+            raise KeyboardInterrupt
+        calls.append(argument)
+        return real(argument)
+
+    monkeypatch.setattr(inner, method, crashing)
+    with pytest.raises(KeyboardInterrupt):
+        store.purge(task.id)
+    monkeypatch.setattr(inner, method, real)
+    assert store.load(task.id) is not None
+    assert len(store.executions(task.id, limit=10).items) == 5 - 2 * crash_after
+    store.purge(task.id)
+    assert store.load(task.id) is None
+    assert not store.executions(task.id, limit=10).items

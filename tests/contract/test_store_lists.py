@@ -1,0 +1,250 @@
+"""What every store promises about lists: filters, order, pages, tokens."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.domain.task import Task, TaskStatus
+from cloudsched.engine.paging import make_token
+from cloudsched.engine.ports import Page, Store, TaskQuery
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.contract.conftest import MakeTask, OpenStore
+
+    from cloudsched.domain.execution import Execution, Message
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+_INSTANTS = st.integers(0, 3).map(lambda number: NOW + timedelta(microseconds=number))
+"""So few that many tasks share one."""
+_FEW_TASKS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "owner": st.sampled_from(["ada", "bob"]),
+            "handler": st.sampled_from(["greet", "check"]),
+            "status": st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
+            "created_at": _INSTANTS,
+            "next_execution_time": st.none() | _INSTANTS,
+            "wake_at": st.none() | _INSTANTS,
+            "deleted_at": st.sampled_from([None, None, None, NOW]),
+        }
+    ),
+    max_size=10,
+)
+_QUERIES = st.builds(
+    TaskQuery,
+    owner=st.none() | st.sampled_from(["ada", "bob", "eve"]),
+    handler=st.none() | st.sampled_from(["greet", "check"]),
+    status=st.none() | st.sampled_from([TaskStatus.ACTIVE, TaskStatus.PAUSED]),
+    due_from=st.none() | _INSTANTS,
+    due_until=st.none() | _INSTANTS,
+)
+
+
+def expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
+    """The port's promise, in plain Python."""
+
+    def fits(task: Task) -> bool:
+        due = task.next_execution_time
+        return (
+            task.deleted_at is None
+            and query.owner in {None, task.owner}
+            and query.handler in {None, task.handler}
+            and query.status in {None, task.status}
+            and (due is not None if query.is_by_due else True)
+            and (query.due_from is None or (due is not None and due >= query.due_from))
+            and (query.due_until is None or (due is not None and due < query.due_until))
+        )
+
+    found = [task for task in tasks if fits(task)]
+    if query.is_by_due:
+        return sorted(found, key=lambda task: (task.next_execution_time or NOW, task.id))
+    return sorted(found, key=lambda task: (task.created_at, task.id), reverse=True)
+
+
+def pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[Any]:
+    """Read a list to its end; every page but the last is full."""
+    items: list[Any] = []
+    token = None
+    while True:
+        page = read(token)
+        items += page.items
+        token = page.next_page_token
+        if token is None:
+            assert len(page.items) <= limit
+            return items
+        assert len(page.items) == limit
+
+
+def page_of_tasks(store: Store, query: TaskQuery, limit: int, token: str | None) -> Page[Task]:
+    return store.tasks(query, limit=limit, page_token=token)
+
+
+@settings(max_examples=40, deadline=None)
+@given(fields=_FEW_TASKS, queries=st.lists(_QUERIES, min_size=3, max_size=3), limit=st.integers(1, 4))
+def test_every_filter_in_every_combination(
+    open_store: OpenStore, make_task: MakeTask, fields: list[dict[str, Any]], queries: list[TaskQuery], limit: int
+) -> None:
+    tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
+    with open_store() as store:
+        for task in tasks:
+            store.commit(task, None)
+        for query in queries:
+            found = pages(partial(page_of_tasks, store, query, limit), limit)
+            assert found == expected(tasks, query)
+
+
+@settings(max_examples=20, deadline=None)
+@given(fields=_FEW_TASKS, before=_INSTANTS, limit=st.integers(1, 4))
+def test_what_waits_for_the_sweep(
+    open_store: OpenStore, make_task: MakeTask, fields: list[dict[str, Any]], before: datetime, limit: int
+) -> None:
+    tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
+    waiting = sorted((task.wake_at, task.id) for task in tasks if task.wake_at is not None)
+    with open_store() as store:
+        for task in tasks:
+            store.commit(task, None)
+        found = pages(lambda token: store.due(before, limit=limit, page_token=token), limit)
+        assert [(task.wake_at, task.id) for task in found] == [each for each in waiting if each[0] <= before]
+        assert store.next_wake() == (waiting[0][0] if waiting else None)
+
+
+@settings(max_examples=15, deadline=None)
+@given(offsets=st.lists(st.integers(0, 2), max_size=8), limit=st.integers(1, 3))
+def test_records_come_latest_first(
+    open_store: OpenStore,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    make_message: Callable[..., Message],
+    offsets: list[int],
+    limit: int,
+) -> None:
+    task, other = make_task(), make_task(owner="bob")
+    instants = [(NOW + timedelta(microseconds=offset), f"e{number * 5 % 8}") for number, offset in enumerate(offsets)]
+    with open_store() as store:
+        for each in (task, other):
+            executions = [make_execution(each, key, scheduled_for=at) for at, key in instants]
+            messages = [make_message(each, key, created_at=at) for at, key in instants]
+            store.commit(each, None, executions, messages)
+        found = pages(lambda token: store.executions(task.id, limit=limit, page_token=token), limit)
+        assert [(each.task_id, each.id) for each in found] == [
+            (task.id, key) for _, key in sorted(instants, reverse=True)
+        ]
+        found = pages(lambda token: store.inbox("ada", limit=limit, page_token=token), limit)
+        assert [(each.owner, each.execution_id) for each in found] == [
+            ("ada", key) for _, key in sorted(instants, reverse=True)
+        ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    count=st.integers(3, 9),
+    limit=st.integers(1, 3),
+    changes=st.dictionaries(st.integers(0, 8), st.sampled_from(["purge", "edit"]), max_size=4),
+    new=st.integers(0, 3),
+)
+def test_what_changes_between_pages_disturbs_nothing_else(
+    open_store: OpenStore, make_task: MakeTask, count: int, limit: int, changes: dict[int, str], new: int
+) -> None:
+    with open_store() as store:
+        tasks = [make_task(id=f"t{number}", created_at=NOW + timedelta(seconds=number // 2)) for number in range(count)]
+        versions = {task.id: store.commit(task, None) for task in tasks}
+        first = store.tasks(TaskQuery(), limit=limit)
+        touched = set()
+        for number, change in changes.items():
+            if number < count:
+                task = tasks[number]
+                touched.add(task.id)
+                if change == "purge":
+                    store.purge(task.id)
+                else:
+                    store.commit(task.model_copy(update={"title": "Edited", "wake_at": None}), versions[task.id])
+        for number in range(new):
+            store.commit(make_task(id=f"new{number}", created_at=NOW + timedelta(seconds=number)), None)
+        token = first.next_page_token
+        rest = pages(lambda t: store.tasks(TaskQuery(), limit=limit, page_token=t or token), limit) if token else []
+        seen = [task.id for task in (*first.items, *rest)]
+        assert len(seen) == len(set(seen))
+        assert {task.id for task in tasks} - touched <= set(seen)
+
+
+@pytest.fixture
+def full_store(store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]) -> Store:
+    for number in range(3):
+        task = make_task(id=f"t{number}")
+        store.commit(task, None, [make_execution(task, f"e{each}") for each in range(3)])
+    return store
+
+
+def lists(store: Store, token: str) -> list[Callable[[], Page[Any]]]:
+    return [
+        lambda: store.tasks(TaskQuery(), limit=1, page_token=token),
+        lambda: store.tasks(TaskQuery(owner="ada", due_from=NOW), limit=1, page_token=token),
+        lambda: store.due(NOW + timedelta(days=1), limit=1, page_token=token),
+        lambda: store.executions("t1", limit=1, page_token=token),
+        lambda: store.inbox("ada", limit=1, page_token=token),
+    ]
+
+
+@settings(max_examples=50)
+@given(token=st.text(min_size=1) | st.binary(min_size=1).map(lambda data: data.hex()))
+def test_made_up_tokens_are_refused(open_store: OpenStore, token: str) -> None:
+    with open_store() as store:
+        for read in lists(store, token):
+            with pytest.raises(InvalidInput, match="pageToken"):
+                read()
+
+
+def test_a_token_of_another_list_is_refused(full_store: Store) -> None:
+    queries = [
+        TaskQuery(),
+        TaskQuery(owner="ada"),
+        TaskQuery(handler="greet"),
+        TaskQuery(status=TaskStatus.ACTIVE),
+        TaskQuery(due_from=NOW),
+        TaskQuery(due_until=NOW + timedelta(days=1)),
+    ]
+    reads: list[Callable[[str | None], Page[Any]]] = [
+        *(partial(page_of_tasks, full_store, query, 1) for query in queries),
+        lambda token: full_store.executions("t1", limit=1, page_token=token),
+        lambda token: full_store.executions("t2", limit=1, page_token=token),
+    ]
+    tokens = [read(None).next_page_token for read in reads]
+    assert None not in tokens
+    for own, read in enumerate(reads):
+        for number, token in enumerate(tokens):
+            if number == own:
+                read(token)
+            else:
+                with pytest.raises(InvalidInput, match="pageToken"):
+                    read(token)
+
+
+@pytest.mark.parametrize("key", ["__a__", "x" * 2000, ".", "\x00", "a b"])
+@pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), NOW, datetime.max.replace(tzinfo=UTC)])
+def test_a_token_that_was_forged_well_gives_a_page_or_is_refused(full_store: Store, at: datetime, key: str) -> None:
+    """Its fingerprint can be computed, so it may name anything; there is nothing to gain but another page."""
+    for query in (TaskQuery(), TaskQuery(due_until=NOW + timedelta(days=1))):
+        items: Sequence[Task] = ()
+        with suppress(InvalidInput):
+            items = full_store.tasks(query, limit=5, page_token=make_token(query, at, key)).items
+        assert all(task.id.startswith("t") for task in items)
+
+
+def test_a_page_is_full_though_tasks_are_being_deleted(store: Store, make_task: MakeTask) -> None:
+    for number in range(9):
+        deleted_at = NOW if number % 3 else None
+        store.commit(make_task(id=f"t{number}", deleted_at=deleted_at), None)
+    page = store.tasks(TaskQuery(), limit=3)
+    assert [task.id for task in page.items] == ["t6", "t3", "t0"]
+    assert page.next_page_token is None

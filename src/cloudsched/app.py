@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.policy import RetryPolicy
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Clock, Dispatcher, Store
+    from cloudsched.engine.registry import OnFailure
 
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
@@ -105,10 +106,14 @@ class App:
         name: str,
         *,
         retry: RetryPolicy | int | bool | None = None,
+        retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
         expected_duration: timedelta | None = None,
+        on_failure: OnFailure | None = None,
     ) -> Callable[[F], F]:
         """Register a function as the handler of that name; see `Registry.register`."""
-        return self.registry.register(name, retry=retry, expected_duration=expected_duration)
+        return self.registry.register(
+            name, retry=retry, retry_on=retry_on, expected_duration=expected_duration, on_failure=on_failure
+        )
 
     @contextmanager
     def replaced(

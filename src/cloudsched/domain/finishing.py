@@ -38,7 +38,8 @@ PORTION = 100
 MAX_EARLIER_MESSAGE = 300
 """How many characters of an attempt's error are kept once another attempt has followed it."""
 
-_FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+"""How an occurrence ends that was tried and did not succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ def _waiting(task: Task, run: Run, now: datetime, **said: Any) -> Step:
 
 
 def _final(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Step:
-    failures = task.failures_in_row + 1 if status in _FAILURES else 0
+    failures = task.failures_in_row + 1 if status in FAILURES else 0
     if status is ExecutionStatus.CANCELLED:
         failures = task.failures_in_row
     rest = task.model_copy(

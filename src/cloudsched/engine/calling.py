@@ -6,20 +6,27 @@ right is not tried again, since nothing would change. Only what Python itself us
 
 from __future__ import annotations
 
+import logging
 import traceback
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from cloudsched.domain.execution import ExecutionError
-from cloudsched.domain.finishing import Report
+from cloudsched.domain.finishing import FAILURES, Report
 from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from cloudsched.domain.storable import MAX_CONTENT, require_storable
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.domain.execution import Execution
+    from cloudsched.domain.task import Task
     from cloudsched.engine.context import Context
     from cloudsched.engine.registry import Registry
+
+log = logging.getLogger(__name__)
 
 MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 4_000
@@ -37,11 +44,30 @@ def call_handler(registry: Registry, context: Context) -> Report:
     try:
         answer = handler.call(context, payload)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises is its failure, not ours
-        return _report(context, Retry(str(error)), error)
+        outcome = Retry(str(error)) if isinstance(error, handler.retry_on) else Fail(str(error))
+        return _report(context, outcome, error)
     try:
         return _report(context, _outcome_of(answer))
     except InvalidInput as error:
         return _report(context, Fail(str(error)), error)
+
+
+def announce_failure(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
+    """Call the hook of the task's handler for each execution that has failed for good.
+
+    A hook that fails is logged, and changes nothing.
+    """
+    failed = [execution for execution in executions if execution.status in FAILURES]
+    if not failed or task.handler not in registry:
+        return
+    hook = registry.get(task.handler).on_failure
+    if hook is None:
+        return
+    for execution in failed:
+        try:
+            hook(task, execution)
+        except Exception:
+            log.exception("hook failed", extra={"action": "hook failed", "taskId": task.id})
 
 
 def _outcome_of(answer: object) -> Outcome:

@@ -18,7 +18,7 @@ from cloudsched.domain.claiming import Begin, Drop, Hop, on_dispatch
 from cloudsched.domain.finishing import extended, on_outcome
 from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import Dispatch, Wake, wakes
-from cloudsched.engine.calling import call_handler
+from cloudsched.engine.calling import announce_failure, call_handler
 from cloudsched.engine.context import Context, LeaseState
 from cloudsched.engine.ports import Stored
 from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -113,6 +113,8 @@ class Executor:
             decision = on_dispatch(stored.task, dispatch, self._clock.now(), lease_token)
             if not isinstance(decision, Begin):
                 return stored, decision
+            if decision.run is None:
+                announce_failure(self._registry, stored.task, decision.step.executions)
             try:
                 return _committed(self._store, decision.step, stored), decision
             except VersionConflict:
@@ -146,7 +148,7 @@ class Executor:
             before = wakes(claimed.task)
         except QueueUnavailable:
             before = ()  # the handler need not wait for the queue; its end sends this too
-        held = _Held(self._store, self._clock, claimed, run)
+        held = _Held(self._store, self._clock, self._registry, claimed, run)
         context = Context(claimed.task, run, self._clock, held.renew)
         report = call_handler(self._registry, context)
         finished = held.finish(report, self._random)
@@ -164,11 +166,12 @@ class Executor:
 class _Held:
     """A run under a lease: the task's last known state, which its end and its renewals are committed against."""
 
-    def __init__(self, store: Store, clock: Clock, claimed: Stored, run: Run) -> None:
+    def __init__(self, store: Store, clock: Clock, registry: Registry, claimed: Stored, run: Run) -> None:
         if run.lease is None:
             raise ValueError("a claimed run has a lease")
         self._store = store
         self._clock = clock
+        self._registry = registry
         self._stored = claimed
         self._id = run.execution_id
         self._lease_token = run.lease.token
@@ -197,6 +200,7 @@ class _Held:
             step = decide(self._stored.task)
             if step is None:
                 return None
+            announce_failure(self._registry, step.task, step.executions)
             try:
                 self._stored = _committed(self._store, step, self._stored)
             except VersionConflict:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import timedelta
 
+    from cloudsched.domain.execution import Execution
+    from cloudsched.domain.task import Task
+
+    OnFailure = Callable[[Task, Execution], object]
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -36,8 +41,12 @@ class Handler:
     payload: TypeAdapter[Any] | None
     retry: RetryPolicy | None
     """The policy of tasks that name none of their own."""
+    retry_on: tuple[type[Exception], ...]
+    """Which exceptions are worth another attempt; any other is final."""
     expected_duration: timedelta | None
     """The lease of tasks that name none of their own."""
+    on_failure: OnFailure | None
+    """What is called when an occurrence has failed for good."""
 
     def read(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
         """Return the payload as the handler takes it.
@@ -74,14 +83,19 @@ class Registry:
         name: str,
         *,
         retry: RetryPolicy | int | bool | None = None,
+        retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
         expected_duration: timedelta | None = None,
+        on_failure: OnFailure | None = None,
     ) -> Callable[[F], F]:
         """Return a decorator that registers a function by `name` and leaves it as it is.
 
         Args:
             name: What tasks call it.
             retry: The default policy of its tasks: a `RetryPolicy`, a number of retries, or False for none.
+            retry_on: The exceptions that are worth another attempt. Any other fails the occurrence at once.
             expected_duration: The default time limit of one attempt.
+            on_failure: Called with the task and the execution when an occurrence has failed for good, before that is
+                stored: so it is called at least once, and again if the process dies in between.
 
         Raises:
             Misconfigured: The name is taken, or the function's parameters cannot be understood.
@@ -92,7 +106,14 @@ class Registry:
                 raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
             takes_context, payload = _parameters(name, function)
             self._handlers[name] = Handler(
-                name, function, takes_context, payload, _retry_policy(retry), expected_duration
+                name=name,
+                function=function,
+                takes_context=takes_context,
+                payload=payload,
+                retry=_retry_policy(retry),
+                retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
+                expected_duration=expected_duration,
+                on_failure=on_failure,
             )
             return function
 
@@ -109,6 +130,9 @@ class Registry:
         except KeyError:
             known = ", ".join(sorted(self._handlers)) or "none"
             raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._handlers
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())

@@ -304,7 +304,14 @@ class App:
     def scheduler(self) -> Scheduler:
         """What changes tasks."""
         lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
-        return Scheduler(store=self.store, sender=self._sender, clock=self.clock, registry=self.registry, lead=lead)
+        return Scheduler(
+            store=self.store,
+            sender=self._sender,
+            clock=self.clock,
+            registry=self.registry,
+            lead=lead,
+            retention=self.settings.retention,
+        )
 
     @_Part
     def executor(self) -> Executor:

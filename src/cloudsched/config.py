@@ -20,6 +20,9 @@ EXECUTE_PATH = "/v1/tasks/execute"
 """Where the executor listens, below its function's address."""
 
 
+_DAY = timedelta(days=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """How one app reaches its surroundings.
@@ -39,6 +42,7 @@ class Settings:
         invoker: The service account by which the queue proves itself to Cloud Run (OIDC); None for none.
         default_lead: When a task runs whose caller gives no time, from now.
         minimum_lead: The least time between a task's creation and its first run.
+        retention: How long ended tasks are kept whose callers do not say; None for ever.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
     """
 
@@ -56,6 +60,7 @@ class Settings:
     invoker: str | None = None
     default_lead: timedelta = timedelta(minutes=5)
     minimum_lead: timedelta = timedelta(0)
+    retention: timedelta | None = timedelta(days=7)
     is_deployed: bool = False
 
     @classmethod
@@ -86,6 +91,7 @@ class Settings:
             invoker=env.get("CLOUDSCHED_INVOKER") or None,
             default_lead=_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
             minimum_lead=_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
+            retention=_retention(env, defaults.retention),
             is_deployed="K_SERVICE" in env,
         )
 
@@ -106,8 +112,24 @@ class Settings:
             "CLOUDSCHED_INVOKER": self.invoker,
             "CLOUDSCHED_DEFAULT_LEAD_SECONDS": f"{self.default_lead.total_seconds():g}",
             "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
+            "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
         }
         return {name: value for name, value in pairs.items() if value}
+
+
+def _retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:
+    text = env.get("CLOUDSCHED_RETENTION_DAYS")
+    if text is None:
+        return default
+    if text == "never":
+        return None
+    try:
+        days = float(text) * _DAY
+    except (ValueError, OverflowError):
+        days = timedelta(0)
+    if days <= timedelta(0):
+        raise Misconfigured(f"CLOUDSCHED_RETENTION_DAYS is {text!r}; it is a number of days above 0, or never.")
+    return days
 
 
 def _seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:

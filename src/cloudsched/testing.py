@@ -130,9 +130,18 @@ class Simulation:
         start: When it is, at first.
         seed: What chance (the jitter of retries) is drawn from, so that a run can be repeated.
         store: A store of the test's own instead of one in memory.
+        retention: How long ended tasks are kept. For ever unless a test is about that, so that it can look at them.
     """
 
-    def __init__(self, app: App, start: datetime = START, *, seed: int = 0, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        start: datetime = START,
+        *,
+        seed: int = 0,
+        store: Store | None = None,
+        retention: timedelta | None = None,
+    ) -> None:
         self.app = app
         self.clock = ManualClock(start)
         self.counts = Counts()
@@ -142,13 +151,14 @@ class Simulation:
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
         self._swept_at = start
+        self._retention = retention
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         """Give the app this simulation's parts."""
         self._stack.enter_context(
             self.app.replaced(
-                Settings(secret=secrets.token_hex(16)),
+                Settings(secret=secrets.token_hex(16), retention=self._retention),
                 store=self._store,
                 dispatcher=CountingDispatcher(self.queue, self.counts),
                 clock=self.clock,

@@ -127,6 +127,8 @@ def wake_instant(task: Task) -> datetime | None:
     """Return when the sweep must look at the task if nobody else has: the earliest moment that it waits for."""
     if task.deleted_at is not None or task.deferred:
         return task.updated_at
+    if task.has_ended:
+        return None if task.retention is None else task.status_changed_at + task.retention
     return min((wake.due_at for wake in (*wakes(task), *lapses(task))), default=None)
 
 

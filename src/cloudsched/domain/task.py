@@ -106,6 +106,8 @@ class Wish(Value):
     """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
     pause_after_failures: int | None = Field(default=None, ge=1)
     """The task pauses itself after this many failed occurrences in a row."""
+    retention: Duration | None = Field(default=None, gt=timedelta(0))
+    """How long after its end the task is kept, with its executions. None: for ever."""
 
 
 class Backfill(Value):
@@ -151,6 +153,11 @@ class Task(Document, Wish):
     """The task is being deleted; to everybody it is gone."""
     wake_at: Instant | None = None
     """When the sweep must look at this task if nothing else has. None: there is nothing to wait for."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs, and only a new schedule could change that."""
+        return self.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not self.runs
 
     @property
     def is_active(self) -> bool:

@@ -21,7 +21,7 @@ from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUna
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from cloudsched.domain.lifecycle import Step
     from cloudsched.domain.task import Task
@@ -35,12 +35,22 @@ log = logging.getLogger(__name__)
 class Scheduler:
     """Changes tasks as their owners ask."""
 
-    def __init__(self, *, store: Store, sender: Sender, clock: Clock, registry: Registry, lead: LeadTimes) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        registry: Registry,
+        lead: LeadTimes,
+        retention: timedelta | None,
+    ) -> None:
         self._store = store
         self._sender = sender
         self._clock = clock
         self._registry = registry
         self._lead = lead
+        self._retention = retention
 
     def create(self, draft: TaskDraft) -> tuple[Task, bool]:
         """Store a task and send it on its way; return it, and whether it is new.
@@ -160,7 +170,11 @@ class Scheduler:
         require_storable("payload", draft.payload, MAX_PAYLOAD)
         if draft.source and draft.source.context is not None:
             require_storable("source.context", draft.source.context, MAX_CONTEXT)
-        defaults = {"retry": handler.retry, "expected_duration": handler.expected_duration}
+        defaults = {
+            "retry": handler.retry,
+            "expected_duration": handler.expected_duration,
+            "retention": self._retention,
+        }
         missing = {
             name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
         }

@@ -1,9 +1,10 @@
 """The sweep: once a minute it finds what nothing else will wake, and sends it again.
 
 What it finds: tasks whose dispatch was lost or never created (the queue was down, was purged, or a process died in
-between), attempts whose executor died and whose lease has ended, and deletions that did not get to their end. It
-decides nothing by itself: it only sends dispatches, which the executor judges as it does all others. So any number of
-sweeps may run at once, and one that dies loses nothing.
+between), attempts whose executor died and whose lease has ended, and deletions that did not get to their end. Of those
+it decides nothing by itself: it only sends dispatches, which the executor judges as it does all others. So any number
+of sweeps may run at once, and one that dies loses nothing. It also removes tasks that ended longer ago than their
+retention says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.lifecycle import moved
+from cloudsched.domain.lifecycle import delete, moved
 from cloudsched.domain.planning import lapses, repair_number, wakes
 from cloudsched.errors import VersionConflict
 
@@ -45,7 +46,7 @@ class Sweep:
     undeferred: int = 0
     """Tasks whose dispatch could not be created when they were stored, and now was."""
     purged: int = 0
-    """Deletions brought to their end."""
+    """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
 
 
 class Sweeper:
@@ -82,6 +83,9 @@ class Sweeper:
             self._store.purge(task.id)
             done.purged += 1
             return
+        if task.has_ended:
+            done.purged += self._expire(task.id)
+            return
         if task.deferred:
             done.dispatched += self._sender.send(task, wakes(task), now)
             done.undeferred += self._clear(task.id)
@@ -89,6 +93,19 @@ class Sweeper:
             overdue = now - wake.due_at
             if overdue >= GRACE:
                 done.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
+
+    def _expire(self, task_id: str) -> bool:
+        """Remove a task that ended long enough ago; one that was given new life meanwhile stays."""
+        stored = self._store.load(task_id)
+        now = self._clock.now()
+        if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
+            return False
+        try:
+            self._store.commit(delete(stored.task, now).task, stored.version)
+        except VersionConflict:
+            return False
+        self._store.purge(task_id)
+        return True
 
     def _clear(self, task_id: str) -> bool:
         """Take the mark off a task whose dispatches exist now; somebody who changed it meanwhile has sent them too."""

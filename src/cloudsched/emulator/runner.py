@@ -220,6 +220,8 @@ class Runner:
 
     def _expire(self, flight: _Flight) -> None:
         flight.overdue = True
+        self._hung -= flight.hung
+        flight.hung = False  # it lands at once: a walk waits for that
         if flight.sending is not None:
             flight.sending.cancel()
 

@@ -1,0 +1,226 @@
+"""Moving the clock: every dispatch at its instant, in order, answered before time goes further."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.emulator import ClockBusy, CloudTasksEmulator, MovableClock, NotIdle
+
+if TYPE_CHECKING:
+    from tests.emulator.conftest import Client, Connect, Eventually, Hit, Http, Target
+
+QUEUE = "projects/demo/locations/us-central1/queues/default"
+START = datetime(2027, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def add(client: Client, url: str, after: timedelta = timedelta(0), body: bytes = b"") -> str:
+    request = {"url": url, "body": body}
+    task = client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": START + after})
+    return str(task.name)
+
+
+def test_a_frozen_clock_delivers_what_is_due_and_nothing_else(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, eventually: Eventually
+) -> None:
+    add(grpc_client, f"{target.url}/later", timedelta(milliseconds=1))
+    add(grpc_client, f"{target.url}/now")
+    eventually(lambda: len(emulator.attempts()) == 1)
+    assert target.paths == ["/now"]
+    assert emulator.clock.now() == START
+
+
+def test_each_dispatch_sees_exactly_its_own_instant_and_in_order(
+    emulator: CloudTasksEmulator, client: Client, target: Target
+) -> None:
+    for days in (30, 3, 17, 3, 29):
+        add(client, f"{target.url}/{days}", days * DAY)
+    assert emulator.advance(30 * DAY) == 5
+    assert [hit.at - START for hit in target.hits] == [3 * DAY, 3 * DAY, 17 * DAY, 29 * DAY, 30 * DAY]
+    assert emulator.clock.now() == START + 30 * DAY
+
+
+def test_what_handlers_create_on_the_way_is_delivered_on_the_way(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    """A chain of 30-day hops: each delivery plans the next, 13 of them in 400 days."""
+
+    def hop(hit: Hit) -> int:
+        at = hit.at + 30 * DAY
+        grpc_client.create_task(parent=QUEUE, task={"http_request": {"url": f"{target.url}/hop"}, "schedule_time": at})
+        return 200
+
+    target.answer = hop
+    add(grpc_client, f"{target.url}/hop", 30 * DAY)
+    assert emulator.advance(400 * DAY) == 13
+    assert [hit.at for hit in target.hits] == [START + (n + 1) * 30 * DAY for n in range(13)]
+
+
+def test_a_handler_has_answered_before_the_clock_goes_further(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    seen: list[tuple[datetime, datetime]] = []
+
+    def slowly(hit: Hit) -> int:
+        before = hit.at
+        threading.Event().wait(0.05)
+        seen.append((before, emulator.clock.now()))
+        return 200
+
+    target.answer = slowly
+    for seconds in range(3):
+        add(grpc_client, target.url, timedelta(seconds=seconds))
+    emulator.advance(timedelta(seconds=10))
+    assert len(seen) == 3
+    assert all(before == after for before, after in seen)
+
+
+def test_retries_follow_the_moved_clock(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    target.answer = lambda _hit: 500 if len(target.hits) < 4 else 200
+    add(grpc_client, target.url, DAY)
+    assert emulator.advance(2 * DAY) == 4
+    waits = [(hit.at - START - DAY).total_seconds() for hit in target.hits]
+    assert waits == pytest.approx([0, 0.1, 0.3, 0.7])
+
+
+def test_400_days_with_nothing_due_take_no_time(emulator: CloudTasksEmulator) -> None:
+    began = time.monotonic()
+    assert emulator.advance(400 * DAY) == 0
+    assert time.monotonic() - began < 0.5
+    assert emulator.clock.now() == START + 400 * DAY
+
+
+def test_run_until_idle_stops_at_the_last_delivery(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    for days in (1, 20):
+        add(grpc_client, target.url, days * DAY)
+    assert emulator.run_until_idle() == 2
+    assert emulator.clock.now() == START + 20 * DAY
+    assert emulator.run_until_idle() == 0
+
+
+def test_run_until_idle_gives_up_on_a_chain_without_end(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    target.answer = lambda _hit: 500
+    grpc_client.update_queue(
+        queue={"name": QUEUE, "retry_config": {"max_attempts": -1}},
+        update_mask={"paths": ["retry_config.max_attempts"]},
+    )
+    add(grpc_client, target.url)
+    with pytest.raises(NotIdle) as raised:
+        emulator.run_until_idle(limit=20)
+    assert raised.value.delivered == 20
+
+
+def test_the_clock_cannot_be_moved_by_a_handler_that_it_waits_for(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
+) -> None:
+    answers: list[int] = []
+
+    def move(_hit: Hit) -> int:
+        answers.append(http("POST", "/clock", {"advance": 60})[0])
+        with pytest.raises(ClockBusy):
+            emulator.advance(DAY)
+        return 200
+
+    target.answer = move
+    add(grpc_client, target.url, DAY)
+    emulator.advance(DAY)
+    assert answers == [409]
+
+
+def test_a_running_clock_jumps_and_runs_on(target: Target, connect: Connect, eventually: Eventually) -> None:
+    with CloudTasksEmulator(queues=[QUEUE]) as emulator:
+        client = connect(emulator.address)
+        began = emulator.clock.now()
+        at = began + 30 * DAY - timedelta(minutes=1)
+        client.create_task(parent=QUEUE, task={"http_request": {"url": target.url}, "schedule_time": at})
+        assert emulator.advance(30 * DAY) == 1
+        assert emulator.clock.mode == "running"
+        soon = emulator.clock.now() + timedelta(milliseconds=100)
+        assert soon - began > 30 * DAY
+        client.create_task(parent=QUEUE, task={"http_request": {"url": target.url}, "schedule_time": soon})
+        eventually(lambda: len(emulator.attempts()) == 2)
+        assert emulator.attempts()[1].dispatch_at >= soon
+
+
+def test_a_silent_target_does_not_hold_the_clock_for_ever(
+    clock: MovableClock, target: Target, connect: Connect
+) -> None:
+    """After the patience of real time, the clock goes on, and the attempt fails at its deadline: seen as 504."""
+    released = threading.Event()
+    target.answer = lambda hit: 200 if hit.path == "/quick" or released.wait(10) else 500
+    patience = timedelta(milliseconds=50)
+    with CloudTasksEmulator(clock=clock, queues=[QUEUE], patience=patience) as emulator:
+        client = connect(emulator.address)
+        name = add(client, f"{target.url}/silent")
+        add(client, f"{target.url}/quick", timedelta(minutes=1))
+        assert emulator.advance(timedelta(minutes=10)) == 2
+        quick, silent = emulator.attempts()
+        assert quick.response_at == START + timedelta(minutes=1)
+        assert silent.response_at == START + timedelta(minutes=10)
+        assert silent.answer.timed_out
+        assert client.get_task(name=name).last_attempt.response_status.code == 4
+        released.set()
+
+
+def test_the_clock_over_http(http: Http) -> None:
+    assert http("GET", "/clock") == (200, {"now": "2027-01-01T00:00:00.000000Z", "mode": "frozen"})
+    assert http("POST", "/clock", {"advance": "P30D"})[1]["now"] == "2027-01-31T00:00:00.000000Z"
+    assert http("POST", "/clock", {"advance": 1.5})[1]["now"] == "2027-01-31T00:00:01.500000Z"
+    reply = http("POST", "/clock", {"advanceTo": "2027-03-01T02:00:00+02:00"})
+    assert reply == (200, {"now": "2027-03-01T00:00:00.000000Z", "mode": "frozen", "delivered": 0})
+    assert http("POST", "/clock", {"freeze": "2030-01-01T00:00:00Z"})[1]["now"] == "2030-01-01T00:00:00.000000Z"
+    assert http("POST", "/clock", {"runUntilIdle": True})[1]["idle"] is True
+    assert http("POST", "/clock", {"resume": True})[1]["mode"] == "running"
+    assert http("POST", "/clock", {"freeze": True})[1]["mode"] == "frozen"
+    assert http("GET", "/healthz") == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nonsense",
+        [],
+        {},
+        {"advance": -1},
+        {"advance": "30 days"},
+        {"advance": "P"},
+        {"advance": "PT"},
+        {"advance": "P9999999999D"},
+        {"advance": "P99999999D"},
+        {"advance": True},
+        {"advance": 1e300},
+        {"advanceTo": "2026-01-01T00:00:00Z"},
+        {"advanceTo": "2028-01-01T00:00:00"},
+        {"advanceTo": 5},
+        {"freeze": False},
+        {"freeze": "yesterday"},
+        {"resume": "yes"},
+        {"runUntilIdle": 0},
+        {"advance": 1, "resume": True},
+        {"rewind": 1},
+    ],
+)
+def test_a_bad_clock_command_says_what_would_be_right(http: Http, body: object) -> None:
+    status, problem = http("POST", "/clock", body)
+    assert status == 400
+    assert problem["error"]["message"]
+    assert http("GET", "/clock")[1]["now"] == "2027-01-01T00:00:00.000000Z"
+
+
+def test_naive_instants_are_refused(emulator: CloudTasksEmulator) -> None:
+    naive = datetime(2028, 1, 1)  # noqa: DTZ001 - the point of the test
+    for call in (emulator.advance_to, emulator.clock.freeze, MovableClock):
+        with pytest.raises(ValueError, match="time zone"):
+            call(naive)
+    with pytest.raises(ValueError, match="past"):
+        emulator.advance(-DAY)

@@ -97,7 +97,16 @@ class Settings:
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables from which `from_environment` reads these settings again."""
-        pairs = {
+        return {name: value for name, value in self._variables().items() if value}
+
+    def around(self, **more: str) -> dict[str, str]:
+        """Return this process's environment, with these settings in place of what it says about them, and `more`."""
+        ours = self._variables()
+        theirs = {name: value for name, value in os.environ.items() if name not in ours}
+        return {**theirs, **self.to_environment(), **more}
+
+    def _variables(self) -> dict[str, str | None]:
+        return {
             "GOOGLE_CLOUD_PROJECT": self.project,
             "CLOUDSCHED_LOCATION": self.location,
             "CLOUDSCHED_QUEUE": self.queue,
@@ -106,15 +115,15 @@ class Settings:
             "CLOUDSCHED_PREVIOUS_SECRET": self.previous_secret,
             "CLOUDSCHED_STORE": self.store,
             "CLOUDSCHED_DATABASE": self.database,
-            "CLOUDSCHED_DATA": self.data and str(self.data),
+            "CLOUDSCHED_DATA": str(self.data) if self.data else None,
             "CLOUD_TASKS_EMULATOR_HOST": self.tasks_emulator,
             "FIRESTORE_EMULATOR_HOST": self.firestore_emulator,
             "CLOUDSCHED_INVOKER": self.invoker,
             "CLOUDSCHED_DEFAULT_LEAD_SECONDS": f"{self.default_lead.total_seconds():g}",
             "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
             "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
+            "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
         }
-        return {name: value for name, value in pairs.items() if value}
 
 
 def _retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:

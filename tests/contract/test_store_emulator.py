@@ -1,0 +1,219 @@
+"""Finding Google's Firestore emulator, and leaving nothing of it behind."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.adapters.firestore_emulator import HOW_TO_GET, Found, Missing, find
+from cloudsched.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_STAND_IN = """
+import http.server, subprocess, sys
+port = int(sys.argv[-1].partition("=")[2])
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(str(child.pid).encode())
+http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"""
+"""Answers as the emulator does, with the id of a process that it started, as launchers start java."""
+
+
+def stand_in() -> Found:
+    return Found("a test's own", (sys.executable, "-c", _STAND_IN))
+
+
+def child_of(address: str) -> int:
+    connection = http.client.HTTPConnection(address, timeout=5)
+    connection.request("GET", "/")
+    pid = int(connection.getresponse().read())
+    connection.close()
+    return pid
+
+
+def runs(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:  # noqa: PTH123 - no path of ours
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    give_up_at = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > give_up_at:
+            return False
+        threading.Event().wait(0.01)
+    return True
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder as the PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def make_tool(path: Path, text: str = "exit 1") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def make_file(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
+def test_without_anything_it_says_what_was_missing_and_how_to_get_it(tools: Path, tmp_path: Path) -> None:
+    found = find(None, home=tmp_path)
+    assert found == Missing("there is no gcloud on the PATH, and firebase-tools has not downloaded one", HOW_TO_GET)
+    assert list(tools.iterdir()) == []
+
+
+def test_the_gcloud_sdk_is_found_through_its_link(tools: Path, tmp_path: Path) -> None:
+    sdk = tmp_path / "sdk"
+    make_tool(sdk / "bin" / "gcloud", "echo called > called; exit 1")
+    make_file(sdk / "lib" / "googlecloudsdk" / "__init__.py")
+    (tools / "gcloud").symlink_to(sdk / "bin" / "gcloud")
+    make_tool(tools / "java")
+    found = find(None, home=tmp_path)
+    assert isinstance(found, Missing)
+    assert found.reason.startswith("the gcloud SDK has no Firestore emulator installed")
+    jar = make_file(sdk / "platform" / "cloud-firestore-emulator" / "cloud-firestore-emulator.jar")
+    found = find(None, home=tmp_path)
+    assert isinstance(found, Found)
+    assert str(jar) in found.reason
+    assert found.command[0] == str(tools / "java")
+    assert str(jar) in found.command
+
+
+def test_a_wrapper_around_gcloud_is_asked_for_the_sdk(tools: Path, tmp_path: Path) -> None:
+    sdk = tmp_path / "sdk"
+    make_tool(tools / "gcloud", f"echo {sdk}")
+    make_tool(tools / "java")
+    make_file(sdk / "platform" / "cloud-firestore-emulator" / "cloud-firestore-emulator.jar")
+    assert isinstance(find(None, home=tmp_path), Found)
+    make_tool(tools / "gcloud", "exit 1")
+    assert isinstance(find(None, home=tmp_path), Missing)
+
+
+def test_of_the_downloads_of_firebase_tools_the_newest_is_taken(tools: Path, tmp_path: Path) -> None:
+    make_tool(tools / "java")
+    folder = tmp_path / ".cache" / "firebase" / "emulators"
+    for version in ("1.9.2", "1.19.8", "1.2.10"):
+        make_file(folder / f"cloud-firestore-emulator-v{version}.jar")
+    found = find(None, home=tmp_path)
+    assert isinstance(found, Found)
+    assert found.command[-1] == str(folder / "cloud-firestore-emulator-v1.19.8.jar")
+
+
+@pytest.mark.usefixtures("tools")
+def test_without_java_it_says_so(tmp_path: Path) -> None:
+    make_file(tmp_path / ".cache" / "firebase" / "emulators" / "cloud-firestore-emulator-v1.jar")
+    found = find(None, home=tmp_path)
+    assert isinstance(found, Missing)
+    assert "no java" in found.reason
+
+
+def test_an_address_is_used_and_left_running() -> None:
+    with stand_in() as running:
+        found = find(running.address)
+        assert isinstance(found, Found)
+        with found:
+            assert found.start() == running.address
+        assert isinstance(find(running.address), Found)
+
+
+@pytest.mark.parametrize("address", ["localhost", "127.0.0.1:x", ":8080"])
+def test_an_address_that_is_none_is_said(address: str) -> None:
+    found = find(address)
+    assert isinstance(found, Missing)
+    assert "not host:port" in found.reason
+
+
+def test_an_address_where_nothing_answers_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    found = find(f"127.0.0.1:{port}")
+    assert isinstance(found, Missing)
+    assert "nothing answers there" in found.reason
+
+
+def test_it_is_stopped_with_everything_that_it_started() -> None:
+    emulator = stand_in()
+    child = child_of(emulator.start())
+    assert runs(child)
+    emulator.stop()
+    assert eventually(lambda: not runs(child))
+    emulator.stop()
+    with emulator:  # and may be started again
+        assert child_of(emulator.address) != child
+
+
+def test_it_outlives_the_thread_that_started_it() -> None:
+    emulator = stand_in()
+    thread = threading.Thread(target=emulator.start)
+    thread.start()
+    thread.join()
+    try:
+        assert runs(child_of(emulator.address))
+    finally:
+        emulator.stop()
+
+
+def test_one_that_ends_at_once_says_why() -> None:
+    emulator = Found("a test's own", ("/bin/sh", "-c", "echo This needs Java 11; exit 3"))
+    with pytest.raises(StoreUnavailable, match="This needs Java 11"):
+        emulator.start()
+    emulator.stop()
+
+
+_OWNER = """
+import sys
+from cloudsched.adapters.firestore_emulator import Found, find
+emulator = find()
+print(emulator.start(), emulator._process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_googles_own_goes_with_us_when_we_are_killed(firestore_address: str) -> None:
+    if not isinstance(find(), Found):
+        pytest.skip(f"{firestore_address} was given, and there is none to start")
+    owner = subprocess.Popen(  # noqa: S603 - our own interpreter, our own script
+        (sys.executable, "-c", _OWNER), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    address, group = owner.stdout.readline().split()
+    assert isinstance(find(address), Found)
+    os.kill(owner.pid, signal.SIGKILL)
+    owner.communicate()
+
+    def group_is_gone() -> bool:
+        try:
+            os.killpg(int(group), 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    assert eventually(group_is_gone)
+    assert isinstance(find(address), Missing)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.execution import Execution, Message
     from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Dispatcher, Envelope, Page, Store, Stored, TaskQuery, Version
+    from cloudsched.engine.ports import Dispatcher, Envelope, Page, Store, Stored, StoredLock, TaskQuery, Version
 
 T = TypeVar("T")
 
@@ -73,11 +73,22 @@ class CountingStore:
         expect: Version | None,
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
+        lock: StoredLock | None = None,
     ) -> Version:
         """Pass on; one commit of as many documents as there are, if it takes effect."""
-        version = self._store.commit(task, expect, executions, messages)
-        self._counts.add(commits=1, writes=1 + len(executions) + len(messages))
+        version = self._store.commit(task, expect, executions, messages, lock)
+        self._counts.add(commits=1, writes=1 + len(executions) + len(messages) + (lock is not None))
         return version
+
+    def load_lock(self, key: str) -> StoredLock:
+        """Pass on; one read."""
+        self._counts.add(reads=1)
+        return self._store.load_lock(key)
+
+    def commit_lock(self, lock: StoredLock) -> None:
+        """Pass on; one commit of one document, if it takes effect."""
+        self._store.commit_lock(lock)
+        self._counts.add(commits=1, writes=1)
 
     def purge(self, task_id: str) -> None:
         """Pass on; deletions are not counted."""

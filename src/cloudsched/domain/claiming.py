@@ -144,7 +144,7 @@ def _passed_over(task: Task, occurrence: datetime, now: datetime, chosen: dateti
 
 def _claimed(task: Task, run: Run, now: datetime, lease_token: str) -> Run:
     lease = Lease(token=lease_token, started_at=now, until=now + task.expected_duration)
-    return run.model_copy(update={"lease": lease, "started_at": run.started_at or now})
+    return run.model_copy(update={"lease": lease, "started_at": run.started_at or now, "lock_key": task.lock_key})
 
 
 def _take_over(task: Task, run: Run, now: datetime, lease_token: str) -> Begin:

@@ -100,6 +100,8 @@ class Run(Value):
     attempts: tuple[Attempt, ...] = ()
     """The attempts that have ended."""
     progress: tuple[ProgressStep, ...] = ()
+    lock_key: str | None = None
+    """The lock that its lease holds, as the task named it when the attempt began."""
 
     @property
     def wakes_at(self) -> Instant:

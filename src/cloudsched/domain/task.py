@@ -91,6 +91,10 @@ class Wish(Value):
     source: Source | None = None
 
     priority: Priority = Priority.NORMAL
+    lock_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """What the task works on: runs of one key take turns, in the order in which they came due."""
+    lock_limit: int = Field(default=1, ge=1, le=100)
+    """How many runs of that key may be under way at once."""
     retry: RetryPolicy = RetryPolicy()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=timedelta(hours=1))
     """How long one attempt may take. It is the lease: past it, another executor may take over."""

@@ -15,30 +15,25 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.claiming import Begin, Drop, Hop, on_dispatch
-from cloudsched.domain.finishing import extended, on_outcome
 from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import Dispatch, Wake, wakes
 from cloudsched.engine.calling import announce_failure, call_handler
-from cloudsched.engine.context import Context, LeaseState
-from cloudsched.engine.ports import Stored
-from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.engine.context import Context
+from cloudsched.engine.holding import MAX_CONFLICTS, Held, committed
+from cloudsched.engine.locks import Locks
+from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from random import Random
 
-    from cloudsched.domain.execution import ProgressStep, Run
-    from cloudsched.domain.finishing import Report
+    from cloudsched.domain.execution import Run
     from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Clock, Store
+    from cloudsched.engine.ports import Clock, Store, Stored
     from cloudsched.engine.registry import Registry
     from cloudsched.engine.sending import Sender
     from cloudsched.engine.tokens import Keys
 
 log = logging.getLogger(__name__)
-
-MAX_CONFLICTS = 20
-"""How often a decision is made anew because somebody else was quicker, before the queue is asked to come again."""
 
 
 class Action(StrEnum):
@@ -48,6 +43,8 @@ class Action(StrEnum):
     HOPPED = "hopped"
     RECORDED = "recorded"
     """Nothing was run, but skipped, expired or lapsed runs were recorded."""
+    WAITING = "waiting"
+    """Its lock is held by others; it will be woken when it is free."""
     RAN = "ran"
     SUPERSEDED = "superseded"
     """The handler ran, but its lease had been taken over, or its task deleted: the result was dropped."""
@@ -59,6 +56,16 @@ class Verdict:
 
     action: Action
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Run nothing yet; whoever frees the lock sends the dispatch again."""
+
+    why: str
+
+
+Decision = Drop | Hop | Wait | Begin
 
 
 class Executor:
@@ -73,6 +80,7 @@ class Executor:
         self._registry = registry
         self._keys = keys
         self._random = random
+        self._locks = Locks(store, sender)
 
     def deliver(self, body: bytes, token: str) -> Verdict:
         """Do what a delivered dispatch asks for; return once that is stored.
@@ -100,7 +108,7 @@ class Executor:
         )
         return verdict
 
-    def _claim(self, dispatch: Dispatch) -> tuple[Stored | None, Drop | Hop | Begin]:
+    def _claim(self, dispatch: Dispatch) -> tuple[Stored | None, Decision]:
         """Load, decide and commit the claim, until nobody else is quicker; return the task as it is then."""
         lease_token = secrets.token_hex(8)
         for _ in range(MAX_CONFLICTS):
@@ -113,33 +121,63 @@ class Executor:
             decision = on_dispatch(stored.task, dispatch, self._clock.now(), lease_token)
             if not isinstance(decision, Begin):
                 return stored, decision
-            if decision.run is None:
-                announce_failure(self._registry, stored.task, decision.step.executions)
             try:
-                return _committed(self._store, decision.step, stored), decision
+                return self._begin(stored, decision, dispatch)
             except VersionConflict:
                 continue
         raise StoreUnavailable("The store", f"task {dispatch.task_id} changed {MAX_CONFLICTS} times while it was read")
 
-    def _carry_out(self, dispatch: Dispatch, stored: Stored | None, decision: Drop | Hop | Begin) -> Verdict:
+    def _begin(self, stored: Stored, decision: Begin, dispatch: Dispatch) -> tuple[Stored, Decision]:
+        """Commit a claim with the lock that it needs, or an end without a result with the lock that it frees.
+
+        Raises:
+            VersionConflict: Somebody else was quicker.
+        """
+        step, run = decision.step, decision.run
+        if run is None:
+            return self._end(stored, step, dispatch), decision
+        if run.lock_key is None:
+            return committed(self._store, step, stored), decision
+        lock = self._locks.enter(step.task, run, dispatch, self._clock.now())
+        if lock is None:
+            return stored, Wait(f"others hold {run.lock_key!r}")
+        return committed(self._store, step, stored, lock), decision
+
+    def _end(self, stored: Stored, step: Step, dispatch: Dispatch) -> Stored:
+        announce_failure(self._registry, stored.task, step.executions)
+        run = stored.task.run(dispatch.execution_id)
+        if run is None or run.lock_key is None:
+            return committed(self._store, step, stored)
+        lock, woken = self._locks.leave(stored.task.id, run, self._clock.now())
+        ended = committed(self._store, step, stored, lock)
+        self._locks.wake(woken, self._clock.now())
+        return ended
+
+    def _carry_out(self, dispatch: Dispatch, stored: Stored | None, decision: Decision) -> Verdict:
+        if stored is None:
+            return Verdict(Action.DROPPED, decision.why)
         match decision:
             case Drop(why):
-                if stored and dispatch.revision == stored.task.revision:
-                    self._send(stored.task)  # a crash may have come between the commit and this
+                self._leave(dispatch, stored.task)
                 return Verdict(Action.DROPPED, why)
             case Hop(until, why):
                 wake = Wake(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
-                task = stored.task if stored else None
-                if task:
-                    self._sender.send(task, [wake], self._clock.now(), hop=dispatch.hop + 1)
+                self._sender.send(stored.task, [wake], self._clock.now(), hop=dispatch.hop + 1)
                 return Verdict(Action.HOPPED, f"{why}; until {until.isoformat()}")
+            case Wait(why):
+                return Verdict(Action.WAITING, why)
             case Begin(_, run, why):
-                if stored is None:
-                    raise NotFound("task", dispatch.task_id)
-                if run is None:
-                    self._send(stored.task)
-                    return Verdict(Action.RECORDED, why)
-                return self._run(stored, run)
+                if run is not None:
+                    return self._run(stored, run)
+                self._send(stored.task)
+                return Verdict(Action.RECORDED, why)
+
+    def _leave(self, dispatch: Dispatch, task: Task) -> None:
+        """Do what a crash after the last commit may have left undone, for a dispatch that runs nothing."""
+        if dispatch.revision == task.revision:
+            self._send(task)
+        if task.lock_key is not None and not any(wake.execution_id == dispatch.execution_id for wake in wakes(task)):
+            self._locks.withdraw(task.lock_key, task.id, dispatch.execution_id, self._clock.now())
 
     def _run(self, claimed: Stored, run: Run) -> Verdict:
         """Call the handler under the lease, and commit how it ended."""
@@ -148,14 +186,23 @@ class Executor:
             before = wakes(claimed.task)
         except QueueUnavailable:
             before = ()  # the handler need not wait for the queue; its end sends this too
-        held = _Held(self._store, self._clock, self._registry, claimed, run)
-        context = Context(claimed.task, run, self._clock, held.renew)
-        report = call_handler(self._registry, context)
+        held = Held(
+            store=self._store,
+            clock=self._clock,
+            registry=self._registry,
+            locks=self._locks,
+            claimed=claimed,
+            run=run,
+        )
+        report = call_handler(self._registry, Context(claimed.task, run, self._clock, held.renew))
         finished = held.finish(report, self._random)
         if finished is None:
             self._send(held.task)  # it may have been this result whose commit took effect and then failed
+            if run.lock_key is not None:
+                self._locks.withdraw(run.lock_key, held.task.id, run.execution_id, self._clock.now())
             return Verdict(Action.SUPERSEDED, "the run was taken over or its task deleted; its result is dropped")
         self._send(finished, besides=before)
+        self._locks.wake(held.woken, self._clock.now())
         return Verdict(Action.RAN, f"attempt {run.attempt}: {type(report.outcome).__name__}")
 
     def _send(self, task: Task, besides: tuple[Wake, ...] = ()) -> None:
@@ -163,68 +210,8 @@ class Executor:
         self._sender.send(task, [wake for wake in wakes(task) if wake not in besides], self._clock.now())
 
 
-class _Held:
-    """A run under a lease: the task's last known state, which its end and its renewals are committed against."""
-
-    def __init__(self, store: Store, clock: Clock, registry: Registry, claimed: Stored, run: Run) -> None:
-        if run.lease is None:
-            raise ValueError("a claimed run has a lease")
-        self._store = store
-        self._clock = clock
-        self._registry = registry
-        self._stored = claimed
-        self._id = run.execution_id
-        self._lease_token = run.lease.token
-
-    @property
-    def task(self) -> Task:
-        """The task as it was last read or written."""
-        return self._stored.task
-
-    def renew(self, progress: Sequence[ProgressStep]) -> LeaseState:
-        """Extend the lease and keep the progress; say if it is lost or the task no longer wants the run."""
-        task = self._commit(lambda task: extended(task, self._id, self._lease_token, progress, self._clock.now()))
-        run = task and task.run(self._id)
-        if not task or not run:
-            return LeaseState(None, is_cancelled=True)
-        return LeaseState(run.wakes_at, is_cancelled=not task.is_active)
-
-    def finish(self, report: Report, random: Random) -> Task | None:
-        """Commit how the attempt ended; return the task as it is then, or None if the lease is no longer held."""
-        return self._commit(
-            lambda task: on_outcome(task, self._id, self._lease_token, report, self._clock.now(), random)
-        )
-
-    def _commit(self, decide: _Decide) -> Task | None:
-        for _ in range(MAX_CONFLICTS):
-            step = decide(self._stored.task)
-            if step is None:
-                return None
-            announce_failure(self._registry, step.task, step.executions)
-            try:
-                self._stored = _committed(self._store, step, self._stored)
-            except VersionConflict:
-                reread = self._store.load(step.task.id)
-                if reread is None:
-                    return None  # deleted meanwhile
-                self._stored = reread
-            else:
-                return self._stored.task
-        raise StoreUnavailable("The store", f"task {self._stored.task.id} changed {MAX_CONFLICTS} times")
-
-
-def _committed(store: Store, step: Step, stored: Stored) -> Stored:
-    return Stored(step.task, store.commit(step.task, stored.version, step.executions, step.messages))
-
-
 def _parsed(body: bytes, clock: Clock) -> Dispatch:
     try:
         return Dispatch.from_wire(json.loads(body), clock.now())
     except ValueError as error:
         raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched makes these.") from error
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Decide = Callable[[Task], Step | None]

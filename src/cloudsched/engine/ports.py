@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.locking import Lock
     from cloudsched.domain.task import Task, TaskStatus
 
 T = TypeVar("T")
@@ -73,6 +74,14 @@ class Page(Generic[T]):
     next_page_token: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredLock:
+    """A lock, and the version that it was read at; None if there was no document. An empty lock is removed."""
+
+    lock: Lock
+    version: Version | None
+
+
 class Store(Protocol):
     """Where tasks, executions and messages live.
 
@@ -95,14 +104,27 @@ class Store(Protocol):
         expect: Version | None,
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
+        lock: StoredLock | None = None,
     ) -> Version:
         """Write a task, with records that belong to it, in one piece; return its new version.
 
         `expect` is the version that was read; None means that there must be no such task. Executions and messages
-        are created or overwritten.
+        are created or overwritten. A lock is written like the task: only if it still has the version it was read at.
 
         Raises:
-            VersionConflict: The task has another version by now, is gone, or exists where it must not.
+            VersionConflict: The task or the lock has another version by now, is gone, or exists where it must not.
+        """
+        ...
+
+    def load_lock(self, key: str) -> StoredLock:
+        """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
+        ...
+
+    def commit_lock(self, lock: StoredLock) -> None:
+        """Write a lock alone, if it still has the version that it was read at.
+
+        Raises:
+            VersionConflict: It has another one by now.
         """
         ...
 

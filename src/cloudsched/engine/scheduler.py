@@ -15,7 +15,7 @@ from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, draft_of, edited, new_task
 from cloudsched.domain.planning import wakes
 from cloudsched.domain.storable import MAX_CONTEXT, MAX_PAYLOAD, require_storable
-from cloudsched.engine.executor import MAX_CONFLICTS
+from cloudsched.engine.holding import MAX_CONFLICTS
 from cloudsched.engine.ports import Stored
 from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 

@@ -36,10 +36,15 @@ class Sender:
         """
         dispatches = [dispatch_for(task, wake, now, hop=hop, repair=repair) for wake in wakes]
         for dispatch in dispatches:
-            self._send(dispatch, task.priority)
+            self.send_dispatch(dispatch, task.priority)
         return len(dispatches)
 
-    def _send(self, dispatch: Dispatch, priority: Priority) -> None:
+    def send_dispatch(self, dispatch: Dispatch, priority: Priority) -> None:
+        """Create one dispatch.
+
+        Raises:
+            QueueUnavailable: It could not be created.
+        """
         body = dispatch.body
         self._dispatcher.create(Envelope(dispatch.name, dispatch.at, body, self._keys.sign(body), priority))
         log.debug(

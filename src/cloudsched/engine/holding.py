@@ -1,0 +1,107 @@
+"""A run under a lease: renewing it, ending it, and freeing what it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.finishing import extended, on_outcome
+from cloudsched.engine.calling import announce_failure
+from cloudsched.engine.context import LeaseState
+from cloudsched.engine.ports import Stored
+from cloudsched.errors import StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from cloudsched.domain.execution import ProgressStep, Run
+    from cloudsched.domain.finishing import Report
+    from cloudsched.domain.lifecycle import Step
+    from cloudsched.domain.locking import Waiter
+    from cloudsched.domain.task import Task
+    from cloudsched.engine.locks import Locks
+    from cloudsched.engine.ports import Clock, Store, StoredLock
+    from cloudsched.engine.registry import Registry
+
+MAX_CONFLICTS = 20
+"""How often a decision is made anew because somebody else was quicker, before the queue is asked to come again."""
+
+
+def committed(store: Store, step: Step, stored: Stored, lock: StoredLock | None = None) -> Stored:
+    """Commit a step on the version that was read, and return the task as it is then.
+
+    Raises:
+        VersionConflict: Somebody else was quicker.
+    """
+    return Stored(step.task, store.commit(step.task, stored.version, step.executions, step.messages, lock))
+
+
+class Held:
+    """A run that this executor has claimed: the task's last known state, which all its changes are committed on."""
+
+    def __init__(
+        self, *, store: Store, clock: Clock, registry: Registry, locks: Locks, claimed: Stored, run: Run
+    ) -> None:
+        if run.lease is None:
+            raise ValueError("a claimed run has a lease")
+        self._store = store
+        self._clock = clock
+        self._registry = registry
+        self._locks = locks
+        self._stored = claimed
+        self._run = run
+        self._lease_token = run.lease.token
+        self.woken: tuple[Waiter, ...] = ()
+        """Those whose turn it is at its lock, once it has ended."""
+
+    @property
+    def task(self) -> Task:
+        """The task as it was last read or written."""
+        return self._stored.task
+
+    def renew(self, progress: Sequence[ProgressStep]) -> LeaseState:
+        """Extend the lease and its lock, and keep the progress; say if it is lost or the task no longer wants it."""
+        identity = self._run.execution_id
+
+        def decide(task: Task) -> tuple[Step, StoredLock | None] | None:
+            step = extended(task, identity, self._lease_token, progress, self._clock.now())
+            run = None if step is None else step.task.run(identity)
+            if step is None or run is None:
+                return None
+            return step, self._locks.renew(task.id, run, run.wakes_at)
+
+        task = self._commit(decide)
+        run = None if task is None else task.run(identity)
+        if task is None or run is None:
+            return LeaseState(None, is_cancelled=True)
+        return LeaseState(run.wakes_at, is_cancelled=not task.is_active)
+
+    def finish(self, report: Report, random: Random) -> Task | None:
+        """Commit how the attempt ended; return the task as it is then, or None if the lease is no longer held."""
+
+        def decide(task: Task) -> tuple[Step, StoredLock | None] | None:
+            step = on_outcome(task, self._run.execution_id, self._lease_token, report, self._clock.now(), random)
+            if step is None:
+                return None
+            announce_failure(self._registry, step.task, step.executions)
+            lock, self.woken = self._locks.leave(task.id, self._run, self._clock.now())
+            return step, lock
+
+        return self._commit(decide)
+
+    def _commit(self, decide: Callable[[Task], tuple[Step, StoredLock | None] | None]) -> Task | None:
+        for _ in range(MAX_CONFLICTS):
+            decision = decide(self._stored.task)
+            if decision is None:
+                return None
+            step, lock = decision
+            try:
+                self._stored = committed(self._store, step, self._stored, lock)
+            except VersionConflict:
+                reread = self._store.load(step.task.id)
+                if reread is None:
+                    return None  # deleted meanwhile
+                self._stored = reread
+            else:
+                return self._stored.task
+        raise StoreUnavailable("The store", f"task {self._stored.task.id} changed {MAX_CONFLICTS} times")

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched.adapters import sqlite_database
-from cloudsched.adapters.sqlite import LAYOUT, List, SqliteStore, list_of_tasks
+from cloudsched.adapters.sqlite import LAYOUT, SqliteStore
+from cloudsched.adapters.sqlite_lists import List, list_of_tasks
 from cloudsched.domain.task import TaskStatus
 from cloudsched.engine.ports import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict

@@ -5,9 +5,10 @@
     tasks/{taskId}                              Task
     tasks/{taskId}/executions/{executionId}     Execution
     inboxes/{owner}/messages/{messageId}        Message
+    locks/{lockId}                              Lock
 
-The precondition of a commit is the task's ``update_time``. Firestore leaves that as it was when a write changes nothing
-(google.firestore.v1.WriteResult), so each commit gives the task a ``commitId`` that none had before.
+The precondition of a commit is the ``update_time`` of the task (and of the lock). Firestore leaves that as it was when
+a write changes nothing (google.firestore.v1.WriteResult), so each write gives them a ``commitId`` of its own.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from cloudsched.adapters.firestore_lists import (
 from cloudsched.adapters.firestore_values import decode, fill
 from cloudsched.domain.document import Document
 from cloudsched.domain.execution import Execution, Message
+from cloudsched.domain.locking import Lock, lock_id
 from cloudsched.domain.task import Task
 from cloudsched.engine.paging import make_token, read_token
-from cloudsched.engine.ports import Page, Stored, TaskQuery, Version
+from cloudsched.engine.ports import Page, Stored, StoredLock, TaskQuery, Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -96,24 +98,35 @@ class FirestoreStore:
         expect: Version | None,
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
+        lock: StoredLock | None = None,
     ) -> Version:
-        """Write a task and its records in one commit, if the task still has the expected version.
+        """Write a task, its records and a lock in one commit, if task and lock still have the expected versions.
 
         A commit whose answer was lost is made again, and then conflicts with itself: the caller reads what is there
         and decides again, as after any other conflict.
         """
-        first = self._write(task, "tasks", task.id)
-        first.update.fields[_COMMIT_ID].string_value = secrets.token_hex(8)
-        if expect is None:
-            first.current_document.exists = False
-        else:
-            first.current_document.update_time.FromNanoseconds(expect.value)
-        records = (self._write(e, "tasks", task.id, "executions", e.id) for e in executions)
-        notices = (self._write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
-        answer = self._calls.commit([first, *records, *notices])
+        writes = [self._expecting(self._write(task, "tasks", task.id), expect)]
+        writes += (self._write(e, "tasks", task.id, "executions", e.id) for e in executions)
+        writes += (self._write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
+        if lock is not None:
+            writes += self._lock_writes(lock)
+        answer = self._calls.commit(writes)
         if answer is None:
             raise VersionConflict(f"task {task.id}")
         return _version(answer.write_results[0].update_time)
+
+    def load_lock(self, key: str) -> StoredLock:
+        """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
+        found = self._get("locks", lock_id(key))
+        if found is None:
+            return StoredLock(Lock(key=key), None)
+        return StoredLock(_read(Lock, found), _version(found.update_time))
+
+    def commit_lock(self, lock: StoredLock) -> None:
+        """Write a lock alone, if it still has the version that it was read at."""
+        writes = self._lock_writes(lock)
+        if writes and self._calls.commit(writes) is None:
+            raise VersionConflict(f"lock {lock.lock.key}")
 
     def purge(self, task_id: str) -> None:
         """Remove a task's executions, some at a time, then the task."""
@@ -181,6 +194,24 @@ class FirestoreStore:
         write = _Write()
         write.update.name = "/".join((self._documents, *path))
         fill(write.update.fields, document.to_stored())
+        return write
+
+    def _lock_writes(self, lock: StoredLock) -> list[firestore_values.Message]:
+        path = "locks", lock_id(lock.lock.key)
+        if not lock.lock.is_empty:
+            return [self._expecting(self._write(lock.lock, *path), lock.version)]
+        if lock.version is None:
+            return []  # there is none, and there will be none
+        return [self._expecting(_Write(delete="/".join((self._documents, *path))), lock.version)]
+
+    @staticmethod
+    def _expecting(write: firestore_values.Message, version: Version | None) -> firestore_values.Message:
+        if write.HasField("update"):
+            write.update.fields[_COMMIT_ID].string_value = secrets.token_hex(8)
+        if version is None:
+            write.current_document.exists = False
+        else:
+            write.current_document.update_time.FromNanoseconds(version.value)
         return write
 
     def _page(

@@ -2,32 +2,30 @@
 
 A document is JSON text, beside the columns that lists and sweeps look for. Instants are whole microseconds since 1970.
 Each task has a version number that every commit raises: the precondition of a commit is one ``UPDATE … WHERE``.
-
-A list by one of owner, handler and status walks an index made for it, in the order of the list. Given several of them,
-it walks the first one's and leaves out what does not fit the others.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import ValidationError
 
 from cloudsched.adapters.sqlite_database import Database
+from cloudsched.adapters.sqlite_lists import List, instant, list_of_tasks, ticks
 from cloudsched.domain.document import SCHEMA_VERSION, STORED, Document
 from cloudsched.domain.execution import Execution, Message
+from cloudsched.domain.locking import Lock
 from cloudsched.domain.task import Task
 from cloudsched.engine.paging import make_token, read_token
-from cloudsched.engine.ports import Page, Stored, TaskQuery, Version
+from cloudsched.engine.ports import Page, Stored, StoredLock, TaskQuery, Version
 from cloudsched.errors import UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
+    from datetime import datetime
     from pathlib import Path
 
 D = TypeVar("D", bound=Document)
@@ -55,21 +53,22 @@ LAYOUT = (
         owner TEXT NOT NULL, id TEXT NOT NULL, created_at INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (owner, id))""",
     "CREATE INDEX messages_newest ON messages (owner, created_at, id)",
+    "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
 )
 
 _INSERT = """INSERT INTO tasks (owner, handler, status, is_deleted, created_at, next_at, wake_at, body, id, version)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 _UPDATE = """UPDATE tasks SET owner = ?, handler = ?, status = ?, is_deleted = ?, created_at = ?, next_at = ?,
     wake_at = ?, body = ?, version = version + 1 WHERE id = ? AND version = ?"""
+_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
+_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
 _PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for, body) VALUES (?, ?, ?, ?)"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
 
 _PURGE_SIZE = 1000
 """How many executions one transaction removes, so that no other writer waits long for it."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
 
 
 class SqliteStore:
@@ -102,27 +101,39 @@ class SqliteStore:
         expect: Version | None,
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
+        lock: StoredLock | None = None,
     ) -> Version:
-        """Write a task and its records in one transaction, if the task still has the expected version."""
-        # A first version is random, so that a task that was deleted and made again is not taken for its older self.
-        before = secrets.randbits(48) if expect is None else cast("int", expect.value)
+        """Write a task, its records and a lock in one transaction, if task and lock have the expected versions."""
+        before = _new_version() if expect is None else cast("int", expect.value)
         row = (*_columns(task), task.id, before)
         statement = _INSERT if expect is None else _UPDATE
-        execution_rows = [(task.id, e.id, _ticks(e.scheduled_for), _text(e)) for e in executions]
-        message_rows = [(m.owner, m.id, _ticks(m.created_at), _text(m)) for m in messages]
+        execution_rows = [(task.id, e.id, ticks(e.scheduled_for), _text(e)) for e in executions]
+        message_rows = [(m.owner, m.id, ticks(m.created_at), _text(m)) for m in messages]
 
-        def work(connection: sqlite3.Connection) -> bool:
+        def work(connection: sqlite3.Connection) -> None:
             if connection.execute(statement, row).rowcount != 1:
-                return False
+                raise VersionConflict(f"task {task.id}")
+            if lock is not None:
+                _write_lock(connection, lock)
             if execution_rows:
                 connection.executemany(_PUT_EXECUTION, execution_rows)
             if message_rows:
                 connection.executemany(_PUT_MESSAGE, message_rows)
-            return True
 
-        if not self._database.write(work):
-            raise VersionConflict(f"task {task.id}")
+        self._database.write(work)
         return Version(before if expect is None else before + 1)
+
+    def load_lock(self, key: str) -> StoredLock:
+        """Return the lock of a key as it is now; an empty one if there is none."""
+        rows = self._database.read("SELECT version, body FROM locks WHERE key = ?", (key,))
+        if not rows:
+            return StoredLock(Lock(key=key), None)
+        version, body = rows[0]
+        return StoredLock(_read(Lock, key, body), Version(version))
+
+    def commit_lock(self, lock: StoredLock) -> None:
+        """Write a lock alone, if it still has the version that it was read at."""
+        self._database.write(lambda connection: _write_lock(connection, lock))
 
     def purge(self, task_id: str) -> None:
         """Remove a task's executions, some at a time, then the task."""
@@ -143,13 +154,13 @@ class SqliteStore:
 
     def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        wanted = List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(_ticks(before),))
+        wanted = List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(ticks(before),))
         return self._page(Task, "due", wanted, limit, page_token)
 
     def next_wake(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks."""
         rows = self._database.read("SELECT wake_at FROM tasks WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1")
-        return _instant(rows[0][0]) if rows else None
+        return instant(rows[0][0]) if rows else None
 
     def execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
@@ -181,49 +192,24 @@ class SqliteStore:
         if len(rows) <= limit:
             return Page(items)
         key, at, _ = rows[limit - 1]
-        return Page(items, make_token(query, _instant(at), key))
+        return Page(items, make_token(query, instant(at), key))
 
 
-@dataclass(frozen=True, slots=True)
-class List:
-    """Rows in the order of one instant, then of their id."""
-
-    table: str
-    order: str
-    is_descending: bool = False
-    conditions: Sequence[str] = ()
-    values: Sequence[object] = ()
-
-    def statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
-        """Return the statement for one part of the list (id, instant, body), and its values."""
-        conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], list(self.values)
-        if after is not None:
-            conditions.append(f"({self.order}, id) {'<' if self.is_descending else '>'} (?, ?)")
-            values += [_ticks(after[0]), after[1]]
-        direction = "DESC" if self.is_descending else "ASC"
-        statement = (
-            f"SELECT id, {self.order}, body FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
-            f"ORDER BY {self.order} {direction}, id {direction} LIMIT ?"
-        )
-        return statement, [*values, limit]
+def _new_version() -> int:
+    """Return a first version: random, so that what was removed and made again is not taken for its older self."""
+    return secrets.randbits(48)
 
 
-def list_of_tasks(query: TaskQuery) -> List:
-    """Return how to list the tasks that fit a query."""
-    conditions, values = ["NOT is_deleted"], list[object]()
-    for column, value in (("owner", query.owner), ("handler", query.handler), ("status", query.status)):
-        if value is not None:
-            # A plus keeps a column from choosing the index (sqlite.org/optoverview.html): the first one chooses.
-            conditions.append(f"{'+' if values else ''}{column} = ?")
-            values.append(value)
-    if query.due_from is not None:
-        conditions.append("next_at >= ?")
-        values.append(_ticks(query.due_from))
-    if query.due_until is not None:
-        conditions.append("next_at < ?")
-        values.append(_ticks(query.due_until))
-    order = "next_at" if query.is_by_due else "created_at"
-    return List("tasks", order, not query.is_by_due, conditions, values)
+def _write_lock(connection: sqlite3.Connection, lock: StoredLock) -> None:
+    key, version = lock.lock.key, lock.version
+    if lock.lock.is_empty:
+        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
+    elif version is None:
+        done = connection.execute(_INSERT_LOCK, (_text(lock.lock), key, _new_version())).rowcount == 1
+    else:
+        done = connection.execute(_UPDATE_LOCK, (_text(lock.lock), key, version.value)).rowcount == 1
+    if not done:
+        raise VersionConflict(f"lock {key}")
 
 
 def _columns(task: Task) -> tuple[object, ...]:
@@ -232,9 +218,9 @@ def _columns(task: Task) -> tuple[object, ...]:
         task.handler,
         task.status,
         task.deleted_at is not None,
-        _ticks(task.created_at),
-        None if task.next_execution_time is None else _ticks(task.next_execution_time),
-        None if task.wake_at is None else _ticks(task.wake_at),
+        ticks(task.created_at),
+        None if task.next_execution_time is None else ticks(task.next_execution_time),
+        None if task.wake_at is None else ticks(task.wake_at),
         _text(task),
     )
 
@@ -251,11 +237,3 @@ def _read(kind: type[D], key: str, body: str) -> D:
     if document.schema_version > SCHEMA_VERSION:
         raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
     return document
-
-
-def _ticks(instant: datetime) -> int:
-    return (instant - _EPOCH) // _TICK
-
-
-def _instant(ticks: int) -> datetime:
-    return _EPOCH + ticks * _TICK

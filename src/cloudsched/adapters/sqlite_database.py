@@ -200,7 +200,7 @@ class Database:
             raise Misconfigured(f"{self._name} belongs to something else; name another file.")
         if found not in (0, layout_version):
             raise UnsupportedDocument(self._name, found, layout_version)
-        return tables == 0
+        return bool(tables == 0)
 
     def _write_ahead(self) -> None:
         """Switch the write-ahead log on. While another process does the same, SQLite answers BUSY without waiting."""

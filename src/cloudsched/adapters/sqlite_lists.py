@@ -1,0 +1,71 @@
+"""The lists that are asked of SQLite, as its statements: each walks an index in the order of the list.
+
+Given several of owner, handler and status, a list of tasks walks the index of the first one and leaves out what does
+not fit the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.engine.ports import TaskQuery
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+
+
+def ticks(instant: datetime) -> int:
+    """Return an instant as SQLite keeps it: whole microseconds since 1970."""
+    return (instant - _EPOCH) // _TICK
+
+
+def instant(ticks: int) -> datetime:
+    """Return an instant that SQLite kept."""
+    return _EPOCH + ticks * _TICK
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """Rows in the order of one instant, then of their id."""
+
+    table: str
+    order: str
+    is_descending: bool = False
+    conditions: Sequence[str] = ()
+    values: Sequence[object] = ()
+
+    def statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
+        """Return the statement for one part of the list (id, instant, body), and its values."""
+        conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], list(self.values)
+        if after is not None:
+            conditions.append(f"({self.order}, id) {'<' if self.is_descending else '>'} (?, ?)")
+            values += [ticks(after[0]), after[1]]
+        direction = "DESC" if self.is_descending else "ASC"
+        statement = (
+            f"SELECT id, {self.order}, body FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
+            f"ORDER BY {self.order} {direction}, id {direction} LIMIT ?"
+        )
+        return statement, [*values, limit]
+
+
+def list_of_tasks(query: TaskQuery) -> List:
+    """Return how to list the tasks that fit a query."""
+    conditions, values = ["NOT is_deleted"], list[object]()
+    for column, value in (("owner", query.owner), ("handler", query.handler), ("status", query.status)):
+        if value is not None:
+            # A plus keeps a column from choosing the index (sqlite.org/optoverview.html): the first one chooses.
+            conditions.append(f"{'+' if values else ''}{column} = ?")
+            values.append(value)
+    if query.due_from is not None:
+        conditions.append("next_at >= ?")
+        values.append(ticks(query.due_from))
+    if query.due_until is not None:
+        conditions.append("next_at < ?")
+        values.append(ticks(query.due_until))
+    order = "next_at" if query.is_by_due else "created_at"
+    return List("tasks", order, not query.is_by_due, conditions, values)

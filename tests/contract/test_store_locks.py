@@ -1,0 +1,146 @@
+"""What every store promises about resource locks."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.domain.locking import Holder, Lock, Waiter
+from cloudsched.domain.policy import Priority
+from cloudsched.engine.ports import StoredLock
+from cloudsched.errors import StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.contract.conftest import MakeTask, OpenStore
+
+    from cloudsched.domain.execution import Execution
+    from cloudsched.domain.task import Task
+    from cloudsched.engine.ports import Store
+
+NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
+KEY = "account/42: Grüße"
+
+
+def held(by: str, key: str = KEY) -> Lock:
+    return Lock(key=key, holders=(Holder(task_id=by, execution_id="e", until=NOW),))
+
+
+def commit(store: Store, lock: Lock, of: StoredLock | None = None) -> StoredLock:
+    version = (of or store.load_lock(lock.key)).version
+    store.commit_lock(StoredLock(lock, version))
+    return store.load_lock(lock.key)
+
+
+def test_a_lock_that_nobody_took_is_empty(store: Store) -> None:
+    assert store.load_lock(KEY) == StoredLock(Lock(key=KEY), None)
+
+
+def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
+    waiter = Waiter(
+        task_id="b",
+        execution_id="e",
+        revision=1,
+        scheduled_for=NOW,
+        attempt=2,
+        due_at=NOW,
+        hop=0,
+        limit=3,
+        priority=Priority.NORMAL,
+        woken_at=NOW,
+    )
+    lock = held("a").model_copy(update={"waiters": (waiter,)})
+    stored = commit(store, lock)
+    assert stored.lock == lock
+    assert stored.version is not None
+    assert store.load_lock("another") == StoredLock(Lock(key="another"), None)
+
+
+def test_an_empty_lock_is_removed_and_begins_anew(store: Store) -> None:
+    first = commit(store, held("a"))
+    assert commit(store, Lock(key=KEY)) == StoredLock(Lock(key=KEY), None)
+    commit(store, Lock(key=KEY))
+    again = commit(store, held("a"))
+    assert again.version != first.version
+    with pytest.raises(VersionConflict):
+        commit(store, held("b"), first)
+    with pytest.raises(VersionConflict):
+        commit(store, Lock(key=KEY), first)
+    assert store.load_lock(KEY) == again
+
+
+def test_a_lock_that_was_changed_is_not_written(store: Store) -> None:
+    missing = store.load_lock(KEY)
+    first = commit(store, held("a"), missing)
+    with pytest.raises(VersionConflict):
+        commit(store, held("b"), missing)
+    second = commit(store, held("a"), first)
+    assert second.version != first.version
+    with pytest.raises(VersionConflict):
+        commit(store, held("b"), first)
+    assert store.load_lock(KEY) == second
+
+
+@pytest.mark.parametrize("stale", ["task", "lock", "removal of the lock"])
+def test_task_and_lock_are_written_together_or_not_at_all(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], stale: str
+) -> None:
+    task = make_task()
+    old = store.commit(task, None)
+    version = store.commit(task, old)
+    old_lock = commit(store, held("a"))
+    lock = commit(store, held("a"), old_lock)
+    expected = old if stale == "task" else version
+    content = Lock(key=KEY) if stale == "removal of the lock" else held("b")
+    taken = StoredLock(content, (lock if stale == "task" else old_lock).version)
+    with pytest.raises(VersionConflict):
+        store.commit(task, expected, [make_execution(task)], lock=taken)
+    stored = store.load(task.id)
+    assert stored is not None
+    assert stored.version == version
+    assert store.load_lock(KEY) == lock
+    assert store.execution(task.id, "20270101T090000Z") is None
+    store.commit(task, version, [make_execution(task)], lock=StoredLock(content, lock.version))
+    assert store.load_lock(KEY).lock == content
+    assert store.execution(task.id, "20270101T090000Z") is not None
+
+
+def test_a_task_is_created_together_with_a_new_lock(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    store.commit(task, None, lock=StoredLock(held(task.id), None))
+    assert store.load_lock(KEY).lock == held(task.id)
+    with pytest.raises(VersionConflict):
+        store.commit(make_task(), None, lock=StoredLock(held("b"), None))
+
+
+def test_of_many_that_take_a_lock_exactly_one_has_it(store: Store, make_task: MakeTask) -> None:
+    for key in ("one", "two", "three"):
+        found = store.load_lock(key)
+        tasks = [make_task() for _ in range(6)]
+
+        def take(task: Task, found: StoredLock = found, key: str = key) -> bool:
+            try:
+                store.commit(task, None, lock=StoredLock(held(task.id, key), found.version))
+            except VersionConflict:
+                return False
+            return True
+
+        with ThreadPoolExecutor(len(tasks)) as pool:
+            outcomes = list(pool.map(take, tasks))
+        winners = [task.id for task, won in zip(tasks, outcomes, strict=True) if won]
+        assert len(winners) == 1
+        assert [holder.task_id for holder in store.load_lock(key).lock.holders] == winners
+        assert [task.id for task in tasks if store.load(task.id) is not None] == winners
+
+
+def test_a_closed_store_has_no_locks(open_store: OpenStore) -> None:
+    with open_store() as store:
+        pass
+    with pytest.raises(StoreUnavailable):
+        store.load_lock(KEY)
+    with pytest.raises(StoreUnavailable):
+        store.commit_lock(StoredLock(held("a"), None))

@@ -35,11 +35,16 @@ if TYPE_CHECKING:
 PORTION = 100
 """How many missed occurrences one commit records at the most."""
 
+SHORTEST_SNOOZE = timedelta(seconds=1)
+"""A snooze costs no attempt, so nothing else keeps a handler that always wants one from being called without pause."""
+
 MAX_EARLIER_MESSAGE = 300
 """How many characters of an attempt's error are kept once another attempt has followed it."""
 
 FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """How an occurrence ends that was tried and did not succeed."""
+_GOING_ON = frozenset({TaskStatus.ACTIVE, TaskStatus.PAUSED})
+"""The statuses of a task whose open runs may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ def on_outcome(
             return _retried_or_final(task, failed, wait, now, ExecutionStatus.FAILED, **said)
         case Snooze(until, reason):
             due_at = now + until if isinstance(until, timedelta) else until
-            waiting = run.model_copy(update={"lease": None, "due_at": max(due_at, now)})
+            waiting = run.model_copy(update={"lease": None, "due_at": max(due_at, now + SHORTEST_SNOOZE)})
             return _waiting(task, waiting, now, message=reason, **said)
         case Fail(reason):
             error = report.error or ExecutionError(type="Fail", message=reason)
@@ -139,14 +144,16 @@ def _shortened(attempt: Attempt) -> Attempt:
 def _retried_or_final(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: int
 ) -> Step:
-    if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
-        return _final(task, run, ExecutionStatus.CANCELLED, now, message=f"The task is {task.status}.", **said)
-    if run.attempt > task.retry.max_retries:
+    if task.status in _GOING_ON and run.attempt > task.retry.max_retries:
         return _final(task, run, final, now, **said)
     return _waiting(task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": now + wait}), now, **said)
 
 
 def _waiting(task: Task, run: Run, now: datetime, **said: Any) -> Step:
+    """Return the run waiting for its next attempt, or ended if its task has been, since nothing would wake it."""
+    if task.status not in _GOING_ON:
+        ended = {**said, "message": f"The task is {task.status}."}
+        return _final(task, run, ExecutionStatus.CANCELLED, now, **ended)
     record = closed(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **said)
     return Step(moved(task, now, runs=task.with_run(run)), (record,))
 

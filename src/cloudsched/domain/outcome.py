@@ -30,7 +30,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """It is too early. Call again at `until` (an aware datetime) or in so much time; this costs no attempt."""
+    """It is too early. Call again at `until` (an aware datetime) or in so much time; this costs no attempt.
+
+    It lasts at least a second.
+    """
 
     until: datetime | timedelta
     reason: str = "Snoozed by its handler."

@@ -141,8 +141,12 @@ class Dispatch:
     execution_id: str
     scheduled_for: datetime
     attempt: int
+    due_at: datetime
+    """When the wake is. It tells a snoozed attempt's dispatch from the one before."""
     at: datetime
     """When the queue delivers it."""
+    after: str = ""
+    """The execution whose end lets an overdue occurrence begin: its first dispatch came while that was open."""
     hop: int = 0
     """How many dispatches came before it on the way to the same wake."""
     repair: int = 0
@@ -156,6 +160,8 @@ class Dispatch:
             "executionId": self.execution_id,
             "scheduledFor": self.scheduled_for.isoformat().replace("+00:00", "Z"),
             "attempt": self.attempt,
+            "dueAt": self.due_at.isoformat().replace("+00:00", "Z"),
+            "after": self.after,
             "hop": self.hop,
             "repair": self.repair,
         }
@@ -182,24 +188,26 @@ class Dispatch:
             ValueError: It is not a message of this form.
         """
         try:
-            text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor")}
+            text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
             numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
         except (KeyError, TypeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not all(isinstance(value, str) for value in text.values()):
-            raise ValueError("taskId, executionId and scheduledFor are strings")
+            raise ValueError("taskId, executionId, scheduledFor, dueAt and after are strings")
         if not all(type(value) is int and value >= 0 for value in numbers.values()):
             raise ValueError("revision, attempt, hop and repair are whole numbers")
-        scheduled_for = datetime.fromisoformat(text["scheduledFor"])
-        if scheduled_for.tzinfo is None:
-            raise ValueError("scheduledFor names its offset from UTC")
+        scheduled_for, due_at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt"))
+        if scheduled_for.tzinfo is None or due_at.tzinfo is None:
+            raise ValueError("scheduledFor and dueAt name their offset from UTC")
         return cls(
             task_id=text["taskId"],
             revision=numbers["revision"],
             execution_id=text["executionId"],
             scheduled_for=scheduled_for,
             attempt=numbers["attempt"],
+            due_at=due_at,
             at=at,
+            after=text["after"],
             hop=numbers["hop"],
             repair=numbers["repair"],
         )
@@ -207,12 +215,15 @@ class Dispatch:
 
 def dispatch_for(task: Task, wake: Wake, now: datetime, *, hop: int = 0, repair: int = 0) -> Dispatch:
     """Return the dispatch that carries a task towards a wake: all the way, or as far as the horizon."""
+    was_held_back = wake.due_at <= now and task.run(wake.execution_id) is None
     return Dispatch(
         task_id=task.id,
         revision=task.revision,
         execution_id=wake.execution_id,
         scheduled_for=wake.scheduled_for,
         attempt=wake.attempt,
+        due_at=wake.due_at,
+        after=(task.last_execution_id or "") if was_held_back else "",
         at=max(now, min(wake.due_at, now + HORIZON)),
         hop=hop,
         repair=repair,

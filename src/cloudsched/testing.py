@@ -106,7 +106,7 @@ class SimulatedQueue:
 
     def deliver_due(self) -> None:
         """Deliver what is due now; what fails is put back, with the queue's backoff."""
-        for sent in list(self._model.due(self._clock.now())):
+        while (sent := next(self._model.due(self._clock.now()), None)) is not None:
             answer = self._attempt(sent.task)
             self._model.answered(sent, answer, self._clock.now())
 

@@ -1,0 +1,230 @@
+"""Runs of one lock key take turns, in the order in which they came due, whatever else happens."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.adapters.clocks import ManualClock
+from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.domain.locking import RESERVATION, Lock, Waiter, entered, left
+from cloudsched.domain.policy import Priority
+from cloudsched.errors import Unavailable
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports import Envelope
+
+SECOND = timedelta(seconds=1)
+
+
+def waiter(number: int, limit: int = 1) -> Waiter:
+    """Return who came due so many seconds after the start."""
+    return Waiter(
+        task_id=f"t{number}",
+        execution_id="e",
+        revision=1,
+        scheduled_for=START,
+        attempt=1,
+        due_at=START + number * SECOND,
+        hop=0,
+        limit=limit,
+        priority=Priority.NORMAL,
+    )
+
+
+@given(
+    moves=st.lists(st.tuples(st.sampled_from(["come", "leave", "wait"]), st.integers(0, 7)), max_size=60),
+    limit=st.integers(1, 3),
+)
+def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limit: int) -> None:
+    """However runs come, leave and fail to come: never more than the limit hold it, and nobody jumps the queue."""
+    lock, now = Lock(key="k"), START
+    until = START + timedelta(days=1)
+    for move, number in moves:
+        ahead = [one for one in lock.waiters if one.order < waiter(number).order and not one.is_absent(now)]
+        held = {one.task_id for one in lock.holders}
+        others = len(held - {f"t{number}"})
+        if move == "come":
+            lock, has_it = entered(lock, waiter(number, limit), until, now)
+            assert has_it == (others + len(ahead) < limit)
+        elif move == "leave":
+            lock, woken = left(lock, f"t{number}", "e", now)
+            assert all(one.woken_at == now for one in woken)
+            assert list(lock.waiters[: len(lock.waiters)]) == sorted(lock.waiters, key=lambda one: one.order)
+            free = limit - len(lock.holders)
+            assert sum(one.woken_at is not None for one in lock.waiters) >= min(free, len(lock.waiters))
+        else:
+            now += RESERVATION / 2
+        assert len(lock.holders) <= limit
+        assert not {one.task_id for one in lock.holders} & {one.task_id for one in lock.waiters}
+
+
+def test_a_second_run_waits_without_losing_an_attempt_and_is_woken_when_the_first_ends() -> None:
+    """While one run holds the key, another's dispatch is told to wait; it runs at the instant at which it is free."""
+    app = App(Settings())
+    log: list[tuple[str, str]] = []
+    with Simulation(app) as sim:
+
+        @app.handler("work")
+        def work(ctx: Context) -> None:
+            log.append((ctx.task.id, "begins"))
+            if ctx.task.id == "first":  # meanwhile, the queue delivers the second one
+                sim.clock.advance(timedelta(seconds=30))
+                sim.queue.deliver_due()
+            log.append((ctx.task.id, "ends"))
+
+        for name, after in (("first", 1), ("second", 2)):
+            at = Schedule.once(START + timedelta(seconds=after))
+            app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
+        sim.advance(timedelta(minutes=1))
+        assert log == [("first", "begins"), ("first", "ends"), ("second", "begins"), ("second", "ends")]
+        (execution,) = sim.executions("second")
+        assert len(execution.attempts) == 1
+        assert execution.started_at == START + timedelta(seconds=31)
+        assert app.store.load_lock("account/7").version is None
+
+
+def test_other_keys_and_a_larger_limit_run_side_by_side() -> None:
+    """Another key is not held up, and a limit of two lets two in and no third."""
+    app = App(Settings())
+    depth: list[int] = []
+    open_now = 0
+    with Simulation(app) as sim:
+
+        @app.handler("work")
+        def work() -> None:
+            nonlocal open_now
+            open_now += 1
+            depth.append(open_now)
+            sim.queue.deliver_due()  # meanwhile, the queue delivers what else is due
+            open_now -= 1
+
+        at = Schedule.once(START + SECOND)
+        for number in range(3):
+            app.create(owner="ada", title="two", handler="work", schedule=at, lock_key="pair", lock_limit=2)
+            app.create(owner="ada", title=f"own {number}", handler="work", schedule=at, lock_key=f"own/{number}")
+        sim.advance(timedelta(minutes=5))
+        assert len(depth) == 6
+        assert max(depth) == 5
+
+
+def test_a_holder_that_dies_frees_its_lock_with_its_lease() -> None:
+    """Those who wait go on when the dead one's lease has ended, and both end with exactly one record."""
+    app = App(Settings())
+
+    class Killed(BaseException):
+        """The process dies here."""
+
+    deaths = [Killed]
+    with Simulation(app) as sim:
+
+        @app.handler("work", expected_duration=timedelta(seconds=30))
+        def work(ctx: Context) -> None:
+            if ctx.task.id == "first" and deaths:
+                raise deaths.pop()
+
+        for name in ("first", "second"):
+            at = Schedule.once(START + SECOND)
+            app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
+        with pytest.raises(Killed):
+            sim.advance(timedelta(minutes=1))
+        sim.advance(timedelta(minutes=5))
+        assert [[e.status for e in sim.executions(name)] for name in ("first", "second")] == [["SUCCEEDED"]] * 2
+        assert sim.executions("second")[0].finished_at <= START + timedelta(minutes=2)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("ending", ["pause", "cancel", "delete"])
+def test_a_waiter_that_will_not_come_blocks_nobody(ending: str) -> None:
+    """Paused, cancelled or deleted while it waited at the head, it is passed by."""
+    app = App(Settings())
+    with Simulation(app) as sim:
+
+        @app.handler("work")
+        def work(ctx: Context) -> None:
+            if ctx.task.id == "a":
+                sim.queue.deliver_due()
+                getattr(app, ending)("b")
+
+        for name in ("a", "b", "c"):
+            at = Schedule.once(START + SECOND)
+            app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
+        sim.advance(timedelta(minutes=10))
+        assert [e.status for e in sim.executions("c")] == ["SUCCEEDED"]
+        if ending != "delete":
+            assert [e for e in sim.executions("b") if e.status == "SUCCEEDED"] == []
+        assert app.store.load_lock("account/7").lock.holders == ()
+
+
+class _ThreadQueue:
+    """A `Dispatcher` whose dispatches any thread may take."""
+
+    def __init__(self) -> None:
+        self.waiting: queue.Queue[Envelope] = queue.Queue()
+        self._names: set[str] = set()
+        self._lock = threading.Lock()
+
+    def create(self, envelope: Envelope) -> None:
+        with self._lock:
+            if envelope.name in self._names:
+                return
+            self._names.add(envelope.name)
+        self.waiting.put(envelope)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def test_threads_of_one_key_never_run_at_the_same_time() -> None:
+    """Forty tasks over four keys, delivered by eight threads: each runs once, and never two of a key at once."""
+    carrier, store = _ThreadQueue(), SqliteStore()
+    clock = ManualClock(START)
+    app = App(Settings(secret="s" * 32), store=store, dispatcher=carrier, clock=clock)
+    inside: Counter[str] = Counter()
+    ran: Counter[str] = Counter()
+    together: list[str] = []
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        key = ctx.task.lock_key or ""
+        inside[key] += 1
+        if inside[key] > 1:
+            together.append(key)
+        ctx.heartbeat()  # a commit under way is where another could slip in
+        ran[ctx.task.id] += 1
+        inside[key] -= 1
+
+    soon = Schedule.once(START + SECOND)
+    for number in range(40):
+        app.create(id=f"t{number}", owner="ada", title="t", handler="work", schedule=soon, lock_key=f"k{number % 4}")
+    clock.advance(SECOND)
+
+    def deliver() -> None:
+        while len(ran) < 40 and not stop.is_set():
+            try:
+                envelope = carrier.waiting.get(timeout=0.05)
+            except queue.Empty:
+                continue
+            try:
+                app.deliver(envelope.body, envelope.token)
+            except Unavailable:
+                carrier.waiting.put(envelope)  # too many at once; as the queue would, later
+
+    stop = threading.Event()
+    threads = [threading.Thread(target=deliver) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    stop.set()
+    assert together == []
+    assert ran == {f"t{number}": 1 for number in range(40)}
+    store.close()

@@ -1,0 +1,5 @@
+"""``python -m cloudsched``: the command line."""
+
+from cloudsched.cli import main
+
+main()

@@ -1,0 +1,91 @@
+"""Finding the app whose handlers the local stack runs: in a file, or in a module."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cloudsched.app import App
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+USUAL = (Path("functions/handlers.py"), Path("handlers.py"))
+"""Where handlers are looked for if nobody says where they are."""
+_EXAMPLE = '"from cloudsched import App; app = App()", then functions decorated with @app.handler("name")'
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An app, and where it was found."""
+
+    app: App
+    origin: str
+
+
+def load(where: str | None) -> Loaded:
+    """Return the app that `where` names: a file, or a module, with ``:name`` behind it if it has several.
+
+    Without it the usual places are looked at; if there is nothing, the package's own examples are taken.
+
+    Raises:
+        Misconfigured: There is no such file or module, or no app in it; or it cannot be imported.
+    """
+    if where is None:
+        usual = next((path for path in USUAL if path.is_file()), None)
+        if usual is not None:
+            return load(str(usual))
+        loaded = load("cloudsched.examples:app")
+        names = " or ".join(str(path) for path in USUAL)
+        return Loaded(loaded.app, f"{loaded.origin}, since there is no {names} here: write one with {_EXAMPLE}")
+    place, _, name = where.partition(":")
+    module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
+    return Loaded(_app_in(module, name, where), where)
+
+
+def _app_in(module: ModuleType, name: str, where: str) -> App:
+    apps = {key: value for key, value in vars(module).items() if isinstance(value, App)}
+    if name:
+        if name not in apps:
+            raise Misconfigured(f"{where}: there is no app of that name; apps there: {', '.join(apps) or 'none'}.")
+        return apps[name]
+    different = {id(app): app for app in apps.values()}
+    if not different:
+        raise Misconfigured(f"{where} has no app. Write {_EXAMPLE}.")
+    if len(different) > 1:
+        raise Misconfigured(f"{where} has several apps; say which, as in {where}:{next(iter(apps))}.")
+    return next(iter(different.values()))
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise Misconfigured(f"There is no file {path}. Name the file with your handlers: {_EXAMPLE}.")
+    path = path.resolve()
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # it may import its neighbours, as it does when deployed
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise Misconfigured(f"{path} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # annotations are resolved through it
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        raise Misconfigured(f"{path} cannot be imported: {error}. Is it installed?") from error
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as `python -m` does
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Misconfigured(
+            f"{name} cannot be imported: {error}. Name a module, or a file that ends in .py."
+        ) from error

@@ -1,0 +1,84 @@
+"""A WSGI server in threads of this process: what the local stack answers with."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Self
+
+from cheroot.wsgi import Server
+
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from wsgiref.types import WSGIApplication
+
+THREADS = 32
+"""How many requests are answered at the same time: deliveries, whose handlers may call the API, and clients."""
+GRACE_SECONDS = 2
+"""How long a request that is being answered may go on when the server is stopped."""
+
+
+class WebServer:
+    """Serves one application, in a ``with``: from its beginning on it listens, from `serve` on it answers.
+
+    Args:
+        application: What answers.
+        host: The address to listen on.
+        port: The port to listen on; 0 for a free one.
+    """
+
+    def __init__(self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._host = host
+        self._port = port
+        self._server = Server(
+            (host, port), application, numthreads=THREADS, request_queue_size=256, shutdown_timeout=GRACE_SECONDS
+        )
+        self._ready: Future[None] = Future()
+        self._may_answer = threading.Event()
+        # The workers are made by this thread, and daemons like it: a handler that hangs does not keep the process.
+        self._thread = threading.Thread(target=self._serve, name="web-server", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """`host:port`, once it listens."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{host}:{self._port}"
+
+    def __enter__(self) -> Self:
+        """Listen.
+
+        Raises:
+            Misconfigured: The address cannot be had.
+        """
+        self._thread.start()
+        try:
+            self._ready.result()
+        except OSError as error:
+            reason = error.__cause__ or error
+            raise Misconfigured(f"Cannot listen on {self.address}: {reason}. Choose another port, or 0.") from error
+        self._port = self._server.bind_addr[1]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._may_answer.set()
+        stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)
+        stopping.start()
+        stopping.join(GRACE_SECONDS + 1)
+
+    def serve(self) -> None:
+        """Begin to answer; who has connected already has waited."""
+        self._may_answer.set()
+
+    def _serve(self) -> None:
+        try:
+            self._server.prepare()
+        except BaseException as error:  # noqa: BLE001 - raised where the server is started
+            self._ready.set_exception(error)
+            return
+        self._ready.set_result(None)
+        self._may_answer.wait()
+        self._server.serve()

@@ -190,6 +190,10 @@ class App:
         """Run a task now, without moving its plan."""
         return self.scheduler.trigger(task_id)
 
+    def retry(self, task_id: str, execution_id: str | None = None) -> Task:
+        """Give an execution that did not succeed one more attempt; the task's last one, if none is named."""
+        return self.scheduler.retry(task_id, execution_id)
+
     def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
         """Run the occurrences of a past range, `start` and `end` included, one after the other."""
         return self.scheduler.backfill(task_id, start, end)

@@ -149,6 +149,37 @@ def trigger(task: Task, now: datetime) -> Step:
     return Step(moved(task, now, runs=task.with_run(run)))
 
 
+def retry(task: Task, execution: Execution, now: datetime) -> Step:
+    """Try an execution again that did not succeed: one more attempt, in the same record, after those that it has.
+
+    A task that has ended lives until that attempt is over.
+
+    Raises:
+        NotAllowed: The execution succeeded, or its task is paused or cancelled.
+    """
+    if task.run(execution.id):
+        return Step(task)
+    if execution.status is ExecutionStatus.SUCCEEDED:
+        raise NotAllowed("retry an execution of", "done with it", "It has succeeded; trigger the task to run it anew.")
+    _require(task, "retry an execution of", _S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
+    if len(task.runs) >= MAX_OPEN_RUNS:
+        raise NotAllowed("retry", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
+    run = Run(
+        execution_id=execution.id,
+        scheduled_for=execution.scheduled_for,
+        trigger=execution.trigger,
+        attempt=len(execution.attempts) + 1,
+        due_at=now,
+        started_at=execution.started_at,
+        attempts=execution.attempts,
+        progress=execution.progress,
+    )
+    why = "Retried by its owner."
+    record = closed(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
+    message = task.message if task.is_active else why
+    return Step(moved(task, now, status=_S.ACTIVE, message=message, runs=task.with_run(run)), (record,))
+
+
 def backfill(task: Task, start: datetime, end: datetime, now: datetime) -> Step:
     """Run the occurrences from `start` to `end` (both included), which lie in the past, one after the other."""
     _require(task, "backfill", _S.ACTIVE)

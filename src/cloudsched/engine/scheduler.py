@@ -121,6 +121,22 @@ class Scheduler:
         """Run a task now, without moving its plan."""
         return self._change(task_id, lifecycle.trigger)
 
+    def retry(self, task_id: str, execution_id: str | None = None) -> Task:
+        """Give an execution that did not succeed one more attempt; the task's last one, if none is named.
+
+        Raises:
+            NotFound: There is no such execution.
+        """
+
+        def decide(task: Task, now: datetime) -> Step:
+            identity = execution_id or task.last_execution_id or "last"
+            execution = self._store.execution(task_id, identity)
+            if execution is None:
+                raise NotFound("execution", identity)
+            return lifecycle.retry(task, execution, now)
+
+        return self._change(task_id, decide)
+
     def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
         """Run the task's occurrences of a past range, one after the other."""
         return self._change(task_id, lambda task, now: lifecycle.backfill(task, start, end, now))

@@ -7,6 +7,7 @@
 ``PATCH  /v1/tasks/{id}``                     edit by JSON merge patch (RFC 7396)
 ``DELETE /v1/tasks/{id}``                     remove it and its executions (204)
 ``POST   /v1/tasks/{id}/pause``               also ``resume``, ``cancel``, ``trigger``
+``POST   /v1/tasks/{id}/retry``               one more attempt for ``executionId``, or for the last execution
 ``POST   /v1/tasks/{id}/backfill``            run the occurrences from ``start`` to ``end`` again
 ``GET    /v1/tasks/{id}/upcoming``            the next ``count`` occurrences
 ``GET    /v1/tasks/{id}/executions``          list, the latest first; ``…/executions/{executionId}`` gets one
@@ -61,6 +62,7 @@ _ROUTES = Map(
             Rule(f"/v1/tasks/<task_id>/{verb}", methods=["POST"], endpoint="change", defaults={"verb": verb})
             for verb in ("pause", "resume", "cancel", "trigger")
         ),
+        _rule("/v1/tasks/<task_id>/retry", "POST", "retry"),
         _rule("/v1/tasks/<task_id>/backfill", "POST", "backfill"),
         _rule("/v1/tasks/<task_id>/upcoming", "GET", "upcoming"),
         _rule("/v1/tasks/<task_id>/executions", "GET", "executions"),
@@ -121,6 +123,13 @@ class Api:
             "trigger": self._app.trigger,
         }[verb]
         return _json(shown(change(task_id)))
+
+    def _retry(self, request: Request, task_id: str) -> Response:
+        parameters(request, ())
+        identity = json_object(request, ("executionId",)).get("executionId") if request.content_length else None
+        if not isinstance(identity, str | None):
+            raise InvalidInput("executionId", "is not a string", "Give an execution's id, or none for the last one.")
+        return _json(shown(self._app.retry(task_id, identity)))
 
     def _backfill(self, request: Request, task_id: str) -> Response:
         parameters(request, ())

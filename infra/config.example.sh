@@ -1,0 +1,40 @@
+# Copy to infra/config.sh and edit. Everything that the scripts do follows from this file; docs/deployment.md explains
+# each value. Only PROJECT has no default. shellcheck shell=bash disable=SC2034
+
+# Where ---------------------------------------------------------------------------------------------------------------
+PROJECT=""                       # the project's id
+REGION="us-central1"             # functions, queues and the sweep's schedule
+FIRESTORE_LOCATION="nam5"        # where the database is created; it can never be moved
+DATABASE="(default)"             # the database's id
+NAME="cloudsched"                # what everything is named after: <NAME>-api, <NAME>-critical, …
+
+# Who may call the api function --------------------------------------------------------------------------------------
+API_ACCESS="private"             # private: only callers with roles/run.invoker · public: the app alone decides
+RULES="deploy"                   # deploy: firestore.rules are released · keep: the database's own rules stay
+
+# How much: <dispatches a second>/<at the same time> of each queue (Cloud Tasks: at most 500/5000) --------------------
+QUEUE_CRITICAL="500/400"
+QUEUE_HIGH="300/300"
+QUEUE_NORMAL="200/200"
+QUEUE_LOW="50/60"
+
+# Functions -----------------------------------------------------------------------------------------------------------
+RUNTIME="python312"
+MEMORY="512Mi"
+API_CONCURRENCY=20               # requests that one instance serves at the same time; it gets as many threads
+API_MIN_INSTANCES=0              # 1 keeps one warm: no cold start, for about 10 USD a month
+API_MAX_INSTANCES=20
+EXECUTE_CONCURRENCY=10           # handlers that one instance runs at the same time
+EXECUTE_MIN_INSTANCES=0
+EXECUTE_MAX_INSTANCES=100        # times EXECUTE_CONCURRENCY must be no less than all queues send at the same time
+EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits no longer than 30 minutes for an answer
+SWEEP_SCHEDULE="* * * * *"
+
+# What the functions are told besides; see docs/configuration.md ------------------------------------------------------
+SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")
+FUNCTIONS_DIR=""                 # the folder with main.py and your handlers; this repository's functions/ if empty
+
+# The task that proves that it works ----------------------------------------------------------------------------------
+SMOKE_HANDLER="remind"
+SMOKE_PAYLOAD='{"text": "cloudsched works"}'
+SMOKE_ACCOUNT=""                 # a service account to call the api as; whoever runs the script if empty

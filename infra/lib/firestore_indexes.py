@@ -1,0 +1,79 @@
+"""Compares firestore.indexes.json with what a database has, and prints what is missing as arguments for gcloud.
+
+Usage: firestore_indexes.py composite|fields|ttl FILE < what `gcloud firestore … list --format=json` says
+
+Each line is one resource: the collection group, the field (or ``-``), and gcloud's arguments, separated by tabs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Line = tuple[str, ...]
+
+
+def composite(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+    """Yield the composite indexes that do not exist."""
+    there = {(_part(index["name"], "collectionGroups"), *_shape(index)) for index in existing}
+    for index in wanted["indexes"]:
+        if (index["collectionGroup"], *_shape(index)) not in there:
+            arguments = (
+                f"--field-config=field-path={field['fieldPath']},order={field['order'].lower()}"
+                for field in index["fields"]
+            )
+            scope = index["queryScope"].lower().replace("_", "-")
+            yield (index["collectionGroup"], "-", f"--query-scope={scope}", *arguments)
+
+
+def fields(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+    """Yield the single-field overrides that differ. The rule for all fields of a collection comes before its exceptions."""
+    there = {
+        _field(field): sorted(_shape(index) for index in field.get("indexConfig", {}).get("indexes", ()))
+        for field in existing
+    }
+    for override in wanted["fieldOverrides"]:
+        group, path = override["collectionGroup"], override["fieldPath"]
+        shapes = sorted((index["queryScope"], ((path, index["order"]),)) for index in override["indexes"])
+        if there.get((group, path)) != shapes:
+            arguments = (
+                f"--index=query-scope={index['queryScope'].lower().replace('_', '-')},order={index['order'].lower()}"
+                for index in override["indexes"]
+            )
+            yield (group, path, *(arguments if override["indexes"] else ("--disable-indexes",)))
+
+
+def ttl(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+    """Yield the fields whose TTL policy is missing."""
+    there = {_field(field) for field in existing if field.get("ttlConfig")}
+    for override in wanted["fieldOverrides"]:
+        if override.get("ttl") and (override["collectionGroup"], override["fieldPath"]) not in there:
+            yield (override["collectionGroup"], override["fieldPath"], "--enable-ttl")
+
+
+def _shape(index: dict[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    paths = ((field["fieldPath"].strip("`"), field.get("order", "")) for field in index["fields"])
+    return index["queryScope"], tuple(path for path in paths if path[0] != "__name__")
+
+
+def _field(field: dict[str, Any]) -> tuple[str, str]:
+    return _part(field["name"], "collectionGroups"), _part(field["name"], "fields").strip("`")
+
+
+def _part(name: str, kind: str) -> str:
+    segments = name.split("/")
+    return segments[segments.index(kind) + 1]
+
+
+if __name__ == "__main__":
+    kind, file = sys.argv[1:]
+    listed = sys.stdin.read().strip()
+    lines = {"composite": composite, "fields": fields, "ttl": ttl}[kind](
+        json.loads(Path(file).read_text(encoding="utf-8")), json.loads(listed) if listed else []
+    )
+    sys.stdout.writelines("\t".join(line) + "\n" for line in lines)

@@ -141,7 +141,8 @@ def edited(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step
     if not replanned:
         return Step(moved(changed, now))
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
-        following = occurrence_from(changed, now)
+        due = task.next_execution_time  # it may have come already, and wait for its jitter, a run or its dispatch
+        following = occurrence_from(changed, now if due is None else min(due, now))
         return Step(settled(pumped(changed.model_copy(update={"next_execution_time": following}), now), now))
     if schedule != task.schedule:
         changed = changed.model_copy(update={"run_count": 0, "failures_in_row": 0, "backfill": None})

@@ -1,0 +1,50 @@
+"""Random histories: the rules of the design under crashes, duplicates, delays, lost answers and reordering.
+
+``pytest tests/engine/test_histories.py --histories 5000`` lives through more of them, ``--seed N`` through one of them
+again. One that fails prints its course.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+import pytest
+from tests.engine.world import SECRET, WEATHERS, Weather, World
+
+
+def _failure(seed: int, weather: Weather) -> str | None:
+    world = World(seed, weather)
+    try:
+        world.run()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told with its history
+        course = "\n".join(world.trace)
+        why = "".join(traceback.format_exception(error)[-6:])
+        return f"{course}\n{why}\nagain: pytest {__file__} -k '[{weather.name}]' --seed {seed}"
+    return None
+
+
+@pytest.mark.parametrize("weather", WEATHERS, ids=lambda weather: weather.name)
+def test_the_rules_hold_in_every_history(
+    weather: Weather, histories: int, seed: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The eight rules hold, whatever fails, dies, comes twice, late or in another order; no log has the secret."""
+    caplog.set_level(logging.INFO)
+    seeds = range(histories // len(WEATHERS) + 1) if seed is None else [seed]
+    for number in seeds:
+        failure = _failure(number, weather)
+        assert SECRET not in caplog.text
+        caplog.clear()
+        if failure:
+            pytest.fail(failure, pytrace=False)
+
+
+def test_a_seed_is_one_history() -> None:
+    """The same seed gives the same history, so that a failure can be looked at again."""
+    courses = []
+    for _ in range(2):
+        world = World(3, WEATHERS[4])
+        world.run()
+        courses.append([line.split("records")[0] for line in world.trace])
+    assert courses[0] == courses[1]
+    assert len(courses[0]) > 50

@@ -1,0 +1,46 @@
+"""The handler of the world: it takes a while, may extend its lease, and ends in every way that there is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze
+
+if TYPE_CHECKING:
+    from tests.engine.world import World
+
+    from cloudsched import App
+
+
+class Broke(Exception):
+    """What a handler raises that fails."""
+
+
+def register_handlers(app: App, world: World) -> None:
+    """Give an app the world's handler."""
+
+    @app.handler("work")
+    def work(ctx: Context) -> object:
+        world.rules.handler_began(ctx)
+        for _ in range(world.random.choice([0, 0, 1, 3])):
+            world.hand_over()
+            if world.random.random() < 0.4:
+                world.rules.heartbeat(ctx, is_held=ctx.heartbeat())
+        answer = _answer(ctx, world)
+        world.rules.handler_ended()
+        if isinstance(answer, Broke):
+            raise answer
+        return answer
+
+
+def _answer(ctx: Context, world: World) -> object:
+    draw = world.random.random()
+    later = timedelta(seconds=world.random.choice([0, 1, 90, 1000]))
+    if draw < 0.62:
+        if world.random.random() < 0.3:
+            ctx.notify("Done", ctx.execution_id)
+        return Done({"attempt": ctx.attempt})
+    endings = (Broke("broke"), Retry("again"), Retry("later", later), Snooze(later), Snooze(ctx.now() + later))
+    rare = (Fail("no use"), Cancel("not needed"))
+    return world.random.choice(endings if draw < 0.93 else rare)

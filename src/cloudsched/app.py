@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from cloudsched.adapters.clocks import EmulatorClock, SystemClock
+from cloudsched.adapters.fallback import FallbackDispatcher
 from cloudsched.config import EXECUTE_PATH, Settings
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, wire_fields
 from cloudsched.domain.planning import upcoming
@@ -37,17 +38,19 @@ from cloudsched.engine.scheduler import Scheduler
 from cloudsched.engine.sending import Sender
 from cloudsched.engine.sweeper import Sweep, Sweeper
 from cloudsched.engine.tokens import Keys
-from cloudsched.errors import InvalidInput, Misconfigured, NotFound
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime, timedelta
 
+    from cloudsched.adapters.breaking import Circuit
     from cloudsched.domain.execution import Execution, Message
     from cloudsched.domain.policy import RetryPolicy
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Clock, Dispatcher, Store
     from cloudsched.engine.registry import OnFailure
+    from cloudsched.errors import Unavailable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 T = TypeVar("T")
@@ -99,6 +102,7 @@ class App:
         self._dispatcher = dispatcher
         self._clock = clock
         self.assembling = threading.RLock()
+        self._circuits: dict[str, Circuit[Any]] = {}
         self._chance = chance or random.Random()  # noqa: S311 - it spreads retries, it guards nothing
 
     def handler(
@@ -271,11 +275,12 @@ class App:
             return SqliteStore(self.settings.data)
         from cloudsched.adapters.firestore import FirestoreStore  # noqa: PLC0415 - the same
 
-        return FirestoreStore(
+        store = FirestoreStore(
             project=self.settings.project,
             database=self.settings.database,
             emulator=self.settings.firestore_emulator,
         )
+        return self._guarded("store", store, StoreUnavailable)
 
     @_Part
     def dispatcher(self) -> Dispatcher:
@@ -287,7 +292,7 @@ class App:
             raise Misconfigured("Set CLOUDSCHED_EXECUTOR_URL to the address of the executor function.")
         from cloudsched.adapters.cloudtasks import CloudTasksDispatcher  # noqa: PLC0415 - the same
 
-        return CloudTasksDispatcher(
+        dispatcher = CloudTasksDispatcher(
             project=settings.project,
             location=settings.location,
             queue=settings.queue,
@@ -295,6 +300,19 @@ class App:
             emulator=settings.tasks_emulator,
             invoker=settings.invoker,
         )
+        return self._guarded("queue", dispatcher, QueueUnavailable)
+
+    def _guarded(self, name: str, port: T, error: type[Unavailable]) -> T:
+        from cloudsched.adapters.breaking import Circuit  # noqa: PLC0415 - only remote services need it
+
+        circuit = Circuit(port, error, f"The {name}")
+        self._circuits[name] = circuit
+        return circuit.port
+
+    @property
+    def circuits(self) -> dict[str, str]:
+        """The state of the circuit breaker before each remote service that was used: closed, open or half_open."""
+        return {name: circuit.state for name, circuit in self._circuits.items()}
 
     @_Part
     def _keys(self) -> Keys:
@@ -332,7 +350,10 @@ class App:
     @_Part
     def sweeper(self) -> Sweeper:
         """What repairs them."""
-        return Sweeper(store=self.store, sender=self._sender, clock=self.clock)
+        sender = self._sender
+        if self.settings.fallback:
+            sender = Sender(FallbackDispatcher(self.dispatcher, self.deliver, self.clock), self._keys)
+        return Sweeper(store=self.store, sender=sender, clock=self.clock)
 
 
 def _page_size(limit: int) -> int:

@@ -42,6 +42,7 @@ class Settings:
         invoker: The service account by which the queue proves itself to Cloud Run (OIDC); None for none.
         default_lead: When a task runs whose caller gives no time, from now.
         minimum_lead: The least time between a task's creation and its first run.
+        fallback: Whether the sweep hands due dispatches to the executor itself while the queue cannot be reached.
         retention: How long ended tasks are kept whose callers do not say; None for ever.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
     """
@@ -60,6 +61,7 @@ class Settings:
     invoker: str | None = None
     default_lead: timedelta = timedelta(minutes=5)
     minimum_lead: timedelta = timedelta(0)
+    fallback: bool = False
     retention: timedelta | None = timedelta(days=7)
     is_deployed: bool = False
 
@@ -91,6 +93,7 @@ class Settings:
             invoker=env.get("CLOUDSCHED_INVOKER") or None,
             default_lead=_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
             minimum_lead=_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
+            fallback=_switch(env, "CLOUDSCHED_FALLBACK"),
             retention=_retention(env, defaults.retention),
             is_deployed="K_SERVICE" in env,
         )
@@ -121,9 +124,17 @@ class Settings:
             "CLOUDSCHED_INVOKER": self.invoker,
             "CLOUDSCHED_DEFAULT_LEAD_SECONDS": f"{self.default_lead.total_seconds():g}",
             "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
+            "CLOUDSCHED_FALLBACK": "on" if self.fallback else "",
             "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
             "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
         }
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "off")
+    if text not in {"on", "off", ""}:
+        raise Misconfigured(f"{name} is {text!r}; it is on or off.")
+    return text == "on"
 
 
 def _retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:

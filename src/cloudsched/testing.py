@@ -131,6 +131,7 @@ class Simulation:
         seed: What chance (the jitter of retries) is drawn from, so that a run can be repeated.
         store: A store of the test's own instead of one in memory.
         retention: How long ended tasks are kept. For ever unless a test is about that, so that it can look at them.
+        fallback: Whether the sweep delivers by itself while the queue is down; see `Settings`.
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class Simulation:
         seed: int = 0,
         store: Store | None = None,
         retention: timedelta | None = None,
+        fallback: bool = False,
     ) -> None:
         self.app = app
         self.clock = ManualClock(start)
@@ -151,14 +153,14 @@ class Simulation:
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
         self._swept_at = start
-        self._retention = retention
+        self._settings = Settings(secret=secrets.token_hex(16), retention=retention, fallback=fallback)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         """Give the app this simulation's parts."""
         self._stack.enter_context(
             self.app.replaced(
-                Settings(secret=secrets.token_hex(16), retention=self._retention),
+                self._settings,
                 store=self._store,
                 dispatcher=CountingDispatcher(self.queue, self.counts),
                 clock=self.clock,

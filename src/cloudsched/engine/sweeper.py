@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.lifecycle import delete, moved
 from cloudsched.domain.planning import lapses, repair_number, wakes
-from cloudsched.errors import VersionConflict
+from cloudsched.errors import QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,6 +45,8 @@ class Sweep:
     """Dispatches sent again."""
     undeferred: int = 0
     """Tasks whose dispatch could not be created when they were stored, and now was."""
+    unsent: int = 0
+    """Tasks whose dispatches the queue did not take; they are left to the next sweep."""
     purged: int = 0
     """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
 
@@ -62,7 +64,6 @@ class Sweeper:
 
         Raises:
             StoreUnavailable: The store did not answer.
-            QueueUnavailable: The queue did not take a dispatch; what is left is for the next sweep.
         """
         done = Sweep()
         now = self._clock.now()
@@ -70,7 +71,12 @@ class Sweeper:
         while done.examined < LIMIT:
             page = self._store.due(now - GRACE, limit=PAGE, page_token=token)
             for task in sorted(page.items, key=lambda task: task.priority.rank):
-                self._repair(task, now, done)
+                done.examined += 1
+                try:
+                    self._repair(task, now, done)
+                except QueueUnavailable as error:
+                    done.unsent += 1
+                    log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
             token = page.next_page_token
             if token is None:
                 break
@@ -78,7 +84,6 @@ class Sweeper:
         return done
 
     def _repair(self, task: Task, now: datetime, done: Sweep) -> None:
-        done.examined += 1
         if task.deleted_at is not None:
             self._store.purge(task.id)
             done.purged += 1
@@ -86,13 +91,13 @@ class Sweeper:
         if task.has_ended:
             done.purged += self._expire(task.id)
             return
-        if task.deferred:
-            done.dispatched += self._sender.send(task, wakes(task), now)
-            done.undeferred += self._clear(task.id)
         for wake in (*wakes(task), *lapses(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:
                 done.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
+        if task.deferred:
+            done.dispatched += self._sender.send(task, wakes(task), now)
+            done.undeferred += self._clear(task.id)
 
     def _expire(self, task_id: str) -> bool:
         """Remove a task that ended long enough ago; one that was given new life meanwhile stays."""

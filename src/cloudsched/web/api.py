@@ -13,6 +13,7 @@
 ``GET    /v1/tasks/{id}/executions``          list, the latest first; ``…/executions/{executionId}`` gets one
 ``GET    /v1/inboxes/{owner}/messages``       list, the newest first
 ``POST   /v1/schedules/preview``              the next ``count`` occurrences of a schedule, without storing it
+``GET    /healthz``, ``GET /readyz``           whether this process is alive, and whether it reaches its store
 ============================================  ======================================================================
 """
 
@@ -69,6 +70,8 @@ _ROUTES = Map(
         _rule("/v1/tasks/<task_id>/executions/<execution_id>", "GET", "execution"),
         _rule("/v1/inboxes/<owner>/messages", "GET", "inbox"),
         _rule("/v1/schedules/preview", "POST", "preview"),
+        _rule("/healthz", "GET", "healthz"),
+        _rule("/readyz", "GET", "readyz"),
     ],
     merge_slashes=False,
 )
@@ -154,6 +157,15 @@ class Api:
     def _inbox(self, request: Request, owner: str) -> Response:
         page = self._app.inbox(owner, **paging(parameters(request, _LIST)))
         return _page("messages", page, (message.to_wire() for message in page.items))
+
+    def _healthz(self, request: Request) -> Response:
+        parameters(request, ())
+        return _json({"status": "ok", "circuits": self._app.circuits})
+
+    def _readyz(self, request: Request) -> Response:
+        parameters(request, ())
+        self._app.store.check()
+        return _json({"status": "ready", "circuits": self._app.circuits})
 
     def _preview(self, request: Request) -> Response:
         parameters(request, ())

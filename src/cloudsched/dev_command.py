@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PORT = 8080
 TASKS_PORT = 8123
+_NOT_FOUND = 127
+"""What shells exit with if there is no such command."""
 _PATIENCE_SECONDS = 10
 """How long a command may take to end after it was asked to."""
 
@@ -95,10 +97,11 @@ def dev(
                 port=_port(port, PORT, is_alone=not command),
                 tasks_port=_port(tasks_port, TASKS_PORT, is_alone=not command),
             ) as stack:
-                click.echo(_introduction(stack, loaded), err=bool(command))
                 if command:
+                    click.echo(f"cloudsched dev: the store is {stack.store.why}", err=True)
                     code = _run(command, stack)
                 else:
+                    click.echo(_introduction(stack, loaded))
                     threading.Event().wait()
         except Stopped as stopped:
             code = stopped.exit_code if command else 0
@@ -143,7 +146,8 @@ def _run(command: Sequence[str], stack: Stack) -> int:
             command, env=stack.settings.around(CLOUDSCHED_URL=stack.url), process_group=None if has_terminal else 0
         )
     except OSError as error:
-        raise click.ClickException(f"{command[0]} cannot be run: {error.strerror or error}") from error
+        click.echo(f"cloudsched dev: {command[0]} cannot be run: {error.strerror or error}", err=True)
+        return _NOT_FOUND
     try:
         code = process.wait()
     except Stopped as stopped:
@@ -175,9 +179,15 @@ class _StackTime(logging.Formatter):
         return f"{now}{about} {record.getMessage()}{trace}"
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out the sweeps that had nothing to do: there is one a minute."""
+    return getattr(record, "action", "") != "swept" or bool(getattr(record, "dispatched", 0))
+
+
 def _show_log(clock: MovableClock, level: int) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_StackTime(clock))
+    handler.addFilter(_is_news)
     log = logging.getLogger("cloudsched")
     log.addHandler(handler)
     log.setLevel(level)

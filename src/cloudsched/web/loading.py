@@ -40,9 +40,8 @@ def load(where: str | None) -> Loaded:
         usual = next((path for path in USUAL if path.is_file()), None)
         if usual is not None:
             return load(str(usual))
-        loaded = load("cloudsched.examples:app")
         names = " or ".join(str(path) for path in USUAL)
-        return Loaded(loaded.app, f"{loaded.origin}, since there is no {names} here: write one with {_EXAMPLE}")
+        return Loaded(load("cloudsched.examples").app, f"cloudsched's own examples, since there is no {names} here")
     place, _, name = where.partition(":")
     module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
     return Loaded(_app_in(module, name, where), where)

@@ -56,8 +56,7 @@ class WebServer:
         try:
             self._ready.result()
         except OSError as error:
-            reason = error.__cause__ or error
-            raise Misconfigured(f"Cannot listen on {self.address}: {reason}. Choose another port, or 0.") from error
+            raise Misconfigured(f"Cannot listen on {self.address}: {error}. Choose another port, or 0.") from error
         self._port = self._server.bind_addr[1]
         return self
 

@@ -258,6 +258,10 @@ class Schedule(BaseModel):
         found = self._recurrence.first_from(utc_seconds(instant) + 1)
         return None if found is None else UTC_EPOCH + timedelta(seconds=found)
 
+    def occurs(self, instant: datetime) -> bool:
+        """Return whether ``instant`` is an occurrence."""
+        return self.after(instant - timedelta(microseconds=1)) == instant
+
     def first(self) -> datetime | None:
         """Return the first occurrence of all, in UTC."""
         if self.at is not None:

@@ -1,0 +1,217 @@
+"""The schedule as a value: what it accepts, refuses, stores and answers."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from cloudsched.domain.schedule import Schedule
+from cloudsched.errors import InvalidSchedule
+
+START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
+NOW = datetime(2027, 3, 1, 12, 17, 42, 500_000, tzinfo=UTC)
+
+SCHEDULES = [
+    Schedule.once(NOW),
+    Schedule.once(NOW, timezone="Europe/Paris"),
+    Schedule(rrule="FREQ=DAILY", **START),
+    Schedule(rrule="FREQ=DAILY;BYHOUR=9", timezone="Asia/Tokyo"),
+    Schedule(rrule=["FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SA;BYHOUR=11"], **START),
+    Schedule(rrule="FREQ=DAILY", rdates=["2027-02-01T18:00:00"], exdates=["2027-02-02"], **START),
+    Schedule(rrule="FREQ=HOURLY", gap="skip", fold="both", sub_daily="wall", **START),
+    Schedule(dtstart="2027-01-01T09:00:00", rdates=["2027-02-01T18:00:00Z"]),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_survives_json_and_python_documents(schedule: Schedule) -> None:
+    """What is written, with or without its defaults, reads back as an equal schedule."""
+    for options in ({}, {"exclude_none": True}, {"exclude_defaults": True}):
+        document = schedule.model_dump(mode="json", by_alias=True, **options)  # type: ignore[arg-type]  # booleans all
+        assert Schedule.model_validate(json.loads(json.dumps(document))) == schedule
+    assert Schedule.model_validate(schedule.model_dump()) == schedule
+    assert Schedule.model_validate_json(schedule.model_dump_json(by_alias=True)) == schedule
+    assert hash(Schedule.model_validate(schedule.model_dump())) == hash(schedule)
+
+
+def test_the_wire_form_is_small_and_camel_case() -> None:
+    schedule = Schedule(rrule=" freq=hourly; ", sub_daily="wall", exdates=["20270102T090000"], **START)
+    assert schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True) == {
+        "rrule": "FREQ=HOURLY",
+        "dtstart": "2027-01-01T09:00:00",
+        "timezone": "Europe/Paris",
+        "exdates": ["2027-01-02T09:00:00"],
+        "subDaily": "wall",
+    }
+    once = Schedule.once(datetime(2027, 1, 1, 10, tzinfo=UTC) + timedelta(0), timezone="Europe/Paris")
+    assert once.model_dump(mode="json", by_alias=True, exclude_defaults=True) == {
+        "at": "2027-01-01T10:00:00Z",
+        "timezone": "Europe/Paris",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({}, "rrule"),
+        ({"at": datetime(2027, 1, 1)}, "at"),  # noqa: DTZ001 -- what must be refused
+        ({"at": NOW, "rrule": "FREQ=DAILY"}, "rrule"),
+        ({"at": NOW, "timezone": "Europe/Pariss"}, "timezone"),
+        ({"rrule": "FREQ=DAILY", "timezone": "../etc/passwd"}, "timezone"),
+        ({"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00Z"}, "dtstart"),
+        ({"rrule": "FREQ=DAILY", "dtstart": "2027-02-30T09:00:00"}, "dtstart"),
+        ({"rrule": "FREQ=DAILY", "dtstart": "tomorrow"}, "dtstart"),
+        ({"rrule": "FREQ=DAILY", "dtstart": "0001-01-01"}, "dtstart"),
+        ({"rrule": "FREQ=DAILY", "rdates": ["2027-01-01", "nonsense"]}, "rdates.1"),
+        ({"rrule": "FREQ=DAILY", "exdates": ["2027-13-01"]}, "exdates.0"),
+        ({"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"] * 1001}, "exdates"),
+        ({"rrule": ["FREQ=DAILY"] * 21}, "rrule"),
+        ({"rrule": ["FREQ=DAILY", "FREQ=NEVER"]}, "rrule"),
+        ({"rrule": "FREQ=DAILY;UNTIL=20261231T000000Z", **START}, "rrule"),
+        ({"rrule": "FREQ=DAILY;COUNT=1", "exdates": ["2027-01-01T09:00:00"], **START}, "rrule"),
+        ({"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", **START}, "rrule"),
+    ],
+)
+def test_refuses_what_is_wrong_and_names_the_field(fields: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidSchedule) as refused:
+        Schedule(**fields)
+    assert refused.value.field == field
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("fields", [{"rrule": 5}, {"gap": "jump"}, {"every": "day"}, {"rrule": "FREQ=DAILY", "at": 1j}])
+def test_refuses_other_fields_and_types(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Schedule(**fields)
+
+
+def test_a_stored_document_is_not_checked_again() -> None:
+    """Loading a task costs no parsing; what was stored was checked when it was made."""
+    document = {"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "dtstart": "2027-01-01T09:00:00"}
+    assert Schedule.model_validate(document, context={"stored": True}).is_anchored
+
+
+def test_is_immutable() -> None:
+    with pytest.raises(ValidationError):
+        SCHEDULES[0].timezone = "UTC"  # type: ignore[misc]  # what must be refused
+
+
+def test_a_copy_with_other_fields_is_another_schedule() -> None:
+    """Nothing worked out for one schedule is mistaken for the other's."""
+    paris = Schedule(rrule="FREQ=DAILY", **START)
+    assert paris.first() == datetime(2027, 1, 1, 8, tzinfo=UTC)
+    assert paris.model_copy(update={"timezone": "UTC"}).first() == datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+def test_once_fires_once_to_the_microsecond() -> None:
+    schedule = Schedule.once(NOW)
+    assert schedule.is_one_time
+    assert schedule.after(NOW - timedelta(microseconds=1)) == NOW
+    assert schedule.after(NOW) is None
+    assert schedule.first() == NOW
+    assert schedule.upcoming(NOW - timedelta(days=1), 5) == [NOW]
+
+
+def test_after_is_strictly_later() -> None:
+    """Between two seconds counts as after the first."""
+    schedule = Schedule(rrule="FREQ=DAILY", **START)
+    first = datetime(2027, 1, 1, 8, tzinfo=UTC)
+    assert schedule.after(first - timedelta(microseconds=1)) == first
+    assert schedule.after(first) == first + timedelta(days=1)
+    assert schedule.after(first + timedelta(microseconds=1)) == first + timedelta(days=1)
+    assert schedule.after(datetime.min.replace(tzinfo=UTC)) == first
+    assert schedule.after(datetime.max.replace(tzinfo=UTC)) is None
+    assert schedule.occurs(first)
+    assert not schedule.occurs(first + timedelta(seconds=1))
+
+
+def test_between_includes_its_start_and_not_its_end() -> None:
+    schedule = Schedule(rrule="FREQ=DAILY", **START)
+    first = datetime(2027, 1, 1, 8, tzinfo=UTC)
+    assert schedule.between(first, first + timedelta(days=2)) == [first, first + timedelta(days=1)]
+
+
+def test_between_refuses_an_endless_list() -> None:
+    schedule = Schedule(rrule="FREQ=SECONDLY", **START)
+    with pytest.raises(InvalidSchedule, match="100000"):
+        schedule.between(NOW, NOW + timedelta(days=2))
+
+
+def test_a_naive_instant_is_refused() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        SCHEDULES[2].after(datetime(2027, 1, 1))  # noqa: DTZ001 -- what must be refused
+
+
+def test_unanchored_until_it_is_told_when_to_begin() -> None:
+    schedule = Schedule(rrule="FREQ=DAILY;INTERVAL=2", timezone="Europe/Paris")
+    assert not schedule.is_anchored
+    with pytest.raises(InvalidSchedule, match="dtstart"):
+        schedule.after(NOW)
+    anchored = schedule.anchored(NOW)
+    assert anchored.dtstart == "2027-03-01T13:17:42"
+    assert anchored.first() == NOW.replace(microsecond=0)
+    assert anchored.anchored(NOW + timedelta(days=1)) is anchored
+
+
+@pytest.mark.parametrize(
+    ("rule", "dtstart"),
+    [
+        ("FREQ=DAILY;BYHOUR=9", "2027-03-01T13:00:00"),
+        ("FREQ=DAILY;BYHOUR=9;BYMINUTE=30", "2027-03-01T13:17:00"),
+        ("FREQ=HOURLY;BYMINUTE=0", "2027-03-01T13:17:00"),
+        ("FREQ=DAILY;BYHOUR=9;BYSECOND=7", "2027-03-01T13:00:42"),
+        ("FREQ=WEEKLY;BYDAY=MO", "2027-03-01T13:17:42"),
+    ],
+)
+def test_what_is_named_coarsely_begins_on_the_hour_or_minute(rule: str, dtstart: str) -> None:
+    """A person who says nine o'clock does not mean seventeen minutes past it."""
+    assert Schedule(rrule=rule, timezone="Europe/Paris").anchored(NOW).dtstart == dtstart
+
+
+def test_every() -> None:
+    assert Schedule.every(timedelta(minutes=90)).rrule == "FREQ=MINUTELY;INTERVAL=90"
+    assert Schedule.every(timedelta(days=1)).rrule == "FREQ=DAILY"
+    assert Schedule.every(timedelta(weeks=2)).rrule == "FREQ=WEEKLY;INTERVAL=2"
+    assert Schedule.every(timedelta(hours=6), start=NOW).upcoming(NOW, 1) == [NOW.replace(hour=18, microsecond=0)]
+    for interval in (timedelta(0), timedelta(seconds=-1), timedelta(milliseconds=1500)):
+        with pytest.raises(InvalidSchedule):
+            Schedule.every(interval)
+
+
+def test_dates_join_and_leave_the_rule() -> None:
+    """An RDATE that the rule names too is one occurrence; an RDATE date has DTSTART's time; EXDATEs win."""
+    schedule = Schedule(
+        rrule="FREQ=WEEKLY;COUNT=3",
+        rdates=["2027-01-08T09:00:00", "2027-01-03", "2027-01-04T06:00:00Z", "2027-01-05"],
+        exdates=["2027-01-15", "2027-01-05T08:00:00Z"],
+        **START,
+    )
+    found = schedule.upcoming(datetime(2026, 1, 1, tzinfo=UTC), 9)
+    assert [f"{at:%m-%dT%H}" for at in found] == ["01-01T08", "01-03T08", "01-04T06", "01-08T08"]
+
+
+def test_an_exdate_that_count_has_counted_is_not_made_up_for() -> None:
+    schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", exdates=["2027-01-02T09:00:00"], **START)
+    assert len(schedule.upcoming(datetime(2026, 1, 1, tzinfo=UTC), 9)) == 2
+
+
+def test_the_union_of_rules_has_each_instant_once() -> None:
+    rules = ["FREQ=DAILY;COUNT=3", "FREQ=WEEKLY;COUNT=2", "FREQ=DAILY;INTERVAL=2;UNTIL=20270105T090000"]
+    found = Schedule(rrule=rules, **START).upcoming(datetime(2026, 1, 1, tzinfo=UTC), 9)
+    assert [at.day for at in found] == [1, 2, 3, 5, 8]
+
+
+@given(st.integers(1, 60), st.sampled_from(["DAILY", "WEEKLY", "MONTHLY;BYDAY=MO", "HOURLY;BYHOUR=1,2", "MINUTELY"]))
+def test_count_is_the_beginning_of_the_endless_rule(count: int, rule: str) -> None:
+    """COUNT=n is what the rule without it names first, wherever one begins to ask."""
+    endless = Schedule(rrule=f"FREQ={rule}", **START)
+    expected = endless.upcoming(datetime(2026, 1, 1, tzinfo=UTC), count)
+    counted = Schedule(rrule=f"FREQ={rule};COUNT={count}", **START)
+    assert counted.after(expected[-1]) is None
+    assert counted.upcoming(datetime(2026, 1, 1, tzinfo=UTC), count + 5) == expected

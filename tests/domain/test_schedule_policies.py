@@ -1,0 +1,174 @@
+"""What clock changes do to a schedule: each policy, and the zones where clocks do odd things."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from cloudsched.domain import zones
+from cloudsched.domain.schedule import Schedule
+
+
+def local(schedule: Schedule, start: str, count: int) -> list[str]:
+    """Return the next occurrences after a UTC instant as local times with their offsets."""
+    zone = zones.tzinfo(schedule.timezone)
+    found = schedule.upcoming(datetime.fromisoformat(start + "+00:00"), count)
+    return [f"{at.astimezone(zone):%m-%dT%H:%M%z}" for at in found]
+
+
+def new_york(rule: str, **policies: str) -> Schedule:
+    """Return a schedule from 2026 at 02:30 in New York, where clocks change on 2027-03-14 and 2027-11-07."""
+    return Schedule(rrule=rule, dtstart="2026-01-01T02:30:00", timezone="America/New_York", **policies)
+
+
+def test_gap_shift() -> None:
+    """02:30 on the day that it does not exist fires at 03:30, and is 02:30 again the day after."""
+    schedule = new_york("FREQ=DAILY")
+    assert local(schedule, "2027-03-13T12:00", 2) == ["03-14T03:30-0400", "03-15T02:30-0400"]
+
+
+def test_gap_shift_counts() -> None:
+    """A shifted occurrence is one of COUNT's."""
+    schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", dtstart="2027-03-13T02:30:00", timezone="America/New_York")
+    assert local(schedule, "2027-03-01T00:00", 9) == ["03-13T02:30-0500", "03-14T03:30-0400", "03-15T02:30-0400"]
+
+
+def test_gap_skip() -> None:
+    """02:30 on the day that it does not exist does not fire."""
+    schedule = new_york("FREQ=DAILY", gap="skip")
+    assert local(schedule, "2027-03-13T12:00", 1) == ["03-15T02:30-0400"]
+
+
+def test_gap_skip_does_not_count() -> None:
+    """COUNT counts what fires."""
+    schedule = Schedule(
+        rrule="FREQ=DAILY;COUNT=2", dtstart="2027-03-13T02:30:00", timezone="America/New_York", gap="skip"
+    )
+    assert local(schedule, "2027-03-01T00:00", 9) == ["03-13T02:30-0500", "03-15T02:30-0400"]
+
+
+def test_two_times_on_one_instant_are_one_occurrence() -> None:
+    """02:30 shifted onto 03:30 does not fire beside the 03:30 that is named anyway, in order or COUNT."""
+    schedule = new_york("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=30")
+    assert local(schedule, "2027-03-14T00:00", 3) == ["03-14T03:30-0400", "03-15T02:30-0400", "03-15T03:30-0400"]
+
+
+def test_shifted_times_fire_in_the_order_of_instants() -> None:
+    """In a gap the wall clock's order is not the time line's: 02:30 becomes 03:30, after 03:00."""
+    schedule = new_york("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=0,30")
+    assert local(schedule, "2027-03-14T05:00", 2) == ["03-14T03:00-0400", "03-14T03:30-0400"]
+
+
+def test_fold_first() -> None:
+    """01:30 on the day that has it twice fires the first time."""
+    schedule = new_york("FREQ=DAILY;BYHOUR=1")
+    assert local(schedule, "2027-11-06T12:00", 2) == ["11-07T01:30-0400", "11-08T01:30-0500"]
+
+
+def test_fold_last() -> None:
+    """It fires the second time."""
+    schedule = new_york("FREQ=DAILY;BYHOUR=1", fold="last")
+    assert local(schedule, "2027-11-06T12:00", 2) == ["11-07T01:30-0500", "11-08T01:30-0500"]
+
+
+def test_fold_both() -> None:
+    """It fires both times, and in the order of instants."""
+    schedule = new_york("FREQ=DAILY;BYHOUR=1;BYMINUTE=0,30", fold="both")
+    expected = ["11-07T01:00-0400", "11-07T01:30-0400", "11-07T01:00-0500", "11-07T01:30-0500", "11-08T01:00-0500"]
+    assert local(schedule, "2027-11-07T00:00", 5) == expected
+
+
+def test_sub_daily_elapsed() -> None:
+    """An hourly task fires once every real hour through both changes, whatever the other policies."""
+    for policies in ({}, {"gap": "skip"}, {"fold": "last"}, {"fold": "both"}):
+        schedule = new_york("FREQ=HOURLY", **policies)
+        for start in ("2027-03-14T00:00", "2027-11-07T00:00"):
+            found = schedule.upcoming(datetime.fromisoformat(start + "+00:00"), 12)
+            assert {after - before for before, after in pairwise(found)} == {timedelta(hours=1)}
+
+
+def test_sub_daily_elapsed_filters_by_what_the_clock_shows() -> None:
+    """BYHOUR=1 lets through both of the day's hours that are called one, and BYHOUR=2 none in spring."""
+    ones = new_york("FREQ=HOURLY;BYHOUR=1,2;BYMINUTE=0")
+    assert local(ones, "2027-11-07T04:30", 3) == ["11-07T01:00-0400", "11-07T01:00-0500", "11-07T02:00-0500"]
+    assert local(ones, "2027-03-14T05:30", 2) == ["03-14T01:00-0500", "03-15T01:00-0400"]
+
+
+def test_sub_daily_wall() -> None:
+    """Every six hours stays at 2, 8, 14 and 20 on both sides of a change."""
+    schedule = Schedule(
+        rrule="FREQ=HOURLY;INTERVAL=6", dtstart="2026-01-01T02:00:00", timezone="America/New_York", sub_daily="wall"
+    )
+    expected = ["03-13T20:00-0500", "03-14T03:00-0400", "03-14T08:00-0400", "03-14T14:00-0400"]
+    assert local(schedule, "2027-03-13T23:00", 4) == expected
+    expected = ["11-06T20:00-0400", "11-07T02:00-0500", "11-07T08:00-0500", "11-07T14:00-0500"]
+    assert local(schedule, "2027-11-06T23:00", 4) == expected
+
+
+def test_sub_daily_wall_fires_each_instant_once() -> None:
+    """An hour that is shifted onto the next one does not fire beside it; a repeated one fires by the fold's policy."""
+    hourly = {"rrule": "FREQ=HOURLY", "dtstart": "2026-01-01T00:00:00", "timezone": "America/New_York"}
+    schedule = Schedule(**hourly, sub_daily="wall")
+    assert local(schedule, "2027-03-14T05:00", 3) == ["03-14T01:00-0500", "03-14T03:00-0400", "03-14T04:00-0400"]
+    assert local(schedule, "2027-11-07T04:00", 2) == ["11-07T01:00-0400", "11-07T02:00-0500"]
+    schedule = Schedule(**hourly, sub_daily="wall", fold="both")
+    assert local(schedule, "2027-11-07T04:00", 3) == ["11-07T01:00-0400", "11-07T01:00-0500", "11-07T02:00-0500"]
+
+
+def test_half_hour_changes() -> None:
+    """Lord Howe's clocks move by half an hour: 02:15 becomes 02:45, and a repeated half hour comes twice."""
+    daily = {"rrule": "FREQ=DAILY", "timezone": "Australia/Lord_Howe"}
+    spring = Schedule(**daily, dtstart="2026-01-01T02:15:00")
+    assert local(spring, "2027-10-02T00:00", 2) == ["10-03T02:45+1100", "10-04T02:15+1100"]
+    autumn = Schedule(**daily, dtstart="2026-01-01T01:45:00", fold="both")
+    assert local(autumn, "2027-04-03T00:00", 3) == ["04-04T01:45+1100", "04-04T01:45+1030", "04-05T01:45+1030"]
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-04-03T23:00:00", timezone="Australia/Lord_Howe")
+    assert local(hourly, "2027-04-03T13:59", 2) == ["04-04T01:00+1100", "04-04T01:30+1030"]
+
+
+def test_a_skipped_day() -> None:
+    """Samoa had no 30 December 2011: its occurrence falls on the 31st, where one is already, or is skipped."""
+    daily = {"rrule": "FREQ=DAILY", "dtstart": "2011-12-28T09:00:00", "timezone": "Pacific/Apia"}
+    expected = ["12-28T09:00-1000", "12-29T09:00-1000", "12-31T09:00+1400", "01-01T09:00+1400"]
+    for gap in ("shift", "skip"):
+        assert local(Schedule(**daily, gap=gap), "2011-12-01T00:00", 4) == expected
+    monthly = Schedule(rrule="FREQ=MONTHLY", dtstart="2011-10-30T09:00:00", timezone="Pacific/Apia")
+    assert local(monthly, "2011-11-01T00:00", 3) == ["11-30T09:00-1000", "12-31T09:00+1400", "01-30T09:00+1400"]
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2011-12-29T22:00:00", timezone="Pacific/Apia")
+    assert local(hourly, "2011-12-30T08:00", 2) == ["12-29T23:00-1000", "12-31T00:00+1400"]
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "expected"),
+    [
+        ("America/Havana", "2024-03-09T12:00", ["03-10T01:00-0400", "03-11T00:00-0400"]),
+        ("Africa/Cairo", "2027-04-29T12:00", ["04-30T01:00+0300", "05-01T00:00+0300"]),
+        ("Asia/Beirut", "2027-03-27T12:00", ["03-28T01:00+0300", "03-29T00:00+0300"]),
+    ],
+)
+def test_clocks_that_change_at_midnight(zone: str, start: str, expected: list[str]) -> None:
+    """A day without a midnight fires when it begins."""
+    schedule = Schedule(rrule="FREQ=DAILY", dtstart="2020-01-01T00:00:00", timezone=zone)
+    assert local(schedule, start, 2) == expected
+
+
+def test_southern_summers() -> None:
+    """Where summer is in winter, 09:00 stays 09:00 on both sides of both changes."""
+    schedule = Schedule(rrule="FREQ=DAILY", dtstart="2000-01-01T09:00:00", timezone="America/Santiago")
+    occurrences = schedule.between(datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
+    zone = zones.tzinfo("America/Santiago")
+    assert {f"{at.astimezone(zone):%H:%M}" for at in occurrences} == {"09:00"}
+    assert len({at.astimezone(zone).utcoffset() for at in occurrences}) == 2
+
+
+def test_until_and_exdates_are_instants() -> None:
+    """UNTIL in UTC ends between a fold's two halves; an EXDATE takes away the one it names."""
+    both = {"rrule": "FREQ=DAILY;BYHOUR=1", "dtstart": "2027-11-05T01:00:00", "timezone": "America/New_York"}
+    schedule = Schedule(**both | {"rrule": "FREQ=DAILY;BYHOUR=1;UNTIL=20271107T053000Z"}, fold="both")
+    assert local(schedule, "2027-11-06T06:00", 9) == ["11-07T01:00-0400"]
+    schedule = Schedule(**both, fold="both", exdates=["2027-11-07T05:00:00Z"])
+    assert local(schedule, "2027-11-06T06:00", 2) == ["11-07T01:00-0500", "11-08T01:00-0500"]
+    schedule = Schedule(**both, fold="both", exdates=["2027-11-07T01:00:00"])
+    assert local(schedule, "2027-11-06T06:00", 1) == ["11-08T01:00-0500"]

@@ -18,18 +18,41 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from cloudsched.emulator.clock import MovableClock
+    from cloudsched.emulator.desk import StillWaiting, UnknownTask
+    from cloudsched.emulator.explain import Explanation
+    from cloudsched.emulator.faults import Faults
     from cloudsched.emulator.history import Attempt
+    from cloudsched.emulator.journal import UnreadableData
+    from cloudsched.emulator.queuesfile import BadQueue
     from cloudsched.emulator.runner import ClockBusy, NotIdle
     from cloudsched.emulator.server import CloudTasksEmulator
 
-__all__ = ["Attempt", "ClockBusy", "CloudTasksEmulator", "MovableClock", "NotIdle"]
+__all__ = [
+    "Attempt",
+    "BadQueue",
+    "ClockBusy",
+    "CloudTasksEmulator",
+    "Explanation",
+    "Faults",
+    "MovableClock",
+    "NotIdle",
+    "StillWaiting",
+    "UnknownTask",
+    "UnreadableData",
+]
 
 _HOMES: Final = {
     "Attempt": "history",
+    "BadQueue": "queuesfile",
     "ClockBusy": "runner",
     "CloudTasksEmulator": "server",
+    "Explanation": "explain",
+    "Faults": "faults",
     "MovableClock": "clock",
     "NotIdle": "runner",
+    "StillWaiting": "desk",
+    "UnknownTask": "desk",
+    "UnreadableData": "journal",
 }
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator import names
 from cloudsched.emulator.bucket import Bucket
+from cloudsched.emulator.faults import Faults
+from cloudsched.emulator.log import Log, Logs
 from cloudsched.emulator.queue import Dispatch, Queue, QueueConfig
 from cloudsched.emulator.refusal import (
     QUEUE_EXISTS,
@@ -37,6 +39,8 @@ class Board:
     """Every queue of every project and location."""
 
     auto_create_queues: bool = False
+    log: Log = field(default_factory=Logs)
+    faults: Faults = field(default_factory=Faults)
     queues: dict[str, Queue] = field(default_factory=dict)
     deleted_at: dict[str, datetime] = field(default_factory=dict)
     _wakes: list[tuple[datetime, int, Queue]] = field(default_factory=list)
@@ -57,8 +61,15 @@ class Board:
         if deleted_at is not None and now - deleted_at < QUEUE_NAME_RETENTION:
             raise Refused(Code.FAILED_PRECONDITION, QUEUE_TOO_RECENT)
         self.deleted_at.pop(name, None)
-        queue = Queue(name=name, config=config, bucket=Bucket.full(config.rate_limits, now))
+        queue = Queue(
+            name=name,
+            config=config,
+            bucket=Bucket.full(config.rate_limits, now),
+            faults=self.faults,
+            log=self.log,
+        )
         self.queues[name] = queue
+        self.log.queue_put(queue)
         return queue
 
     def queue(self, name: str) -> Queue:
@@ -93,6 +104,7 @@ class Board:
         if queue is None:
             return self.create_queue(name, change(None), now)
         queue.change(change(queue.config), now)
+        self.log.queue_put(queue)
         self.touch(queue)
         return queue
 
@@ -108,18 +120,22 @@ class Board:
         queue = self.queues.pop(name)
         queue.purge(now)
         self.deleted_at[name] = now
+        self.log.queue_gone(name, now)
         queue.pushed_wake_at = None
 
     def purge_queue(self, name: str, now: datetime) -> Queue:
         """Delete all tasks of a queue."""
         queue = self.queue(name)
         queue.purge(now)
+        self.log.queue_put(queue)
+        self.touch(queue)
         return queue
 
     def pause_queue(self, name: str, *, paused: bool) -> Queue:
         """Stop or go on dispatching; tasks are taken either way."""
         queue = self.queue(name)
         queue.paused = paused
+        self.log.queue_put(queue)
         self.touch(queue)
         return queue
 
@@ -173,6 +189,24 @@ class Board:
             raise missing()
         return queue.run_now(task_id, now)
 
+    def clear(self) -> None:
+        """Forget every queue, task and name."""
+        self.queues.clear()
+        self.deleted_at.clear()
+        self._wakes.clear()
+
+    def listen(self, log: Log) -> None:
+        """Report to that log from now on."""
+        self.log = log
+        for queue in self.queues.values():
+            queue.log = log
+
+    def inject(self, faults: Faults) -> None:
+        """Let these faults happen from now on; what waits already keeps its place."""
+        self.faults = faults
+        for queue in self.queues.values():
+            queue.faults = faults
+
     # Time and answers ------------------------------------------------------------------------------------------
 
     def due(self, now: datetime) -> list[Dispatch]:
@@ -210,7 +244,7 @@ class Board:
 
     def touch(self, queue: Queue) -> None:
         """Note when this queue is next to send; to be called after each change of it."""
-        at = queue.wake_at() if queue.name in self.queues else None
+        at = queue.wake_at() if self.queues.get(queue.name) is queue else None
         if at == queue.pushed_wake_at:
             return
         queue.pushed_wake_at = at

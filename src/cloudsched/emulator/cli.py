@@ -5,8 +5,22 @@ from __future__ import annotations
 import signal
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from cloudsched.emulator.reading import BadRequest, read_faults
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.faults import Faults
+
+TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+_FAULT_HELP: Final = (
+    "Let something go wrong on purpose, with a probability: duplicate, outOfOrder, late, dropAnswer or timeOut; "
+    "lateBy and shuffleWithin take a duration, seed a number. Repeatable."
+)
 
 
 def _instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
@@ -21,48 +35,63 @@ def _instant(_context: click.Context, _option: click.Parameter, value: str | Non
     return at.astimezone(UTC)
 
 
+def _faults(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Faults:
+    try:
+        pairs = dict(value.split("=", 1) for value in values)
+        return read_faults({name: _number(text) for name, text in pairs.items()})
+    except BadRequest as error:
+        raise click.BadParameter(str(error)) from None
+    except ValueError:
+        raise click.BadParameter("A fault is given as NAME=VALUE, such as duplicate=0.1.") from None
+
+
+def _number(text: str) -> int | float | str:
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        return text
+
+
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
+@click.option("--data", type=_FILE, metavar="FILE", help="Keep the queues in that file, also through a crash.")
+@click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml: queues to create, in gcloud's names.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="A queue to create; its full name. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="A task for a missing queue creates the queue.")
 @click.option("--freeze", callback=_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
 @click.option("--app-engine", default="", metavar="URL", help="Where App Engine targets are found.")
 @click.option("--functions-url", metavar="TEMPLATE", help="Where Firebase functions are found.")
+@click.option("--tokens", type=click.Choice(TOKEN_MODES), default="valid", help="What OIDC and OAuth tokens are like.")
+@click.option("--fault", "faults", callback=_faults, multiple=True, metavar="NAME=VALUE", help=_FAULT_HELP)
 @click.option("--seed", type=int, help="Makes the ids of unnamed tasks the same from run to run.")
-def emulator(  # noqa: PLR0913 - one for each option
+def emulator(
     *,
-    host: str,
-    port: int,
     names: tuple[str, ...],
+    queues: Path | None,
     freeze: datetime | None,
-    app_engine: str,
     functions_url: str | None,
-    seed: int | None,
-    auto_create_queues: bool,
+    **settings: Any,
 ) -> None:
     """Run a local Cloud Tasks; gRPC, REST and the control interface share one port."""
     from cloudsched.emulator.clock import MovableClock  # noqa: PLC0415 - --help needs none of it
-    from cloudsched.emulator.refusal import Refused  # noqa: PLC0415
+    from cloudsched.emulator.journal import UnreadableData  # noqa: PLC0415
+    from cloudsched.emulator.queuesfile import BadQueue  # noqa: PLC0415
     from cloudsched.emulator.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
     from cloudsched.emulator.server import CloudTasksEmulator  # noqa: PLC0415
 
     stopped = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stopped.set())
-    server = CloudTasksEmulator(
-        host,
-        port,
-        MovableClock(freeze, frozen=freeze is not None),
-        names,
-        auto_create_queues=auto_create_queues,
-        app_engine=app_engine,
-        functions_url=functions_url or DEFAULT_FUNCTIONS_URL,
-        seed=seed,
-    )
     try:
+        server = CloudTasksEmulator(
+            clock=MovableClock(freeze, frozen=freeze is not None),
+            queues=[*([queues] if queues is not None else []), *names],
+            functions_url=functions_url or DEFAULT_FUNCTIONS_URL,
+            **settings,
+        )
         server.start()
-    except (OSError, Refused) as error:
+    except (OSError, BadQueue, UnreadableData) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"Cloud Tasks emulator ready on {server.address}")
     stopped.wait()

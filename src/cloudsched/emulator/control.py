@@ -1,53 +1,51 @@
-"""What the emulator offers beside Cloud Tasks, as JSON over HTTP: the clock, and whether it is alive."""
+"""What the emulator offers beside Cloud Tasks, as JSON over HTTP; docs/emulator.md lists it."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.emulator.history import rfc3339
+from cloudsched.emulator.desk import Desk, StillWaiting, UnknownTask
+from cloudsched.emulator.reading import BadRequest, read_faults, read_object, read_span, write_faults
 from cloudsched.emulator.rest import Reply
-from cloudsched.emulator.runner import DEFAULT_LIMIT, ClockBusy, NotIdle, Runner
+from cloudsched.emulator.runner import ClockBusy
+from cloudsched.emulator.tokens import TOKEN_MODES
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.clock import MovableClock
+    from cloudsched.emulator.clockcontrol import ClockControl
+    from cloudsched.emulator.tokens import Tokens
 
-_DURATION: Final = re.compile(
-    r"P(?:(?P<weeks>\d+(?:\.\d+)?)W)?(?:(?P<days>\d+(?:\.\d+)?)D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d+(?:\.\d+)?)H)?(?:(?P<minutes>\d+(?:\.\d+)?)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
-)
-_ClockCall = Callable[[Any], Awaitable[int]]
-
-
-class BadRequest(ValueError):
-    """The request cannot be understood; the message says what would be."""
+_MOST_WAITING_SECONDS: Final = 600.0
+_Route = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
 
 
 class Control:
     """The control interface.
 
     Args:
-        clock: The clock that is shown and moved.
-        runner: What moves it.
+        desk: What carries it out.
+        clock: What moves the clock.
+        tokens: Whose keys are shown, and whose mode is set.
     """
 
-    def __init__(self, clock: MovableClock, runner: Runner) -> None:
+    def __init__(self, desk: Desk, clock: ClockControl, tokens: Tokens) -> None:
+        self._desk = desk
         self._clock = clock
-        self._runner = runner
-        self._routes: dict[tuple[str, str], Callable[[Mapping[str, str], bytes], Awaitable[Reply]]] = {
+        self._tokens = tokens
+        self._routes: dict[tuple[str, str], _Route] = {
             ("GET", "/healthz"): self._health,
             ("GET", "/clock"): self._show_clock,
             ("POST", "/clock"): self._move_clock,
-        }
-        self._moves: dict[str, _ClockCall] = {
-            "freeze": self._freeze,
-            "advance": self._advance,
-            "advanceTo": self._advance_to,
-            "resume": self._resume,
-            "runUntilIdle": self._run_until_idle,
+            ("GET", "/attempts"): self._show_attempts,
+            ("GET", "/tasks"): self._show_tasks,
+            ("POST", "/wait"): self._wait,
+            ("POST", "/reset"): self._reset,
+            ("GET", "/faults"): self._show_faults,
+            ("POST", "/faults"): self._set_faults,
+            ("GET", "/tokens"): self._show_tokens,
+            ("POST", "/tokens"): self._set_tokens,
+            ("GET", "/oauth2/v3/certs"): self._show_jwks,
+            ("GET", "/oauth2/v1/certs"): self._show_certificates,
         }
 
     async def answer(self, verb: str, path: str, query: Mapping[str, str], body: bytes) -> Reply | None:
@@ -56,118 +54,71 @@ class Control:
         if route is None:
             return None
         try:
-            return await route(query, body)
+            return Reply(200, await route(query, body))
         except BadRequest as error:
             return _problem(400, str(error))
+        except UnknownTask as error:
+            return _problem(404, str(error))
         except ClockBusy as error:
             return _problem(409, str(error))
 
-    async def _health(self, _query: Mapping[str, str], _body: bytes) -> Reply:
-        return Reply(200, {"status": "ok"})
+    async def _health(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return {"status": "ok"}
 
-    async def _show_clock(self, _query: Mapping[str, str], _body: bytes) -> Reply:
-        return Reply(200, self._clock_state())
+    async def _show_clock(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return self._clock.show()
 
-    async def _move_clock(self, _query: Mapping[str, str], body: bytes) -> Reply:
+    async def _move_clock(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        return await self._clock.move(read_object(body))
+
+    async def _show_attempts(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        attempts = self._desk.attempts(query.get("queue", ""), query.get("task", ""))
+        return {"attempts": [attempt.to_json() for attempt in attempts]}
+
+    async def _show_tasks(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        if name := query.get("task"):
+            explanation = self._desk.explain(name)
+            return {"tasks": [] if explanation is None else [explanation.to_json()]}
+        return {"tasks": [explanation.to_json() for explanation in self._desk.waiting(query.get("queue", ""))]}
+
+    async def _wait(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
         command = read_object(body)
-        if len(command) != 1 or not command.keys() <= self._moves.keys():
-            raise BadRequest(f'Say exactly one of {", ".join(self._moves)}, such as {{"advance": "P30D"}}.')
-        ((verb, argument),) = command.items()
-        delivered, idle = 0, True
+        name = command.get("task")
+        if not isinstance(name, str) or not command.keys() <= {"task", "timeout"}:
+            raise BadRequest('Say which task, by its full name: {"task": "projects/...", "timeout": 10}.')
+        seconds = min(read_span(command.get("timeout", 10)).total_seconds(), _MOST_WAITING_SECONDS)
         try:
-            delivered = await self._moves[verb](argument)
-        except NotIdle as error:
-            delivered, idle = error.delivered, False
-        state = {**self._clock_state(), "delivered": delivered}
-        return Reply(200, {**state, "idle": idle} if verb == "runUntilIdle" else state)
+            attempts = await self._desk.wait(name, seconds)
+        except StillWaiting as waiting:
+            return {"done": False, "why": waiting.explanation.to_json()}
+        return {"done": True, "attempts": [attempt.to_json() for attempt in attempts]}
 
-    def _clock_state(self) -> dict[str, Any]:
-        return {"now": rfc3339(self._clock.now()), "mode": self._clock.mode}
+    async def _reset(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        await self._desk.reset()
+        return {}
 
-    async def _freeze(self, argument: object) -> int:
-        if argument is True:
-            self._clock.freeze()
-        elif isinstance(argument, str):
-            self._clock.freeze(read_instant(argument))
-        else:
-            raise BadRequest('freeze takes true or an instant, such as "2027-01-01T00:00:00Z".')
-        return 0
+    async def _show_faults(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return write_faults(self._desk.faults)
 
-    async def _resume(self, argument: object) -> int:
-        if argument is not True:
-            raise BadRequest("resume takes true.")
-        self._clock.resume()
-        return 0
+    async def _set_faults(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        self._desk.inject(read_faults(read_object(body)))
+        return write_faults(self._desk.faults)
 
-    async def _advance(self, argument: object) -> int:
-        span = read_span(argument)
-        try:
-            return await self._runner.advance_to(self._clock.now() + span)
-        except OverflowError:
-            raise BadRequest("That is beyond the year 9999.") from None
+    async def _show_tokens(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return {"mode": self._tokens.mode}
 
-    async def _advance_to(self, argument: object) -> int:
-        try:
-            return await self._runner.advance_to(read_instant(argument))
-        except BadRequest:
-            raise
-        except ValueError as error:
-            raise BadRequest(str(error)) from None
+    async def _set_tokens(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        mode = read_object(body).get("mode")
+        if mode not in TOKEN_MODES:
+            raise BadRequest(f"mode is one of {', '.join(TOKEN_MODES)}, not {mode!r}.")
+        self._tokens.mode = mode
+        return {"mode": mode}
 
-    async def _run_until_idle(self, argument: object) -> int:
-        if argument is True:
-            return await self._runner.run_until_idle()
-        if isinstance(argument, int) and 0 < argument <= DEFAULT_LIMIT:
-            return await self._runner.run_until_idle(argument)
-        raise BadRequest(f"runUntilIdle takes true, or the most dispatches to deliver, up to {DEFAULT_LIMIT}.")
+    async def _show_jwks(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return self._tokens.jwks
 
-
-def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body.
-
-    Raises:
-        BadRequest: if there is none.
-    """
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"The body is not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise BadRequest("The body must be a JSON object.")
-    return content
-
-
-def read_instant(text: object) -> datetime:
-    """An RFC 3339 instant.
-
-    Raises:
-        BadRequest: if it is none, or has no offset from UTC.
-    """
-    try:
-        at = datetime.fromisoformat(text) if isinstance(text, str) else None
-        at = at.astimezone(UTC) if at is not None and at.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        at = None
-    if at is None:
-        raise BadRequest(f"{text!r} is not an instant with a time zone, such as 2027-01-01T00:00:00Z.")
-    return at
-
-
-def read_span(value: object) -> timedelta:
-    """A length of time: an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
-
-    Raises:
-        BadRequest: if it is none, or negative.
-    """
-    problem = BadRequest(f'{value!r} is not a length of time, such as "P30D", "PT1H30M" or 90 (seconds).')
-    try:
-        if isinstance(value, str) and len(value) > 1 and (match := _DURATION.fullmatch(value)):
-            return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-            return timedelta(seconds=value)
-    except (OverflowError, ValueError):
-        raise problem from None
-    raise problem
+    async def _show_certificates(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return self._tokens.certificates
 
 
 def _problem(status: int, message: str) -> Reply:

@@ -6,7 +6,6 @@ https://cloud.google.com/tasks/docs/creating-appengine-handlers#reading-headers.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ import aiohttp
 from yarl import URL
 
 from cloudsched.emulator.history import Request
+from cloudsched.emulator.override import overridden
 from cloudsched.emulator.task import HORIZON, Answer, HttpTarget, OAuthToken, OidcToken
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def plan(dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | O
         authorize: Makes the Authorization header for a token and the target's URL; an empty one is left out.
     """
     target = dispatch.target
+    if isinstance(target, HttpTarget):
+        target = overridden(target, dispatch.queue.config.http_target)
     headers = dict(target.headers)
     if isinstance(target, HttpTarget):
         prefix, url = "X-CloudTasks-", target.url
@@ -95,7 +97,7 @@ class Courier:
                     body=bytes(kept),
                     retry_after=retry_after(response.headers.get("Retry-After", ""), now()),
                 )
-        except (aiohttp.ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a target brings about is its failed attempt, not ours
             return Answer(failure=f"{type(error).__name__}: {error}")
 
     async def close(self) -> None:

@@ -103,7 +103,7 @@ class Front:
             return _json_response(reply.status, reply.body)
         method, version, filled = found
         try:
-            message: Proto = self._rest.read(method, version, filled, request.query, body)
+            message: Proto = self._rest.read(method, version, filled, request.query, body, request.content_type)
             shown = self._rest.write(method, version, method.call(message), request.query)
             if (settled := self._settle()) is not None:
                 await settled

@@ -15,12 +15,16 @@ from cloudsched.emulator import schema
 from cloudsched.emulator.schema import Proto
 
 if TYPE_CHECKING:
+    from cloudsched.emulator.administration import Administration
     from cloudsched.emulator.service import TaskCalls
 
 Call = Callable[[Proto], Proto]
 
 _LOCATION: Final = "projects/[^/]+/locations/[^/:]+"
 _QUEUE: Final = f"{_LOCATION}/queues/[^/:]+"
+BUFFERED: Final = "buffered"
+"""In place of a body field: the body is a task's own, as it comes."""
+_TEST: Final = "TestIamPermissions"
 _TASK: Final = f"{_QUEUE}/tasks/[^/:]+"
 
 
@@ -39,6 +43,48 @@ class Method:
 def _method(call: Call, grpc: str, request: str, verb: str, path: str, body: str = "") -> Method:
     service = "" if "/" in grpc else "google.cloud.tasks.v2.CloudTasks/"
     return Method(f"/{service}{grpc}", schema.message_class(request), call, verb, re.compile(path), body)
+
+
+def administration_methods(calls: Administration) -> list[Method]:
+    """The calls around the queues."""
+    queue = rf"(?P<resource>{_QUEUE})"
+    location = rf"(?P<name>{_LOCATION})"
+    tasks = rf"(?P<parent>{_QUEUE})/tasks"
+    key = rf"{_LOCATION}/cmekConfig"
+    buffer = rf"(?P<queue>{_QUEUE})/tasks(?:/(?P<task_id>[^/:]*))?:buffer"
+    operation = rf"(?P<name>{_LOCATION}/operations/[^/:]+)"
+    get_iam, set_iam, test_iam = (f"google.iam.v1.{name}Request" for name in ("GetIamPolicy", "SetIamPolicy", _TEST))
+    list_places, get_place = (
+        f"google.cloud.location.{name}" for name in ("ListLocationsRequest", "GetLocationRequest")
+    )
+    get_operation = "google.longrunning.GetOperationRequest"
+    places, operations = "google.cloud.location.Locations/", "google.longrunning.Operations/"
+    return [
+        _method(calls.get_iam_policy, "GetIamPolicy", get_iam, "POST", f"{queue}:getIamPolicy", "*"),
+        _method(calls.set_iam_policy, "SetIamPolicy", set_iam, "POST", f"{queue}:setIamPolicy", "*"),
+        _method(calls.test_iam_permissions, _TEST, test_iam, "POST", f"{queue}:testIamPermissions", "*"),
+        _method(
+            calls.list_locations, f"{places}ListLocations", list_places, "GET", "(?P<name>projects/[^/]+)/locations"
+        ),
+        _method(calls.get_location, f"{places}GetLocation", get_place, "GET", location),
+        _method(calls.get_cmek_config, "GetCmekConfig", "GetCmekConfigRequest", "GET", f"(?P<name>{key})"),
+        _method(
+            calls.update_cmek_config,
+            "UpdateCmekConfig",
+            "UpdateCmekConfigRequest",
+            "PATCH",
+            f"(?P<cmek_config__name>{key})",
+            "cmek_config",
+        ),
+        _method(
+            calls.batch_create_tasks, "BatchCreateTasks", "BatchCreateTasksRequest", "POST", f"{tasks}:batchCreate", "*"
+        ),
+        _method(
+            calls.batch_delete_tasks, "BatchDeleteTasks", "BatchDeleteTasksRequest", "POST", f"{tasks}:batchDelete", "*"
+        ),
+        _method(calls.get_operation, f"{operations}GetOperation", get_operation, "GET", operation),
+        _method(calls.buffer_task, "BufferTask", "BufferTaskRequest", "POST", buffer, BUFFERED),
+    ]
 
 
 def task_methods(calls: TaskCalls) -> list[Method]:

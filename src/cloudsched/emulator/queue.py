@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.emulator.faults import Faults
+from cloudsched.emulator.log import Log, Logs
 from cloudsched.emulator.refusal import ENTITY_EXISTS, TASK_GONE, Code, Refused, missing
 from cloudsched.emulator.retry import next_attempt_at
 from cloudsched.emulator.task import (
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 NAME_RETENTION: Final = timedelta(hours=24)
 """How long a task's name stays taken after the task is gone."""
+_NO_FAULTS: Final = Faults()
+_NO_LOG: Final = Logs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class Queue:
     name: str
     config: QueueConfig
     bucket: Bucket
+    faults: Faults = _NO_FAULTS
+    log: Log = _NO_LOG
     paused: bool = False
     purged_at: datetime | None = None
     tasks: dict[str, Task] = field(default_factory=dict)
@@ -104,6 +110,7 @@ class Queue:
         task.number = self._numbers
         self.tasks[task.id] = task
         self._wait(task)
+        self.log.task_put(self, task)
 
     def get(self, task_id: str, now: datetime) -> Task:
         """Return the task.
@@ -164,9 +171,10 @@ class Queue:
     def due(self, now: datetime) -> Iterator[Dispatch]:
         """Send, earliest first, what is due and allowed by the pause, the concurrency and the rate."""
         while not self.paused and self.running < self.config.rate_limits.max_concurrent_dispatches:
-            task = self._first()
-            if task is None or task.schedule_at > now:
+            first = self._first()
+            if first is None or first[0] > now:
                 return
+            task = first[2]
             if now >= task.expires_at:
                 self._forget(task, now)
                 continue
@@ -178,10 +186,8 @@ class Queue:
         """The earliest instant at which `due` has something, if nothing else happens before."""
         if self.paused or self.running >= self.config.rate_limits.max_concurrent_dispatches:
             return None
-        task = self._first()
-        if task is None:
-            return None
-        return max(task.schedule_at, self.bucket.ready_at())
+        first = self._first()
+        return None if first is None else max(first[0], self.bucket.ready_at())
 
     # What the target does --------------------------------------------------------------------------------------
 
@@ -214,6 +220,7 @@ class Queue:
         if task.running == 0:
             task.schedule_at = at
             self._wait(task)
+        self.log.task_put(self, task)
         return False
 
     def remembers(self, task_id: str, now: datetime) -> bool:
@@ -225,12 +232,45 @@ class Queue:
                 del self._gone[gone]
         return task_id in self._gone
 
+    def taken_names(self) -> Iterator[tuple[str, datetime]]:
+        """The names of tasks that are gone, in the order in which they become free."""
+        return ((task_id, until) for until, task_id in self._gone_order if self._gone.get(task_id) == until)
+
+    def restore(self, task: Task) -> None:
+        """Put a task as it was: a new one, or one that has changed since."""
+        known = self.tasks.get(task.id)
+        if known is not None:
+            self._leave(known)
+        self._numbers += 1
+        task.number = known.number if known is not None else self._numbers
+        self.tasks[task.id] = task
+        self._wait(task)
+
+    def drop(self, task_id: str) -> None:
+        """Take a task away, if it is there, without a trace."""
+        task = self.tasks.pop(task_id, None)
+        if task is not None:
+            self._leave(task)
+
+    def remember(self, task_id: str, until: datetime) -> None:
+        """Keep a name taken until then; to be called in the order of those instants."""
+        self._gone[task_id] = until
+        self._gone_order.append((until, task_id))
+
+    def twice(self, dispatch: Dispatch) -> Dispatch:
+        """The same attempt once more: a duplicate delivery, which must be answered as well."""
+        self.running += 1
+        dispatch.task.running += 1
+        return replace(dispatch)
+
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _wait(self, task: Task) -> None:
         self._tickets += 1
         task.ticket = self._tickets
-        heapq.heappush(self._waiting, (task.schedule_at, task.ticket, task))
+        delay = self.faults.delay(task.id, task.dispatch_count + 1)
+        task.held_until = task.schedule_at + delay if delay else None
+        heapq.heappush(self._waiting, (task.held_until or task.schedule_at, task.ticket, task))
 
     def _leave(self, task: Task) -> None:
         if task.ticket:
@@ -241,12 +281,12 @@ class Queue:
                 heapq.heapify(self._waiting)
                 self._dead = 0
 
-    def _first(self) -> Task | None:
+    def _first(self) -> tuple[datetime, int, Task] | None:
         waiting = self._waiting
         while waiting:
-            _, ticket, task = waiting[0]
-            if task.ticket == ticket:
-                return task
+            first = waiting[0]
+            if first[2].ticket == first[1]:
+                return first
             heapq.heappop(waiting)
             self._dead -= 1
         return None
@@ -276,5 +316,5 @@ class Queue:
         del self.tasks[task.id]
         self._leave(task)
         until = now + NAME_RETENTION
-        self._gone[task.id] = until
-        self._gone_order.append((until, task.id))
+        self.remember(task.id, until)
+        self.log.task_gone(self, task, until)

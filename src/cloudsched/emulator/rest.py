@@ -14,12 +14,12 @@ from urllib.parse import unquote
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator import schema
+from cloudsched.emulator.methods import BUFFERED, Method
 from cloudsched.emulator.refusal import Code, Refused, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cloudsched.emulator.methods import Method
     from cloudsched.emulator.schema import Proto
 
 DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"
@@ -62,7 +62,7 @@ class Rest:
         self._methods = tuple(methods)
         self._functions_url = functions_url
 
-    def find(self, verb: str, path: str) -> tuple[Method, str, dict[str, str]] | None:
+    def find(self, verb: str, path: str) -> tuple[Method, str, dict[str, str | None]] | None:
         """The call that a request line means, its API version and what the path fills in; None if it is no call."""
         match = _VERSION.fullmatch(unquote(path))
         if match is None:
@@ -74,7 +74,13 @@ class Rest:
         return None
 
     def read(
-        self, method: Method, version: str, filled: Mapping[str, str], query: Mapping[str, str], body: bytes
+        self,
+        method: Method,
+        version: str,
+        filled: Mapping[str, str | None],
+        query: Mapping[str, str],
+        body: bytes,
+        content_type: str,
     ) -> Proto:
         """The request message.
 
@@ -82,13 +88,17 @@ class Rest:
             Refused: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is wrong.
         """
         request = method.request()
-        if method.body:
+        if method.body == BUFFERED:
+            _parse_buffered(body, content_type, request)
+        elif method.body:
             content = _json(body)
             if not version:
                 self._complete(content, filled)
             _parse(content, request if method.body == "*" else getattr(request, method.body))
         _parse_query(query, request)
         for field, value in filled.items():
+            if value is None:
+                continue
             outer, _, inner = field.rpartition("__")
             setattr(getattr(request, outer) if outer else request, inner, value)
         return request
@@ -104,12 +114,12 @@ class Rest:
             return {"task": shown}
         return shown
 
-    def _complete(self, content: dict[str, Any], filled: Mapping[str, str]) -> None:
+    def _complete(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
         """Fill in what firebase-admin leaves to the emulator: the URL of the function that the queue is for."""
         task = content.get("task")
         request = task.get("httpRequest") if isinstance(task, dict) else None
-        if isinstance(request, dict) and not request.get("url") and "parent" in filled:
-            _, project, _, location, _, function = filled["parent"].split("/")
+        if isinstance(request, dict) and not request.get("url") and (parent := filled.get("parent")):
+            _, project, _, location, _, function = parent.split("/")
             request["url"] = self._functions_url.format(project=project, location=location, function=function)
 
 
@@ -141,6 +151,21 @@ def _parse(content: Mapping[str, Any], message: Proto) -> None:
         json_format.ParseDict(content, message, descriptor_pool=schema.POOL)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise invalid(f"Invalid JSON payload received. {error}") from None
+
+
+def _parse_buffered(body: bytes, content_type: str, request: Proto) -> None:
+    """Either an `HttpBody` in JSON, as generated clients send it, or the task's body itself."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, dict) and (
+        not content or (content.keys() == {"body"} and isinstance(content["body"], dict))
+    ):
+        _parse(content, request)
+    else:
+        request.body.data = body
+        request.body.content_type = content_type
 
 
 def _parse_query(query: Mapping[str, str], request: Proto) -> None:

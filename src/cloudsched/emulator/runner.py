@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.emulator.faults import DROP_ANSWER, DUPLICATE, NONE, TIME_OUT
 from cloudsched.emulator.history import Attempt, History, Request
 from cloudsched.emulator.queue import Dispatch
 from cloudsched.emulator.task import Answer
@@ -58,12 +59,13 @@ class _Flight:
 
     dispatch: Dispatch
     request: Request
-    sending: asyncio.Task[Answer] | None = None
+    sending: asyncio.Future[Answer] | None = None
     timer: asyncio.TimerHandle | None = None
     overdue: bool = False
     """It reached its deadline."""
     hung: bool = False
     """A walk has waited for it long enough, and goes on without it."""
+    fault: str = NONE
 
 
 class Runner:
@@ -116,10 +118,10 @@ class Runner:
 
     def start(self, dispatch: Dispatch) -> None:
         """Send one dispatch."""
-        flight = _Flight(dispatch, self._plan(dispatch))
-        task = self._loop.create_task(self._fly(flight))
-        self._flights[task] = flight
-        task.add_done_callback(self._land)
+        fault = self._board.faults.fault(dispatch.task.id, dispatch.attempt) if self._board.faults.any else NONE
+        self._launch(dispatch, fault)
+        if fault == DUPLICATE:
+            self._launch(dispatch.queue.twice(dispatch), fault)
 
     def clock_changed(self) -> None:
         """Put all timers right after the clock was set, frozen or resumed."""
@@ -133,8 +135,12 @@ class Runner:
         self.kick()
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Give up what is under way, and send nothing more."""
         self._closed = True
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """Give up what is under way."""
         self._cancel_timer()
         flights = list(self._flights)
         for task in flights:
@@ -145,6 +151,12 @@ class Runner:
     def in_flight(self) -> list[Dispatch]:
         """The attempts that have no answer yet."""
         return [flight.dispatch for flight in self._flights.values()]
+
+    def _launch(self, dispatch: Dispatch, fault: str) -> None:
+        flight = _Flight(dispatch, self._plan(dispatch), fault=fault)
+        task = self._loop.create_task(self._fly(flight))
+        self._flights[task] = flight
+        task.add_done_callback(self._land)
 
     def _kick(self) -> None:
         self._kicked = False
@@ -177,11 +189,19 @@ class Runner:
 
     async def _fly(self, flight: _Flight) -> None:
         began = self._loop.time()
-        sending = asyncio.ensure_future(self._send(flight.request))
+        sending: asyncio.Future[Answer] = asyncio.ensure_future(self._send(flight.request))
         flight.sending = sending
         self._time(flight)
         try:
             answer = await sending
+            if flight.fault == DROP_ANSWER:
+                answer = Answer(failure="The answer was dropped, on purpose.")
+            elif flight.fault == TIME_OUT:
+                flight.sending = sending = self._loop.create_future()
+                self._hung += not flight.hung
+                flight.hung = True  # a walk need not wait for what will not come
+                self._landed.set()
+                answer = await sending
         except asyncio.CancelledError:
             if not flight.overdue:
                 raise
@@ -202,6 +222,7 @@ class Runner:
                 seconds=self._loop.time() - began,
                 request=flight.request,
                 answer=answer,
+                fault=flight.fault,
             )
         )
         self.delivered += 1
@@ -282,8 +303,8 @@ class Runner:
         finally:
             self._walking = False
             for flight in self._flights.values():
-                flight.hung = False
-            self._hung = 0
+                flight.hung = flight.hung and flight.fault == TIME_OUT
+            self._hung = sum(flight.hung for flight in self._flights.values())
             if was_running:
                 self._clock.resume()
         return self.delivered - before

@@ -111,6 +111,14 @@ Operation name:string=1 metadata:Any=2 done:bool=3 error:Status=4/result respons
 GetOperationRequest name:string=1
 """
 
+_JOURNAL: Final = """
+Record queue_put:SavedQueue=1/change queue_gone:Gone=2/change task_put:SavedTask=3/change task_gone:Gone=4/change \
+wiped:bool=5/change
+SavedQueue queue:Queue=1 burst:int32=2 no_doublings:bool=3
+SavedTask queue:string=1 task:Task=2 execution_count:int32=3 previous_status:int32=4
+Gone queue:string=1 name:string=2 at:Timestamp=3
+"""
+
 _FILES: Final = {
     "google.rpc": _RPC,
     "google.api": _API,
@@ -119,6 +127,7 @@ _FILES: Final = {
     "google.cloud.location": _LOCATION,
     "google.longrunning": _LONGRUNNING,
     "google.cloud.tasks.v2": _TASKS,
+    "cloudsched.emulator": _JOURNAL,
 }
 _WELL_KNOWN: Final = (any_pb2, duration_pb2, empty_pb2, field_mask_pb2, timestamp_pb2)
 _Field: Final = descriptor_pb2.FieldDescriptorProto

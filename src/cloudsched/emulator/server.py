@@ -5,24 +5,37 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
+from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from cloudsched.emulator.administration import Administration
 from cloudsched.emulator.board import Board
 from cloudsched.emulator.clock import MovableClock
+from cloudsched.emulator.clockcontrol import ClockControl
 from cloudsched.emulator.control import Control
 from cloudsched.emulator.deliver import Courier, plan
+from cloudsched.emulator.desk import Desk
+from cloudsched.emulator.faults import Faults
 from cloudsched.emulator.front import Front
 from cloudsched.emulator.history import Attempt, History
-from cloudsched.emulator.methods import task_methods
-from cloudsched.emulator.queue import QueueConfig
+from cloudsched.emulator.journal import Journal
+from cloudsched.emulator.log import Logs
+from cloudsched.emulator.methods import administration_methods, task_methods
+from cloudsched.emulator.queuesfile import Declared, declare, read_queues
 from cloudsched.emulator.rest import DEFAULT_FUNCTIONS_URL, Rest
 from cloudsched.emulator.runner import DEFAULT_LIMIT, DEFAULT_PATIENCE, Runner
 from cloudsched.emulator.service import TaskCalls
+from cloudsched.emulator.tokens import TokenMode, Tokens
+from cloudsched.emulator.waiters import Waiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from cloudsched.emulator.explain import Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
     from datetime import datetime, timedelta
+    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -36,10 +49,14 @@ class CloudTasksEmulator:
         host: The address to listen on.
         port: The port to listen on; 0 for a free one.
         clock: The time it keeps; its own, running, if none is given.
-        queues: The full names of queues to create at the start.
+        data: A file that keeps the queues, so that nothing acknowledged is lost; without one they live in memory.
+        queues: Queues to create at the start: `queues.yaml` files, full names, or settings in
+            gcloud's names by full name.
         auto_create_queues: Whether a task for a missing queue creates the queue instead of being refused.
         app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`.
         functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
+        faults: What goes wrong on purpose.
+        tokens: What OIDC and OAuth tokens are like: `valid`, `wrongAudience`, `expired` or `missing`.
         patience: For how much real time an advance of the clock waits for a silent target.
         seed: For the ids of tasks without a name; unset, they differ from run to run.
     """
@@ -49,27 +66,33 @@ class CloudTasksEmulator:
         host: str = "127.0.0.1",
         port: int = 0,
         clock: MovableClock | None = None,
-        queues: Iterable[str] | None = None,
+        data: Path | None = None,
+        queues: Declared = None,
         *,
         auto_create_queues: bool = False,
         app_engine: str = "",
         functions_url: str = DEFAULT_FUNCTIONS_URL,
+        faults: Faults | None = None,
+        tokens: TokenMode = "valid",
         patience: timedelta = DEFAULT_PATIENCE,
         seed: int | None = None,
     ) -> None:
         self.clock = clock or MovableClock()
         self._host = host
         self._port = port
-        self._queues = tuple(queues or ())
-        self._app_engine = app_engine
+        self._data = data
+        self._queues = queues
+        self._app_engine = app_engine.rstrip("/")
         self._functions_url = functions_url
         self._patience = patience
         self._random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - ids, not secrets
-        self._board = Board(auto_create_queues=auto_create_queues)
+        self._auto_create_queues = auto_create_queues
+        self._faults = faults or Faults()
         self._history = History()
+        self._tokens = Tokens(tokens)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._runner: Runner | None = None
+        self._desk: Desk | None = None
         self._stopping: asyncio.Event | None = None
 
     def __enter__(self) -> Self:
@@ -88,7 +111,9 @@ class CloudTasksEmulator:
         """Begin to serve; returns once it listens.
 
         Raises:
-            OSError: if the address cannot be had.
+            OSError: if the address cannot be had, or a file.
+            UnreadableData: if the data file is something else, or in use.
+            BadQueue: if a queue is declared wrongly.
             RuntimeError: if it is running.
         """
         if self._thread is not None:
@@ -129,41 +154,67 @@ class CloudTasksEmulator:
     async def _serve(self, ready: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        for name in self._queues:
-            if name not in self._board.queues:
-                self._board.create_queue(name, QueueConfig(), self.clock.now())
-        courier = Courier()
-        runner = self._runner = Runner(
-            self._board,
-            self.clock,
-            plan=lambda dispatch: plan(dispatch, self._app_engine, lambda _token, _url: ""),
-            send=lambda request: courier.send(request, self.clock.now),
-            history=self._history,
-            patience=self._patience,
-        )
-        methods = task_methods(TaskCalls(self._board, self.clock.now, runner.start, self._random))
-        front = Front(methods, Rest(methods, self._functions_url), Control(self.clock, runner), runner.kick)
-        self.clock.watch(self._clock_changed)
-        try:
+        waiters, declared = Waiters(), read_queues(self._queues)
+        board = Board(self._auto_create_queues, waiters, self._faults)
+        async with AsyncExitStack() as stack:
+            journal: Journal | None = None
+            if self._data is not None:
+                journal = Journal(self._data, board, self.clock.now())
+                stack.push_async_callback(journal.close)
+                board.listen(Logs(waiters, journal))
+            declare(board, declared, self.clock.now())
+            courier = Courier()
+            stack.push_async_callback(courier.close)
+            runner = Runner(
+                board,
+                self.clock,
+                plan=lambda dispatch: plan(dispatch, self._app_engine, self._tokens.authorization),
+                send=lambda request: courier.send(request, self.clock.now),
+                history=self._history,
+                patience=self._patience,
+            )
+            stack.push_async_callback(runner.close)
+            calls = TaskCalls(board, self.clock.now, runner.start, self._random)
+            administration = Administration(calls)
+            methods = [*task_methods(calls), *administration_methods(administration)]
+            desk = Desk(
+                board=board,
+                clock=self.clock,
+                runner=runner,
+                history=self._history,
+                waiters=waiters,
+                administration=administration,
+                declared=declared,
+                journal=journal,
+            )
+            control = Control(desk, ClockControl(self.clock, runner), self._tokens)
+
+            def settle() -> Awaitable[None] | None:
+                runner.kick()
+                return journal.synced() if journal is not None else None
+
+            front = Front(methods, Rest(methods, self._functions_url), control, settle)
+            stack.push_async_callback(front.close)
             self._port = await front.listen(self._host, self._port)
+            self._desk = desk
+            self.clock.watch(self._clock_changed)
+            stack.callback(self._leave)
             runner.kick()
             ready.set_result(None)
             await self._stopping.wait()
-        finally:
-            self.clock.unwatch(self._clock_changed)
-            await front.close()
-            await runner.close()
-            await courier.close()
-            self._runner = None
+
+    def _leave(self) -> None:
+        self._desk = None
+        self.clock.unwatch(self._clock_changed)
 
     def _clock_changed(self) -> None:
-        runner, loop = self._runner, self._loop
-        if runner is None or loop is None:
+        desk, loop = self._desk, self._loop
+        if desk is None or loop is None:
             return
         if threading.current_thread() is self._thread:
-            runner.clock_changed()
+            desk.runner.clock_changed()
         else:
-            loop.call_soon_threadsafe(runner.clock_changed)
+            loop.call_soon_threadsafe(desk.runner.clock_changed)
 
     # Time ------------------------------------------------------------------------------------------------------
 
@@ -177,13 +228,13 @@ class CloudTasksEmulator:
             ValueError: if it would go back.
             ClockBusy: if the clock is being moved already.
         """
-        return self._call(lambda runner: runner.advance_to(self.clock.now() + by))
+        return self._call(lambda desk: desk.runner.advance_to(self.clock.now() + by))
 
     def advance_to(self, instant: datetime) -> int:
         """Move the clock forward to an instant; see `advance`."""
         if instant.tzinfo is None:
             raise ValueError(f"{instant!r} has no time zone; an instant needs one, such as UTC.")
-        return self._call(lambda runner: runner.advance_to(instant))
+        return self._call(lambda desk: desk.runner.advance_to(instant))
 
     def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
         """Move the clock from dispatch to dispatch until nothing is left that could be delivered.
@@ -195,7 +246,7 @@ class CloudTasksEmulator:
             NotIdle: if that many dispatches were delivered and there are still more.
             ClockBusy: if the clock is being moved already.
         """
-        return self._call(lambda runner: runner.run_until_idle(limit))
+        return self._call(lambda desk: desk.runner.run_until_idle(limit))
 
     # What happened ---------------------------------------------------------------------------------------------
 
@@ -203,10 +254,50 @@ class CloudTasksEmulator:
         """Every attempt so far, oldest first; all, or those of a queue (full name) or a task (full name or id)."""
         return self._history.attempts(queue, task)
 
-    def _call(self, call: Callable[[Runner], Coroutine[Any, Any, T]]) -> T:
-        runner, loop = self._runner, self._loop
-        if runner is None or loop is None:
+    def waiting(self, queue: str = "") -> list[Explanation]:
+        """Every task that is not done, why, and when it fires next; of all queues, or of the one of that full name."""
+        return self._call(lambda desk: _soon(lambda: desk.waiting(queue)))
+
+    def explain(self, name: str) -> Explanation | None:
+        """Why the task of that full name waits, and when it fires next; None if it is done.
+
+        Raises:
+            UnknownTask: if there is none, and there was none lately.
+        """
+        return self._call(lambda desk: _soon(lambda: desk.explain(name)))
+
+    def wait(self, name: str, timeout: float = 10.0) -> list[Attempt]:
+        """Wait until the task of that full name is done, given up or deleted, and return its attempts.
+
+        Raises:
+            StillWaiting: if that took longer than `timeout` seconds of real time; it says why.
+            UnknownTask: if there is no such task, and there was none lately.
+        """
+        return self._call(lambda desk: desk.wait(name, timeout))
+
+    # What it does to whom ---------------------------------------------------------------------------------------
+
+    def inject(self, faults: Faults) -> None:
+        """Inject these faults from now on; `Faults()` for none."""
+        self._call(lambda desk: _soon(lambda: desk.inject(faults)))
+
+    def issue_tokens(self, mode: TokenMode) -> None:
+        """Make tokens of that sort from now on."""
+        self._tokens.mode = mode
+
+    def reset(self) -> None:
+        """Forget every task, queue, name and attempt; the declared queues are there again. The clock stays."""
+        self._call(lambda desk: desk.reset())
+
+    def _call(self, call: Callable[[Desk], Coroutine[Any, Any, T]]) -> T:
+        desk, loop = self._desk, self._loop
+        if desk is None or loop is None:
             raise RuntimeError("The emulator is not running.")
         if threading.current_thread() is self._thread:
             raise RuntimeError("The emulator cannot wait for itself; call it from another thread.")
-        return asyncio.run_coroutine_threadsafe(call(runner), loop).result()
+        return asyncio.run_coroutine_threadsafe(call(desk), loop).result()
+
+
+async def _soon(call: Callable[[], T]) -> T:
+    """Make a call in the event loop."""
+    return call()

@@ -10,9 +10,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator import names, schema
+from cloudsched.emulator.override import supplies_url
+from cloudsched.emulator.queue import QueueConfig
 from cloudsched.emulator.queuewire import read_config, update, write_queue
 from cloudsched.emulator.refusal import QUEUE_MISSING, invalid, missing
-from cloudsched.emulator.task import RetryConfig, Task
 from cloudsched.emulator.wire import read_task, write_task
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.board import Board
     from cloudsched.emulator.queue import Dispatch, Queue
     from cloudsched.emulator.schema import Proto
+    from cloudsched.emulator.task import Task
 
 MAX_QUEUES_A_PAGE: Final = 9800
 MAX_TASKS_A_PAGE: Final = 1000
@@ -147,6 +149,10 @@ class TaskCalls:
         self._send(dispatch)
         return reply
 
+    def new_id(self) -> str:
+        """An id for what comes without one."""
+        return str(self._random.getrandbits(63))
+
     def _create(self, queue_name: str, message: Proto) -> Task:
         now = self.now()
         queue = self.board.queues.get(queue_name)
@@ -158,9 +164,16 @@ class TaskCalls:
             if named_queue != queue_name:
                 raise invalid(f"The task's name must begin with its queue's, {queue_name!r}.")
         else:
-            task_id = str(self._random.getrandbits(63))
-        defaults = queue.config.retry_config if queue is not None else RetryConfig()
-        task = read_task(message, task_id, named=bool(message.name), defaults=defaults, now=now)
+            task_id = self.new_id()
+        config = queue.config if queue is not None else QueueConfig()
+        task = read_task(
+            message,
+            task_id,
+            named=bool(message.name),
+            defaults=config.retry_config,
+            url_required=not supplies_url(config.http_target),
+            now=now,
+        )
         self.board.create_task(queue_name, task, now)
         return task
 

@@ -152,6 +152,8 @@ class Task:
     named: bool = True
     number: int = 0
     """The order of creation in its queue; pages of a list continue after it."""
+    held_until: datetime | None = None
+    """Until when a fault holds the next attempt back, if one does."""
     ticket: int = 0
     """Which heap entry is the live one; zero while the task does not wait."""
     running: int = 0

@@ -22,6 +22,7 @@ from cloudsched.emulator.task import (
     Answer,
     AppEngineRouting,
     AppEngineTarget,
+    AttemptStatus,
     HttpTarget,
     OAuthToken,
     OidcToken,
@@ -84,7 +85,9 @@ def put_duration(message: Proto, length: timedelta) -> None:
     message.nanos = length.microseconds * 1000
 
 
-def read_task(message: Proto, task_id: str, *, named: bool, defaults: RetryConfig, now: datetime) -> Task:
+def read_task(
+    message: Proto, task_id: str, *, named: bool, defaults: RetryConfig, url_required: bool, now: datetime
+) -> Task:
     """The new task that a message describes.
 
     Args:
@@ -92,12 +95,13 @@ def read_task(message: Proto, task_id: str, *, named: bool, defaults: RetryConfi
         task_id: The id that it will have.
         named: Whether the caller chose the id.
         defaults: The queue's own retry configuration, for what the task's leaves open.
+        url_required: Whether the queue has no URL to give to a task that has none.
         now: The instant of the call: unset and past schedule times become it.
 
     Raises:
         Refused: INVALID_ARGUMENT with the field that is wrong.
     """
-    target, deadlines = _read_target(message)
+    target, deadlines = _read_target(message, url_required=url_required)
     deadline = duration(message.dispatch_deadline) if message.HasField("dispatch_deadline") else timedelta(0)
     if message.HasField("http_request") or deadline:
         shortest, longest = deadlines
@@ -122,6 +126,29 @@ def read_task(message: Proto, task_id: str, *, named: bool, defaults: RetryConfi
         retry_config=read_retry(message.retry_config, defaults) if message.HasField("retry_config") else None,
         named=named,
     )
+
+
+def restore_task(message: Proto) -> Task:
+    """The task that `write_task` wrote in the FULL view."""
+    target, _ = _read_target(message, url_required=False)
+    task = Task(
+        id=message.name.rpartition("/")[2],
+        target=target,
+        schedule_at=instant(message.schedule_time),
+        created_at=instant(message.create_time),
+        dispatch_deadline=duration(message.dispatch_deadline),
+        retry_config=read_retry(message.retry_config, RetryConfig(max_doublings=0))
+        if message.HasField("retry_config")
+        else None,
+        dispatch_count=message.dispatch_count,
+        response_count=message.response_count,
+    )
+    if message.HasField("first_attempt"):
+        task.first_dispatch_at = instant(message.first_attempt.dispatch_time)
+    if message.HasField("last_attempt"):
+        last = message.last_attempt
+        task.last = AttemptStatus(instant(last.schedule_time), instant(last.dispatch_time))
+    return task
 
 
 def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
@@ -186,7 +213,7 @@ def write_task(task: Task, queue_name: str, view: int) -> Proto:
     return message
 
 
-def _read_target(message: Proto) -> tuple[Target, tuple[timedelta, timedelta]]:
+def _read_target(message: Proto, *, url_required: bool) -> tuple[Target, tuple[timedelta, timedelta]]:
     if message.HasField("app_engine_http_request"):
         request = message.app_engine_http_request
         uri = request.relative_uri or "/"
@@ -211,7 +238,7 @@ def _read_target(message: Proto) -> tuple[Target, tuple[timedelta, timedelta]]:
     request = message.http_request
     return (
         HttpTarget(
-            url=_read_url(request.url),
+            url=_read_url(request.url) if request.url or url_required else "",
             method=_read_method(request, "HttpRequest", tuple(sorted(BODY_METHODS))),
             headers=_read_headers(request.headers, "Google-Cloud-Tasks"),
             body=request.body,

@@ -54,8 +54,9 @@ def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limi
         held = {one.task_id for one in lock.holders}
         others = len(held - {f"t{number}"})
         if move == "come":
-            lock, has_it = entered(lock, waiter(number, limit), until, now)
+            lock, has_it, woken = entered(lock, waiter(number, limit), until, now)
             assert has_it == (others + len(ahead) < limit)
+            assert has_it or sum(one.woken_at is not None for one in lock.waiters) >= min(limit - others, len(ahead))
         elif move == "leave":
             lock, woken = left(lock, f"t{number}", "e", now)
             assert all(one.woken_at == now for one in woken)
@@ -66,6 +67,29 @@ def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limi
             now += RESERVATION / 2
         assert len(lock.holders) <= limit
         assert not {one.task_id for one in lock.holders} & {one.task_id for one in lock.waiters}
+
+
+def test_who_asks_again_keeps_its_place() -> None:
+    """A run that is taken over asks with a later due time, and is not put behind those who came after it."""
+    until = START + timedelta(days=1)
+    lock = Lock(key="k")
+    for number in (0, 1, 2):
+        lock, _, _ = entered(lock, waiter(number), until, START)
+    lock, has_it, _ = entered(lock, waiter(1).model_copy(update={"due_at": START + timedelta(hours=1)}), until, START)
+    assert not has_it
+    assert [one.task_id for one in lock.waiters] == ["t1", "t2"]
+
+
+def test_a_holder_that_died_leaves_nobody_waiting_for_ever() -> None:
+    """Where a place is free and nobody was told, whoever asks next wakes those who are ahead."""
+    lock, _, _ = entered(Lock(key="k"), waiter(0), START + timedelta(minutes=5), START)
+    lock, _, _ = entered(lock, waiter(1), START + timedelta(minutes=5), START)
+    later = START + timedelta(minutes=6)
+    lock, has_it, woken = entered(lock, waiter(2), later + timedelta(minutes=5), later)
+    assert not has_it
+    assert [one.task_id for one in woken] == ["t1"]
+    lock, has_it, _ = entered(lock, waiter(2), later + timedelta(minutes=9), later + RESERVATION)
+    assert has_it, "who was woken and does not come is passed by"
 
 
 def test_a_second_run_waits_without_losing_an_attempt_and_is_woken_when_the_first_ends() -> None:

@@ -109,7 +109,7 @@ class World:
         self.inner = SqliteStore()
         self.model = Queue("queue", QueueConfig(), Bucket.full(QueueConfig().rate_limits, START))
         self.rules = Rules(self)
-        self.trace: deque[str] = deque(maxlen=120)
+        self.trace: deque[str] = deque(maxlen=400)
         self.processes: list[Process] = []
         self.current: Process | None = None
         self.deliveries = 0

@@ -70,7 +70,7 @@ class BreakableStore:
     def commit_lock(self, lock: StoredLock) -> None:
         def effect() -> None:
             self._world.inner.commit_lock(lock)
-            waiters = [(one.task_id, one.execution_id, bool(one.woken_at)) for one in lock.lock.waiters]
+            waiters = [(one.task_id, one.execution_id, str(one.due_at), str(one.woken_at)) for one in lock.lock.waiters]
             self._world.say(f"commits lock {lock.lock.key} of {len(lock.lock.holders)}, waiting {waiters}")
 
         self._call("commit_lock", effect, is_commit=True)

@@ -76,16 +76,23 @@ def lock_id(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def entered(lock: Lock, waiter: Waiter, until: datetime, now: datetime) -> tuple[Lock, bool]:
-    """Return the lock after somebody asked for it, and whether they have it now (else they wait)."""
+def entered(lock: Lock, waiter: Waiter, until: datetime, now: datetime) -> tuple[Lock, bool, tuple[Waiter, ...]]:
+    """Return the lock after somebody asked for it, whether they have it now (else they wait), and whom to wake first.
+
+    Who asks again keeps the place that was theirs. Where a place is free and somebody else is ahead, the last holder
+    died before it could wake them.
+    """
     holders = _live(lock, now, besides=waiter)
+    before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
+    waiter = waiter.model_copy(update={"due_at": min(before, waiter.due_at)})
     others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.is_absent(now))
     ahead = sum(one.order < waiter.order for one in others)
     if len(holders) + ahead < waiter.limit:
         holder = Holder(task_id=waiter.task_id, execution_id=waiter.execution_id, until=until)
-        return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True
-    queue = tuple(sorted((*others, waiter), key=lambda one: one.order))
-    return lock.model_copy(update={"holders": holders, "waiters": queue}), False
+        return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
+    queue = sorted((*others, waiter), key=lambda one: one.order)
+    waiting, woken = _with_turns_given(queue[:ahead], len(holders), now)
+    return lock.model_copy(update={"holders": holders, "waiters": (*waiting, *queue[ahead:])}), False, woken
 
 
 def renewed(lock: Lock, task_id: str, execution_id: str, until: datetime) -> Lock:
@@ -101,17 +108,18 @@ def left(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple[Lo
     """Return the lock without a run that held it or waited for it, and those whose turn it is now."""
     gone = (task_id, execution_id)
     holders = tuple(one for one in _live(lock, now) if (one.task_id, one.execution_id) != gone)
-    queue: list[Waiter] = []
-    woken: list[Waiter] = []
-    for waiter in lock.waiters:
-        if (waiter.task_id, waiter.execution_id) == gone or waiter.is_absent(now):
-            continue
-        has_turn = len(holders) + len(queue) < waiter.limit
-        if has_turn and waiter.woken_at is None:
-            waiter = waiter.model_copy(update={"woken_at": now})  # noqa: PLW2901 - the same waiter, woken
-            woken.append(waiter)
-        queue.append(waiter)
-    return lock.model_copy(update={"holders": holders, "waiters": tuple(queue)}), tuple(woken)
+    here = [one for one in lock.waiters if (one.task_id, one.execution_id) != gone and not one.is_absent(now)]
+    queue, woken = _with_turns_given(here, len(holders), now)
+    return lock.model_copy(update={"holders": holders, "waiters": queue}), woken
+
+
+def _with_turns_given(queue: list[Waiter], held: int, now: datetime) -> tuple[tuple[Waiter, ...], tuple[Waiter, ...]]:
+    """Return the queue with those at its head marked as woken for whom there is a place, and who they are."""
+    given = tuple(
+        one.model_copy(update={"woken_at": now}) if held + place < one.limit and one.woken_at is None else one
+        for place, one in enumerate(queue)
+    )
+    return given, tuple(after for before, after in zip(queue, given, strict=True) if after is not before)
 
 
 def _live(lock: Lock, now: datetime, besides: Waiter | None = None) -> tuple[Holder, ...]:

@@ -37,6 +37,7 @@ class Locks:
 
         Raises:
             VersionConflict: Somebody changed the lock; read again and ask again.
+            QueueUnavailable: Those ahead of it could not be woken.
         """
         if run.lock_key is None or run.lease is None:
             raise ValueError("only a claimed run of a task with a lock key enters a lock")
@@ -52,11 +53,12 @@ class Locks:
             priority=task.priority,
         )
         stored = self._store.load_lock(run.lock_key)
-        lock, has_it = entered(stored.lock, waiter, run.lease.until, now)
+        lock, has_it, woken = entered(stored.lock, waiter, run.lease.until, now)
         changed = StoredLock(lock, stored.version)
         if has_it:
             return changed
         self._store.commit_lock(changed)
+        self.wake(woken, now)
         return None
 
     def renew(self, task_id: str, run: Run, until: datetime) -> StoredLock | None:

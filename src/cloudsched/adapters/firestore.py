@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.adapters import firestore_values
+    from cloudsched.adapters import google_calls
 
 D = TypeVar("D", bound=Document)
 
@@ -51,7 +51,7 @@ DEADLINE = timedelta(seconds=10)
 """How long a call may take, with its repetitions."""
 
 _COMMIT_ID = "commitId"
-_Write: firestore_values.Message = proto.Write.pb()
+_Write: google_calls.Message = proto.Write.pb()
 
 _SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
 _LONGEST = 1500
@@ -186,17 +186,17 @@ class FirestoreStore:
             return None
         return "/".join((self._documents, *path))
 
-    def _get(self, *path: str) -> firestore_values.Message | None:
+    def _get(self, *path: str) -> google_calls.Message | None:
         name = self._name(*path)
         return None if name is None else self._calls.get(name)
 
-    def _write(self, document: Document, *path: str) -> firestore_values.Message:
+    def _write(self, document: Document, *path: str) -> google_calls.Message:
         write = _Write()
         write.update.name = "/".join((self._documents, *path))
         fill(write.update.fields, document.to_stored())
         return write
 
-    def _lock_writes(self, lock: StoredLock) -> list[firestore_values.Message]:
+    def _lock_writes(self, lock: StoredLock) -> list[google_calls.Message]:
         path = "locks", lock_id(lock.lock.key)
         if not lock.lock.is_empty:
             return [self._expecting(self._write(lock.lock, *path), lock.version)]
@@ -205,7 +205,7 @@ class FirestoreStore:
         return [self._expecting(_Write(delete="/".join((self._documents, *path))), lock.version)]
 
     @staticmethod
-    def _expecting(write: firestore_values.Message, version: Version | None) -> firestore_values.Message:
+    def _expecting(write: google_calls.Message, version: Version | None) -> google_calls.Message:
         if write.HasField("update"):
             write.update.fields[_COMMIT_ID].string_value = secrets.token_hex(8)
         if version is None:
@@ -236,15 +236,15 @@ class FirestoreStore:
         return Page(items, make_token(query, data[listing.order], key))
 
 
-def _row(found: firestore_values.Message) -> tuple[str, dict[str, Any]]:
+def _row(found: google_calls.Message) -> tuple[str, dict[str, Any]]:
     data = decode(found.fields)
     data.pop(_COMMIT_ID, None)
     return found.name.rpartition("/")[2], data
 
 
-def _read(kind: type[D], found: firestore_values.Message) -> D:
+def _read(kind: type[D], found: google_calls.Message) -> D:
     return kind.from_stored(*_row(found))
 
 
-def _version(update_time: firestore_values.Message) -> Version:
+def _version(update_time: google_calls.Message) -> Version:
     return Version(update_time.ToNanoseconds())

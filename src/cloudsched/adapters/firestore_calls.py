@@ -1,30 +1,22 @@
-"""Firestore's calls on one channel: each with a deadline, and made again where Google says that this is safe.
-
-The calls use the messages of google-cloud-firestore, and its way to a channel with credentials, but not its clients:
-those add a fifth to the time of a commit against the emulator.
-"""
+"""Firestore's calls on one channel: each with a deadline, and made again where Google says that this is safe."""
 
 from __future__ import annotations
 
-import random
-import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import google.auth.exceptions
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
 from google.cloud.firestore_v1.types import document, firestore
 
+from cloudsched.adapters.google_calls import open_channel, repeated
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import timedelta
 
-    from cloudsched.adapters.firestore_values import Message
-
-T = TypeVar("T")
+    from cloudsched.adapters.google_calls import Message
 
 _SAFE_FOR_READS = {
     grpc.StatusCode.UNAVAILABLE,
@@ -41,14 +33,6 @@ _PRECONDITION_FAILED = {
     grpc.StatusCode.NOT_FOUND,
     grpc.StatusCode.ABORTED,  # somebody else's commit was in the way
 }
-
-_FIRST_WAIT = 0.1
-_LONGEST_WAIT = 1.0
-
-_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),  # a page of tasks may pass gRPC's 4 MiB
-    ("grpc.keepalive_time_ms", 30_000),
-)
 
 
 class Calls:
@@ -70,14 +54,8 @@ class Calls:
         self._deadline = deadline.total_seconds()
         prefix = ("google-cloud-resource-prefix", database)
         self._metadata = [prefix, ("x-goog-request-params", f"database={quote(database, safe='')}")]
-        if emulator is None:
-            try:
-                self._channel = FirestoreGrpcTransport.create_channel(options=_OPTIONS)
-            except google.auth.exceptions.DefaultCredentialsError as error:
-                hint = "run `gcloud auth application-default login`, or set FIRESTORE_EMULATOR_HOST"
-                raise Misconfigured(f"Firestore needs credentials, and there are none: {hint}.") from error
-        else:
-            self._channel = grpc.insecure_channel(emulator, options=_OPTIONS)
+        self._channel = open_channel(FirestoreGrpcTransport, emulator)
+        if emulator is not None:
             self._metadata.append(("authorization", "Bearer owner"))  # past the security rules, as a server is
         self._get = self._method("GetDocument", firestore.GetDocumentRequest, document.Document)
         self._commit = self._method("Commit", firestore.CommitRequest, firestore.CommitResponse)
@@ -127,9 +105,10 @@ class Calls:
             return [answer.document for answer in self._query(request, timeout) if answer.HasField("document")]
 
         try:
-            return self._call(_SAFE_FOR_READS, run)
+            found: list[Message] = self._call(_SAFE_FOR_READS, run)
         except grpc.RpcError as error:
             raise _translated(error, "pageToken") from error
+        return found
 
     def close(self) -> None:
         """Close the channel."""
@@ -151,20 +130,11 @@ class Calls:
         )
         return lambda message, timeout: method(message, timeout=timeout, metadata=self._metadata)
 
-    def _call(self, safe: Collection[grpc.StatusCode], call: Callable[[float], T]) -> T:
-        give_up_at = time.monotonic() + self._deadline
-        wait = _FIRST_WAIT
-        while True:
-            try:
-                return call(give_up_at - time.monotonic())
-            except grpc.RpcError as error:
-                pause = wait * random.uniform(0.5, 1)  # noqa: S311 - spreads callers, keeps no secret
-                if error.code() not in safe or time.monotonic() + pause >= give_up_at:
-                    raise
-            except ValueError as error:  # gRPC's word for a closed channel
-                raise StoreUnavailable("Firestore", str(error)) from error
-            time.sleep(pause)
-            wait = min(2 * wait, _LONGEST_WAIT)
+    def _call(self, safe: Collection[grpc.StatusCode], call: Callable[[float], Message]) -> Message:
+        try:
+            return repeated(call, safe, self._deadline)
+        except ValueError as error:  # gRPC's word for a closed channel
+            raise StoreUnavailable("Firestore", str(error)) from error
 
 
 def _lacks_database(error: grpc.RpcError) -> bool:

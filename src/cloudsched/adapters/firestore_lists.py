@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from cloudsched.adapters.firestore_values import Message
+    from cloudsched.adapters.google_calls import Message
     from cloudsched.engine.ports import TaskQuery
 
 _Query: Message = proto.StructuredQuery.pb()

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from google.cloud.firestore_v1.types import document as proto
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Message: TypeAlias = Any
-"""A protobuf message, or its class: those are made at import, so there is no static type."""
+    from cloudsched.adapters.google_calls import Message
 
 Value: Message = proto.Value.pb()
 """The message class itself: its proto-plus wrapper costs more than the rest of a commit."""

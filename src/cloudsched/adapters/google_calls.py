@@ -1,0 +1,75 @@
+"""How Google's services are called: a channel to the service or to its emulator, deadlines, and repetitions.
+
+The adapters use the messages of Google's client libraries, and their way to a channel with credentials, but not their
+clients: those add a fifth to the time of a call on the local machine, and repeat for a minute and more.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import google.auth.exceptions
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+T = TypeVar("T")
+
+Message: TypeAlias = Any
+"""A protobuf message, or its class: those are made at import, so there is no static type."""
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),  # a page of tasks may pass gRPC's 4 MiB
+    ("grpc.keepalive_time_ms", 30_000),
+)
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 1.0
+
+
+def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa: ANN401 - a class of Google's libraries
+    """Return a channel; nothing is sent yet.
+
+    Args:
+        transport: The gRPC transport class of the service's client library, which knows host and scopes.
+        emulator: ``host:port`` of a local emulator; None for the service itself, with the credentials that
+            Google's libraries find (cloud.google.com/docs/authentication/application-default-credentials).
+
+    Raises:
+        Misconfigured: There are no credentials.
+    """
+    if emulator is not None:
+        return grpc.insecure_channel(emulator, options=_OPTIONS)
+    try:
+        return transport.create_channel(options=_OPTIONS)
+    except google.auth.exceptions.DefaultCredentialsError as error:
+        hint = "run `gcloud auth application-default login`, or name an emulator"
+        raise Misconfigured(f"Google Cloud needs credentials, and there are none: {hint}.") from error
+
+
+def repeated(call: Callable[[float], T], safe: Collection[grpc.StatusCode], deadline: float) -> T:
+    """Make a call, and make it again after one of the codes that are safe for it, until the deadline.
+
+    Args:
+        call: What to do, given the seconds that are left.
+        safe: The codes after which it may be done again.
+        deadline: How many seconds it may take in all.
+
+    Raises:
+        grpc.RpcError: What the last try ended with.
+    """
+    give_up_at = time.monotonic() + deadline
+    wait = _FIRST_WAIT
+    while True:
+        try:
+            return call(give_up_at - time.monotonic())
+        except grpc.RpcError as error:
+            pause = wait * random.uniform(0.5, 1)  # noqa: S311 - spreads callers, keeps no secret
+            if error.code() not in safe or time.monotonic() + pause >= give_up_at:
+                raise
+        time.sleep(pause)
+        wait = min(2 * wait, _LONGEST_WAIT)

@@ -1,0 +1,234 @@
+"""What every dispatcher promises: delivery at least once, not before its instant, again until it is accepted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cloudsched.adapters import inprocess
+from cloudsched.adapters.clocks import ManualClock
+from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
+from cloudsched.adapters.inprocess import InProcessDispatcher
+from cloudsched.domain.policy import Priority
+from cloudsched.emulator import CloudTasksEmulator, MovableClock
+from cloudsched.engine.ports import Dispatcher, Envelope
+from cloudsched.errors import QueueUnavailable
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@dataclass
+class Executor:
+    """Takes dispatches: notes each with the instant, and refuses as many as it is told to."""
+
+    now: Callable[[], datetime]
+    to_refuse: int = 0
+    received: list[tuple[datetime, bytes, str]] = field(default_factory=list)
+    accepted: list[bytes] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def deliver(self, body: bytes, token: str) -> None:
+        with self._lock:
+            self.received.append((self.now(), body, token))
+            if self.to_refuse:
+                self.to_refuse -= 1
+                raise ConnectionError("refused, as the test says")
+            self.accepted.append(body)
+
+    def wait_for(self, count: int) -> None:
+        give_up_at = time.monotonic() + 20
+        while len(self.accepted) < count:
+            assert time.monotonic() < give_up_at, f"{len(self.accepted)} of {count} were delivered"
+            threading.Event().wait(0.002)
+
+
+@dataclass
+class Line:
+    """A dispatcher, the executor that it delivers to, and the time that it lives in."""
+
+    dispatcher: Dispatcher
+    executor: Executor
+    advance: Callable[[timedelta], object]
+
+    def send(self, name: str, after: timedelta = timedelta(0), **fields: object) -> None:
+        envelope = Envelope(name, NOW + after, name.encode(), f"token of {name}", **fields)  # type: ignore[arg-type]
+        self.dispatcher.create(envelope)
+
+
+OpenLine = Callable[[], "AbstractContextManager[Line]"]
+
+
+@contextmanager
+def in_process() -> Iterator[Line]:
+    clock = ManualClock(NOW)
+    executor = Executor(clock.now)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inprocess, "LONGEST_WAIT", 0.002)  # its clock runs as real time does; the test's is moved
+        with InProcessDispatcher(clock, executor.deliver, workers=3) as dispatcher:
+            yield Line(dispatcher, executor, clock.advance)
+
+
+@contextmanager
+def cloud_tasks() -> Iterator[Line]:
+    clock = MovableClock(NOW, frozen=True)
+    executor = Executor(clock.now)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            is_whole = self.path == "/execute" and self.headers["Content-Type"] == "application/json"
+            try:
+                assert is_whole, f"{self.path} {self.headers}"
+                executor.deliver(body, self.headers["X-Cloudsched-Token"])
+            except ConnectionError:
+                self.send_error(503)
+            else:
+                self.send_response(204)
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        with CloudTasksEmulator(clock=clock) as emulator:
+            dispatcher = CloudTasksDispatcher(
+                project="demo",
+                location="us-central1",
+                queue="cloudsched",
+                url=f"http://127.0.0.1:{server.server_port}/execute",
+                emulator=emulator.address,
+                deadline=timedelta(seconds=5),
+            )
+            dispatcher.ensure_queues()
+            yield Line(dispatcher, executor, emulator.advance)
+            dispatcher.close()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture(scope="module", params=[in_process, cloud_tasks], ids=["in-process", "cloud-tasks"])
+def open_line(request: pytest.FixtureRequest) -> OpenLine:
+    """Open a new, empty line of each kind."""
+    opened: OpenLine = request.param
+    return opened
+
+
+@pytest.fixture
+def line(open_line: OpenLine) -> Iterator[Line]:
+    with open_line() as opened:
+        yield opened
+
+
+def test_body_and_token_arrive_as_they_were_sent(line: Line) -> None:
+    line.send("one")
+    line.executor.wait_for(1)
+    assert line.executor.received == [(NOW, b"one", "token of one")]
+
+
+@pytest.mark.parametrize("after", [timedelta(0), -SECOND, timedelta(days=-400)])
+def test_the_past_means_now(line: Line, after: timedelta) -> None:
+    line.send("one", after)
+    line.executor.wait_for(1)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(delays=st.lists(st.integers(0, 20 * 86_400 * 10**6), min_size=1, max_size=6))
+def test_nothing_is_delivered_before_its_instant_and_all_at_it(open_line: OpenLine, delays: list[int]) -> None:
+    """The clock is moved from one instant to the next; the dispatch that is due then shows that it was looked at."""
+    due = [timedelta(microseconds=delay) for delay in delays]
+    with open_line() as line:
+        for number, after in enumerate(due):
+            line.send(f"n{number}", after)
+        passed = timedelta(0)
+        for at in sorted(set(due)):
+            line.advance(at - passed)
+            passed = at
+            line.executor.wait_for(sum(after <= at for after in due))
+            assert len(line.executor.received) == sum(after <= at for after in due)
+        for received_at, body, _ in line.executor.received:
+            assert received_at >= NOW + due[int(body[1:])]
+
+
+def test_what_was_not_accepted_is_delivered_again(line: Line) -> None:
+    line.executor.to_refuse = 3
+    line.send("one")
+    for _ in range(1000):
+        line.advance(timedelta(milliseconds=100))
+        if line.executor.accepted:
+            break
+        threading.Event().wait(0.002)
+    line.executor.wait_for(1)
+    assert [body for _, body, _ in line.executor.received] == [b"one"] * 4
+    assert {token for _, _, token in line.executor.received} == {"token of one"}
+
+
+def test_a_name_is_made_once_while_it_waits_and_after_it_was_delivered(line: Line) -> None:
+    line.send("later", SECOND)
+    line.send("later", timedelta(0))
+    line.send("now")
+    line.send("now")
+    line.executor.wait_for(1)
+    line.send("now")
+    line.advance(SECOND)
+    line.executor.wait_for(2)
+    line.send("later")
+    line.send("last")
+    line.executor.wait_for(3)
+    assert line.executor.accepted == [b"now", b"later", b"last"]
+
+
+def test_a_name_that_is_being_delivered_again_is_taken(line: Line) -> None:
+    line.executor.to_refuse = 1
+    line.send("one")
+    while not line.executor.received:
+        threading.Event().wait(0.002)
+    line.send("one")
+    line.advance(timedelta(minutes=1))
+    line.executor.wait_for(1)
+    line.send("last")
+    line.executor.wait_for(2)
+    assert line.executor.accepted == [b"one", b"last"]
+
+
+def test_many_threads_hand_over_at_once(line: Line) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: line.send(f"n{number % 50}"), range(150)))
+    line.executor.wait_for(50)
+    line.send("last")
+    line.executor.wait_for(51)
+    assert sorted(line.executor.accepted) == sorted([f"n{number}".encode() for number in range(50)] + [b"last"])
+
+
+@pytest.mark.parametrize("priority", list(Priority))
+def test_every_priority_is_carried(line: Line, priority: Priority) -> None:
+    line.send("one", priority=priority)
+    line.executor.wait_for(1)
+
+
+def test_a_closed_dispatcher_takes_nothing(open_line: OpenLine) -> None:
+    with open_line() as line:
+        line.send("one")
+        line.executor.wait_for(1)
+        line.dispatcher.close()
+        line.dispatcher.close()
+        with pytest.raises(QueueUnavailable):
+            line.send("two")

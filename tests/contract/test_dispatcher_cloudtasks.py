@@ -1,0 +1,185 @@
+"""What the Cloud Tasks dispatcher promises beyond the port: the request it sends, one call, and what failures mean."""
+
+from __future__ import annotations
+
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+import pytest
+from google.cloud.tasks_v2.types import HttpMethod, cloudtasks, target
+from google.cloud.tasks_v2.types import queue as queue_types
+from google.cloud.tasks_v2.types import task as task_types
+
+from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
+from cloudsched.domain.policy import Priority
+from cloudsched.engine.ports import Envelope
+from cloudsched.errors import QueueUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AT = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
+ENVELOPE = Envelope("abc-task", AT, b'{"a":1}', "the token")
+QUEUES = "projects/p/locations/l/queues"
+C = grpc.StatusCode
+
+
+class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
+    """Stands in for Cloud Tasks: notes every request, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.metadata: list[dict[str, str]] = []
+        self.failures: list[tuple[grpc.StatusCode, str]] = []
+
+    def service(self, details: Any) -> Any:  # noqa: ANN401 - gRPC's own
+        kind = cloudtasks.CreateTaskRequest if details.method.endswith("CreateTask") else cloudtasks.CreateQueueRequest
+        reply = task_types.Task if kind is cloudtasks.CreateTaskRequest else queue_types.Queue
+
+        def answer(request: bytes, context: Any) -> bytes:  # noqa: ANN401 - gRPC's own
+            self.requests.append(kind.deserialize(request))
+            self.metadata.append(dict(context.invocation_metadata()))
+            if self.failures:
+                context.abort(*self.failures.pop(0))
+            return bytes(reply.serialize(reply()))
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+@pytest.fixture
+def fake() -> Iterator[tuple[Fake, str]]:
+    handler = Fake()
+    server = grpc.server(ThreadPoolExecutor(2), handlers=(handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield handler, f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+@pytest.fixture
+def dispatcher(fake: tuple[Fake, str]) -> Iterator[CloudTasksDispatcher]:
+    opened = CloudTasksDispatcher(project="p", location="l", queue="q", url="https://run.app/x", emulator=fake[1])
+    yield opened
+    opened.close()
+
+
+def test_a_dispatch_is_one_request(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
+    dispatcher.create(ENVELOPE)
+    (request,) = fake[0].requests
+    assert request.parent == f"{QUEUES}/q"
+    assert request.task == task_types.Task(
+        name=f"{QUEUES}/q/tasks/abc-task",
+        http_request=target.HttpRequest(
+            url="https://run.app/x",
+            http_method=HttpMethod.POST,
+            headers={"Content-Type": "application/json", "X-Cloudsched-Token": "the token"},
+            body=b'{"a":1}',
+        ),
+        schedule_time=AT,
+        dispatch_deadline=timedelta(minutes=30),
+    )
+    assert fake[0].metadata[0]["x-goog-request-params"] == "parent=projects%2Fp%2Flocations%2Fl%2Fqueues%2Fq"
+
+
+def test_the_queue_proves_who_it_is_if_told_to(fake: tuple[Fake, str]) -> None:
+    opened = CloudTasksDispatcher(
+        project="p",
+        location="l",
+        queue="q",
+        url="https://run.app/x",
+        emulator=fake[1],
+        invoker="me@p.iam.gserviceaccount.com",
+        audience="https://run.app",
+        dispatch_deadline=timedelta(minutes=1),
+    )
+    opened.create(ENVELOPE)
+    task = fake[0].requests[0].task
+    opened.close()
+    assert task.http_request.oidc_token.service_account_email == "me@p.iam.gserviceaccount.com"
+    assert task.http_request.oidc_token.audience == "https://run.app"
+    assert task.dispatch_deadline == timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("priority", "queue"),
+    [(Priority.CRITICAL, "q-critical"), (Priority.HIGH, "q-high"), (Priority.NORMAL, "q"), (Priority.LOW, "q-low")],
+)
+def test_each_priority_has_its_queue_and_falls_back_to_the_normal_one(
+    fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, priority: Priority, queue: str
+) -> None:
+    envelope = Envelope("n", AT, b"", "t", priority)
+    dispatcher.create(envelope)
+    assert [request.parent for request in fake[0].requests] == [f"{QUEUES}/{queue}"]
+    fake[0].requests.clear()
+    fake[0].failures = [(C.NOT_FOUND, "Queue does not exist.")]
+    if priority is not Priority.NORMAL:
+        dispatcher.create(envelope)
+        assert [request.parent for request in fake[0].requests] == [f"{QUEUES}/{queue}", f"{QUEUES}/q"]
+        assert fake[0].requests[1].task.name == f"{QUEUES}/q/tasks/n"
+
+
+def test_a_name_that_is_taken_is_no_error(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
+    fake[0].failures = [(C.ALREADY_EXISTS, "Requested entity already exists")]
+    dispatcher.create(ENVELOPE)
+    assert len(fake[0].requests) == 1
+
+
+def test_a_missing_queue_says_how_to_make_it(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
+    fake[0].failures = [(C.NOT_FOUND, "Queue does not exist.")]
+    with pytest.raises(QueueUnavailable, match="gcloud tasks queues create q`"):
+        dispatcher.create(ENVELOPE)
+
+
+@pytest.mark.parametrize(("code", "calls"), [(C.UNAVAILABLE, 2), (C.INTERNAL, 2), (C.DEADLINE_EXCEEDED, 2)])
+def test_a_dispatch_is_handed_over_again_since_its_name_makes_that_safe(
+    fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, code: grpc.StatusCode, calls: int
+) -> None:
+    fake[0].failures = [(code, "for a test")]
+    dispatcher.create(ENVELOPE)
+    assert len(fake[0].requests) == calls
+
+
+@pytest.mark.parametrize(
+    "code", [C.PERMISSION_DENIED, C.FAILED_PRECONDITION, C.INVALID_ARGUMENT, C.RESOURCE_EXHAUSTED, C.UNAUTHENTICATED]
+)
+def test_a_refusal_is_said_at_once_and_without_the_token(
+    fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, code: grpc.StatusCode
+) -> None:
+    fake[0].failures = [(code, "for a test")]
+    with pytest.raises(QueueUnavailable, match=f"{code.name}: for a test") as caught:
+        dispatcher.create(ENVELOPE)
+    assert len(fake[0].requests) == 1
+    assert "the token" not in str(caught.value)
+
+
+def test_nobody_waits_longer_than_the_deadline() -> None:
+    """Where nothing listens, and where somebody listens and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
+        ports = [each.getsockname()[1] for each in (silent, gone)]
+        gone.close()
+        for port in ports:
+            opened = CloudTasksDispatcher(
+                project="p",
+                location="l",
+                queue="q",
+                url="http://x",
+                emulator=f"127.0.0.1:{port}",
+                deadline=timedelta(seconds=0.3),
+            )
+            begun = time.monotonic()
+            with pytest.raises(QueueUnavailable):
+                opened.create(ENVELOPE)
+            assert time.monotonic() - begun < 2
+            opened.close()
+
+
+def test_queues_are_made_where_they_are_missing(fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher) -> None:
+    fake[0].failures = [(C.ALREADY_EXISTS, "Queue already exists")]
+    dispatcher.ensure_queues()
+    names = [request.queue.name for request in fake[0].requests]
+    assert sorted(names) == [f"{QUEUES}/{queue}" for queue in ("q", "q-critical", "q-high", "q-low")]
+    assert {request.parent for request in fake[0].requests} == {"projects/p/locations/l"}

@@ -1,0 +1,122 @@
+"""What the in-process queue promises beyond the port: precision, threads that survive, a bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.adapters import inprocess
+from cloudsched.adapters.clocks import ManualClock, SystemClock
+from cloudsched.adapters.inprocess import InProcessDispatcher
+from cloudsched.engine.ports import Envelope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
+"""The past, for the real clock: due at once."""
+
+
+def envelope(name: str, at: datetime = NOW) -> Envelope:
+    return Envelope(name, at, name.encode(), "token")
+
+
+def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event, Callable[[bytes, str], None]]:
+    received: list[tuple[datetime, bytes]] = []
+    done = threading.Event()
+
+    def deliver(body: bytes, _: str) -> None:
+        received.append((datetime.now(UTC), body))
+        if len(received) == count:
+            done.set()
+
+    return received, done, deliver
+
+
+def test_it_is_punctual_on_the_real_clock() -> None:
+    """Most of 50 dispatches, 5 ms apart, within 20 ms; the benchmark says how punctual it is on a quiet machine."""
+    received, done, deliver = collector(50)
+    with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
+        begin = datetime.now(UTC) + timedelta(milliseconds=50)
+        for number in reversed(range(50)):
+            dispatcher.create(envelope(str(number), begin + timedelta(milliseconds=5 * number)))
+        assert done.wait(20)
+    late = sorted(at - (begin + timedelta(milliseconds=5 * int(body))) for at, body in received)
+    assert late[0] >= timedelta(0)
+    assert late[25] < timedelta(milliseconds=20)
+
+
+def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inprocess, "LONGEST_WAIT", 0.01)
+    received, done, deliver = collector(1)
+    clock = ManualClock(NOW)
+    with InProcessDispatcher(clock, deliver) as dispatcher:
+        dispatcher.create(envelope("one", NOW + timedelta(days=30)))
+        clock.advance(timedelta(days=31))
+        assert done.wait(20)
+    assert len(received) == 1
+
+
+def test_a_handler_cannot_end_a_worker() -> None:
+    done = threading.Event()
+    calls: list[bytes] = []
+
+    def deliver(body: bytes, _: str) -> None:
+        calls.append(body)
+        if len(calls) <= 3:
+            raise SystemExit
+        done.set()
+
+    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
+        for number in range(3):
+            dispatcher.create(envelope(str(number)))
+        assert done.wait(20)
+
+
+def test_closing_waits_for_what_is_being_delivered_and_drops_the_rest() -> None:
+    began, release, finished = threading.Event(), threading.Event(), list[bytes]()
+
+    def deliver(body: bytes, _: str) -> None:
+        began.set()
+        release.wait(20)
+        finished.append(body)
+
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=1)
+    dispatcher.create(envelope("before the start"))
+    dispatcher.start()
+    assert began.wait(20)
+    dispatcher.create(envelope("behind it"))
+    closer = threading.Thread(target=dispatcher.close)
+    closer.start()
+    release.set()
+    closer.join(20)
+    assert finished == [b"before the start"]
+    assert not closer.is_alive()
+
+
+def test_an_executor_may_close_its_own_queue() -> None:
+    done = threading.Event()
+
+    def deliver(_: bytes, __: str) -> None:
+        dispatcher.close()
+        done.set()
+
+    dispatcher = InProcessDispatcher(SystemClock(), deliver, workers=2)
+    dispatcher.start()
+    dispatcher.create(envelope("one"))
+    assert done.wait(20)
+
+
+def test_it_remembers_so_many_names_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inprocess, "REMEMBERED_NAMES", 10)
+    received, done, deliver = collector(30)
+    with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
+        for number in range(30):
+            dispatcher.create(envelope(str(number)))
+        assert done.wait(20)
+    assert len(received) == 30
+    assert len(dispatcher._delivered) == 10  # noqa: SLF001 - memory does not show otherwise
+    assert not dispatcher._taken  # noqa: SLF001 - the same

@@ -1,5 +1,6 @@
 # Copy to infra/config.sh and edit. Everything that the scripts do follows from this file; docs/deployment.md explains
-# each value. Only PROJECT has no default. shellcheck shell=bash disable=SC2034
+# each value. Only PROJECT has no default, and what you leave out keeps the value that it has here.
+# shellcheck shell=bash disable=SC2034
 
 # Where ---------------------------------------------------------------------------------------------------------------
 PROJECT=""                       # the project's id
@@ -10,7 +11,8 @@ NAME="cloudsched"                # what everything is named after: <NAME>-api, <
 
 # Who may call the api function --------------------------------------------------------------------------------------
 API_ACCESS="private"             # private: only callers with roles/run.invoker · public: the app alone decides
-RULES="deploy"                   # deploy: firestore.rules are released · keep: the database's own rules stay
+RULES="deploy"                   # deploy: release firestore.rules, unless there are others · replace: release them
+                                 # in place of others · keep: leave the database's rules alone
 
 # How much: <dispatches a second>/<at the same time> of each queue (Cloud Tasks: at most 500/5000) --------------------
 QUEUE_CRITICAL="500/400"

@@ -3,7 +3,7 @@
 # The ledger is the list of annotations on the dispatch secret. It says what these scripts have created (`made.…`), and
 # what is deployed (`digest.…`, `secret.…`, `schema.…`). It lies in the cloud, so a run that died can be resumed from
 # any machine. Each `made` entry is written before its resource is created: whatever is there without one is not ours.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2153 # what is set here is used by the scripts, and what is used is in the configuration
 
 INFRA="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 MODE="apply"
@@ -18,9 +18,10 @@ die() {
   exit 1
 }
 
-# Print a command as it would be typed; what is before the first space of a flag is never quoted, for readers' sake.
+# Print a command as it would be typed.
 typed() {
   local word line=""
+  [[ "$1" != patiently ]] || shift
   for word in "$@"; do
     if [[ "$word" =~ ^[A-Za-z0-9_./:@%+=,-]+$ ]]; then
       line+=" $word"
@@ -46,6 +47,19 @@ change() {
   esac
 }
 
+# Run a command again if it fails, for half a minute: a new account is unknown to other services for some seconds.
+patiently() {
+  local wait
+  for wait in 1 2 4 8 16; do
+    if "$@"; then
+      return
+    fi
+    say "  … once more in $wait s"
+    sleep "$((wait * ${PATIENCE:-1}))"
+  done
+  "$@"
+}
+
 # Run a command that only reads, and print what it says; 1 if what it asks for does not exist. A dry run asks nothing:
 # it prints the command, and goes on as if nothing existed yet.
 ask() {
@@ -57,7 +71,7 @@ ask() {
   errors="$(mktemp)"
   "$@" 2>"$errors" || status=$?
   if ((status)); then
-    if grep -qiE 'NOT_FOUND|not found|does not exist\.|cannot find|notFound' "$errors"; then
+    if grep -qiE 'NOT_FOUND|not found|does not exist\.|cannot find|notFound|SERVICE_DISABLED|has not been used in project' "$errors"; then
       rm -f "$errors"
       return 1
     fi
@@ -100,7 +114,7 @@ configure() {
   [[ "$PROJECT" =~ ^[a-z][a-z0-9-]{4,28}[a-z0-9]$ ]] || die "PROJECT is '$PROJECT'; set it to your project's id in $file."
   [[ "$NAME" =~ ^[a-z][a-z0-9-]{0,18}[a-z0-9]$ ]] || die "NAME is '$NAME'; it is 2 to 20 small letters, digits and hyphens."
   [[ "$API_ACCESS" =~ ^(private|public)$ ]] || die "API_ACCESS is '$API_ACCESS'; it is private or public."
-  [[ "$RULES" =~ ^(deploy|keep)$ ]] || die "RULES is '$RULES'; it is deploy or keep."
+  [[ "$RULES" =~ ^(deploy|keep|replace)$ ]] || die "RULES is '$RULES'; it is deploy, keep or replace."
   ((EXECUTE_TIMEOUT >= 15 && EXECUTE_TIMEOUT <= 1800)) || die "EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT; Cloud Tasks waits from 15 to 1800 seconds."
   local setting priority sum=0
   for setting in "${SETTINGS[@]}"; do
@@ -133,9 +147,6 @@ account() { printf '%s-%s@%s.iam.gserviceaccount.com' "$NAME" "$1" "$PROJECT"; }
 # The address that Cloud Run gives a service by its name, whether or not it exists yet; $2 is a revision's tag.
 service_url() { printf 'https://%s%s-%s-%s.%s.run.app' "${2:+$2---}" "$NAME" "$1" "$PROJECT_NUMBER" "$REGION"; }
 
-# Commands on the configured project never ask: a script that waits for an answer cannot be resumed.
-gc() { gcloud "$@" --project="$PROJECT" --quiet; }
-
 find_project() {
   PROJECT_NUMBER="$(ask gcloud projects describe "$PROJECT" --format="value(projectNumber)" --quiet)" || {
     [[ "$MODE" == dry-run ]] || die "There is no project $PROJECT, or you may not see it (gcloud auth login)."
@@ -155,6 +166,12 @@ read_ledger() {
 import json, sys
 for pair in (json.load(sys.stdin) or {}).get("annotations", {}).items():
     print("=".join(pair))' <<<"$found")
+}
+
+# Print an entry, or nothing; an entry that is over says "none".
+ledger() {
+  local value="${LEDGER[$1]-}"
+  [[ "$value" == none ]] || printf '%s' "$value"
 }
 
 # Write pairs KEY=VALUE that are not there yet.

@@ -41,10 +41,8 @@ def fields(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[L
         group, path = override["collectionGroup"], override["fieldPath"]
         shapes = sorted((index["queryScope"], ((path, index["order"]),)) for index in override["indexes"])
         if there.get((group, path)) != shapes:
-            arguments = (
-                f"--index=query-scope={index['queryScope'].lower().replace('_', '-')},order={index['order'].lower()}"
-                for index in override["indexes"]
-            )
+            # gcloud knows no other scope here than a single collection.
+            arguments = (f"--index=order={index['order'].lower()}" for index in override["indexes"])
             yield (group, path, *(arguments if override["indexes"] else ("--disable-indexes",)))
 
 

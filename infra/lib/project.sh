@@ -35,6 +35,7 @@ create_secret() {
       --project="$PROJECT" --quiet
     LEDGER["made.secret"]="yes"
   fi
+  is_ours secret || die "There is a secret $SECRET that is not ours. Set NAME to something else."
   local version
   version="$(ask gcloud secrets versions list "$SECRET" --filter="state=ENABLED" --sort-by="~createTime" --limit=1 \
     --format="value(name.basename())" --project="$PROJECT" --quiet)" || version=""
@@ -89,7 +90,7 @@ bind() {
   resource=("$@" --project="$PROJECT" --quiet)
   local found
   found="$(ask "${group[@]}" get-iam-policy "${resource[@]}" --flatten="bindings[].members" \
-    --filter="bindings.role=$role AND bindings.members=$member" --format="value(bindings.role)")" || found=""
+    --filter="bindings.role=$role AND bindings.members=\"$member\"" --format="value(bindings.role)")" || found=""
   [[ -z "$found" ]] || return 0
   change "let $member be $role on $what" patiently "${group[@]}" add-iam-policy-binding "${resource[@]}" \
     --member="$member" --role="$role" "${condition[@]}" --format=none
@@ -164,10 +165,11 @@ create_indexes() {
   done < <(missing_indexes ttl gcloud firestore fields ttls list)
 }
 
-# <dispatches a second> <at the same time> <and the same for all queues: how a refused dispatch is repeated>
 create_queues() {
   step "Queues"
   local priority queue rate concurrent found wanted flags
+  local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
+  local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
   for priority in "${PRIORITIES[@]}"; do
     queue="$NAME-$priority"
     IFS=/ read -r rate concurrent <<<"$(queue_limits "$priority")"
@@ -180,13 +182,12 @@ create_queues() {
       --log-sampling-ratio=0.01
     )
     wanted="$(printf '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s)"
-    if ! found="$(ask gcloud tasks queues describe "$queue" --location="$REGION" --project="$PROJECT" --quiet --format="value(
-rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches,retryConfig.minBackoff,retryConfig.maxBackoff,
-retryConfig.maxDoublings,retryConfig.maxAttempts,retryConfig.maxRetryDuration)")"; then
+    if ! found="$(ask gcloud tasks queues describe "$queue" --location="$REGION" --project="$PROJECT" --quiet \
+      --format="value($limits,$retry,retryConfig.maxRetryDuration)")"; then
       mark "queue.$queue"
       change "create queue $queue" gcloud tasks queues create "$queue" --location="$REGION" "${flags[@]}" \
         --project="$PROJECT" --quiet
-    elif [[ "$(sed 's/\.0*\t/\t/;s/0\.100s/0.1s/' <<<"$found")" != "${wanted%$'\t'}" ]]; then
+    elif [[ "${found/.0/}" != "${wanted%$'\t'}" ]]; then # a rate is a float: 500.0
       change "update queue $queue" gcloud tasks queues update "$queue" --location="$REGION" "${flags[@]}" \
         --project="$PROJECT" --quiet
     fi

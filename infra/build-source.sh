@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Make the folder that is deployed: your functions, and cloudsched as a wheel built from this checkout, so that what is
+# deployed is what was tested. Every dependency is pinned to the version that pip chooses now.
+#
+# Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR
+set -euo pipefail
+
+functions="${1:?the folder with main.py}"
+output="${2:?the folder to make}"
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+python="${PYTHON:-python3}"
+
+rm -rf "$output"
+mkdir -p "$output"
+(cd "$functions" && find . -type f -not -path '*/__pycache__/*' -not -name '.env*' -print0) |
+  while IFS= read -r -d '' file; do
+    install -D -m 644 "$functions/$file" "$output/$file"
+  done
+[[ -f "$output/main.py" && -f "$output/requirements.txt" ]] || {
+  printf 'error: %s has no main.py and requirements.txt\n' "$functions" >&2
+  exit 1
+}
+
+"$python" -m pip wheel "$root" --quiet --no-deps --wheel-dir "$output"
+wheel="$(basename "$output"/cloudsched-*.whl)"
+sed -i "s|^cloudsched\b.*|./$wheel|" "$output/requirements.txt"
+grep -qxF "./$wheel" "$output/requirements.txt" || printf './%s\n' "$wheel" >>"$output/requirements.txt"
+
+(
+  cd "$output"
+  "$python" -m pip install --quiet --dry-run --ignore-installed --report pins.json --requirement requirements.txt
+  "$python" - "./$wheel" <<'PYTHON'
+import json, pathlib, sys
+
+chosen = (item["metadata"] for item in json.loads(pathlib.Path("pins.json").read_text())["install"])
+pins = sorted(f"{one['name']}=={one['version']}" for one in chosen if one["name"] != "cloudsched")
+pathlib.Path("requirements.txt").write_text("\n".join([sys.argv[1], *pins, ""]))
+pathlib.Path("pins.json").unlink()
+PYTHON
+)
+printf 'Made %s with %s\n' "$output" "$wheel"

@@ -21,7 +21,7 @@ def one_change(world: World, app: App) -> None:
         verb = "create"
     else:
         verbs = ["create", "edit", "edit", "limit", "pause", "resume", "resume", "trigger", "trigger"]
-        verb = world.random.choice([*verbs, "backfill", "cancel", "delete"])
+        verb = world.random.choice([*verbs, "backfill", "retry", "cancel", "delete"])
     world.say(f"wants to {verb} {task_id}")
     world.rules.asked(verb)
     match verb:

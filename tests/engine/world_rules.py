@@ -56,6 +56,10 @@ class Rules:
     def _break(self, rule: str) -> NoReturn:
         raise BrokenRuleError(rule)
 
+    def _verb(self) -> str:
+        """What the current process wants of a task, if it is a client's."""
+        return self._verbs.get(self._world.current.name, "") if self._world.current else ""
+
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def handler_began(self, ctx: Context) -> None:
@@ -108,7 +112,10 @@ class Rules:
         for execution in executions:
             key = (task.id, task.created_at, execution.id)
             known = self._records.get(key)
-            if known and known.status.is_final and known != execution:
+            again = self._verb() == "retry" and execution.status is ExecutionStatus.RETRYING
+            if again and known and known.status is not ExecutionStatus.SUCCEEDED:
+                pass  # its owner wants one more attempt
+            elif known and known.status.is_final and known != execution:
                 self._break(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
             self._records[key] = execution
 
@@ -156,12 +163,11 @@ class Rules:
 
     def _nothing_is_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
         """Every occurrence that the plan went past was claimed or recorded."""
-        verb = self._verbs.get(self._world.current.name if self._world.current else "", "")
         ends = after.deleted_at or after.status in {TaskStatus.PAUSED, TaskStatus.CANCELLED}
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
-        if verb == "create" and after.schedule != before.schedule:
+        if self._verb() == "create" and after.schedule != before.schedule:
             return  # a new schedule is a new plan
         for occurrence in self._passed(before, after):
             if execution_id(occurrence) not in handled:

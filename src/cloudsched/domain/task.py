@@ -124,6 +124,15 @@ class Backfill(Value):
     """The last instant of the range."""
 
 
+class Ask(Value):
+    """When runs were last asked for by hand, and by which request."""
+
+    at: Instant
+    """No two requests of one task have the same instant: the ids of their runs are made of it."""
+    token: str
+    """Tells a request that is made again, since its answer was lost, from another one."""
+
+
 class Task(Document, Wish):
     """One task, whole."""
 
@@ -151,6 +160,7 @@ class Task(Document, Wish):
     """How many occurrences in a row have failed."""
     last_execution_id: str | None = None
     backfill: Backfill | None = None
+    last_ask: Ask | None = None
     deferred: bool = False
     """A dispatch could not be created; the sweep does it."""
     deleted_at: Instant | None = None

@@ -8,6 +8,7 @@ deferred, its caller is told so, and the sweep sends what is missing.
 from __future__ import annotations
 
 import logging
+import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +120,8 @@ class Scheduler:
 
     def trigger(self, task_id: str) -> Task:
         """Run a task now, without moving its plan."""
-        return self._change(task_id, lifecycle.trigger)
+        request = secrets.token_hex(8)
+        return self._change(task_id, lambda task, now: lifecycle.trigger(task, now, request))
 
     def retry(self, task_id: str, execution_id: str | None = None) -> Task:
         """Give an execution that did not succeed one more attempt; the task's last one, if none is named.
@@ -139,7 +141,8 @@ class Scheduler:
 
     def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
         """Run the task's occurrences of a past range, one after the other."""
-        return self._change(task_id, lambda task, now: lifecycle.backfill(task, start, end, now))
+        request = secrets.token_hex(8)
+        return self._change(task_id, lambda task, now: lifecycle.backfill(task, start, end, now, request))
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions. Once this has returned nothing of it runs or shows any more."""

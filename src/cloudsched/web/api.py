@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 MAX_PREVIEW = 1000
 _LIST = ("pageSize", "pageToken")
-_INTERNAL = {"runs", "wakeAt", "deferred", "deletedAt", "backfill"}
+_INTERNAL = {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk"}
 """What a task's document keeps for the scheduler alone."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.planning import execution_id, occurrence_from, start_of, wake_instant
-from cloudsched.domain.task import MAX_OPEN_RUNS, Backfill, Task, TaskStatus
+from cloudsched.domain.task import MAX_OPEN_RUNS, Ask, Backfill, Task, TaskStatus
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -137,16 +137,22 @@ def delete(task: Task, now: datetime) -> Step:
     return Step(moved(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
 
 
-def trigger(task: Task, now: datetime) -> Step:
-    """Run the task now, once, without moving its plan."""
+def trigger(task: Task, now: datetime, request: str) -> Step:
+    """Run the task now, once, without moving its plan. A `request` that was heard before changes nothing."""
+    if task.last_ask and task.last_ask.token == request:
+        return Step(task)
     _require(task, "trigger", _S.ACTIVE)
     if len(task.runs) >= MAX_OPEN_RUNS:
         raise NotAllowed("trigger", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
-    identity = execution_id(now, Trigger.MANUAL, now)
-    if task.run(identity):
-        return Step(task)
-    run = Run(execution_id=identity, scheduled_for=now, trigger=Trigger.MANUAL, due_at=now)
-    return Step(moved(task, now, runs=task.with_run(run)))
+    ask = _next_ask(task, now, request)
+    identity = execution_id(ask.at, Trigger.MANUAL, ask.at)
+    run = Run(execution_id=identity, scheduled_for=ask.at, trigger=Trigger.MANUAL, due_at=now)
+    return Step(moved(task, now, runs=task.with_run(run), last_ask=ask))
+
+
+def _next_ask(task: Task, now: datetime, request: str) -> Ask:
+    last = task.last_ask
+    return Ask(at=now if last is None else max(now, last.at + timedelta(microseconds=1)), token=request)
 
 
 def retry(task: Task, execution: Execution, now: datetime) -> Step:
@@ -180,8 +186,13 @@ def retry(task: Task, execution: Execution, now: datetime) -> Step:
     return Step(moved(task, now, status=_S.ACTIVE, message=message, runs=task.with_run(run)), (record,))
 
 
-def backfill(task: Task, start: datetime, end: datetime, now: datetime) -> Step:
-    """Run the occurrences from `start` to `end` (both included), which lie in the past, one after the other."""
+def backfill(task: Task, start: datetime, end: datetime, now: datetime, request: str) -> Step:
+    """Run the occurrences from `start` to `end` (both included), which lie in the past, one after the other.
+
+    A `request` that was heard before changes nothing.
+    """
+    if task.last_ask and task.last_ask.token == request:
+        return Step(task)
     _require(task, "backfill", _S.ACTIVE)
     if end > now:
         raise InvalidInput("end", "lies in the future", "A backfill runs occurrences of the past.")
@@ -192,7 +203,9 @@ def backfill(task: Task, start: datetime, end: datetime, now: datetime) -> Step:
     first = task.schedule.after(start - timedelta(microseconds=1))
     if first is None or first > end:
         raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
-    return Step(pumped(moved(task, now, backfill=Backfill(requested_at=now, next_at=first, until=end)), now))
+    ask = _next_ask(task, now, request)
+    asked = moved(task, now, backfill=Backfill(requested_at=ask.at, next_at=first, until=end), last_ask=ask)
+    return Step(pumped(asked, now))
 
 
 def pumped(task: Task, now: datetime) -> Task:

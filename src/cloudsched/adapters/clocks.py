@@ -47,6 +47,7 @@ class EmulatorClock:
     def __init__(self, address: str) -> None:
         self._address = address
         self._local = threading.local()
+        self._connections: list[http.client.HTTPConnection] = []
 
     def now(self) -> datetime:
         """Return the emulator's present instant. Raises ConnectionError if it does not answer."""
@@ -54,18 +55,31 @@ class EmulatorClock:
             try:
                 return self._ask()
             except (OSError, http.client.HTTPException) as error:
-                self._local.connection = None  # kept alive too long, or the emulator was restarted
+                self._forget()  # it was kept alive too long, or the emulator was restarted
                 if is_last:
                     raise ConnectionError(
                         f"The local Cloud Tasks at {self._address} does not tell the time: {error}. Is it running?"
                     ) from error
         raise AssertionError("unreachable")
 
+    def close(self) -> None:
+        """Close the connections of all threads; asking for the time opens one again."""
+        while self._connections:
+            self._connections.pop().close()
+
+    def _forget(self) -> None:
+        connection = self._local.connection
+        self._local.connection = None
+        connection.close()
+        if connection in self._connections:
+            self._connections.remove(connection)
+
     def _ask(self) -> datetime:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = http.client.HTTPConnection(self._address, timeout=5)
             self._local.connection = connection
+            self._connections.append(connection)
         connection.request("GET", "/clock")
         answer = json.loads(connection.getresponse().read())
         return datetime.fromisoformat(answer["now"])

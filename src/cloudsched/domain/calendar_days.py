@@ -229,9 +229,10 @@ class MonthlyDays(Days):
         self._months = frozenset(rule.months) or frozenset(range(1, 13))
         self._skip = rule.skip
         self.lookback = 0 if rule.skip == "OMIT" else 1
-        others = rule.year_days or rule.week_numbers
-        self._filter = DayFilter(Rule(Frequency.DAILY, year_days=rule.year_days, week_numbers=rule.week_numbers))
-        self._kind_is_enough = not others
+        others = Rule(
+            Frequency.DAILY, year_days=rule.year_days, week_numbers=rule.week_numbers, week_start=rule.week_start
+        )
+        self._filter = DayFilter(others)
 
     @override
     def period_of(self, day: int) -> int:
@@ -244,8 +245,8 @@ class MonthlyDays(Days):
         first = day_number(year, month + 1, 1)
         if month + 1 not in self._months:
             return first, None
-        if not self._kind_is_enough:
-            return first, period
+        if not self._filter.is_open:
+            return first, (month, year_kind(year, day_number(year, 1, 1)))
         return first, (weekday_of(first), monthrange(year, month + 1)[1])
 
     @override
@@ -269,6 +270,9 @@ class MonthlyDays(Days):
     @override
     def following(self, period: int) -> int:
         period += 1
+        if not self._filter.is_open:
+            day = self._filter.first_from(self.base(period)[0])
+            period = self.period_of(LAST_DAY) + 1 if day is None else self.period_of(day)
         while period % 12 + 1 not in self._months:
             period += 1
         return period

@@ -73,22 +73,25 @@ def cron_rules(text: str) -> tuple[str, ...]:
     month_days = _month_days(month_day)
     weekdays = _weekdays(weekday)
     choices: list[tuple[list[int], list[_Weekday]]] = [(month_days, weekdays)]
-    if month_days and weekdays and not (month_day.startswith("*") or weekday.startswith("*")):
-        choices = [(month_days, []), ([], weekdays)]
+    if not (month_day.startswith("*") or weekday.startswith("*")):
+        choices = [(month_days, []), ([], weekdays)] if month_days and weekdays else [([], [])]
     by_month = _part("BYMONTH", _values(_MONTH, month))
     minutes, hours = _values(_MINUTE, minute), _values(_HOUR, hour)
-    if not (minute.startswith("*") or hour.startswith("*")):
+    if hours and minutes and not (minute.startswith("*") or hour.startswith("*")):
         times = _part("BYHOUR", hours) + _part("BYMINUTE", minutes)
         return tuple(_daily(days, names) + by_month + times for days, names in choices)
     frequency = "FREQ=HOURLY" if minutes else "FREQ=MINUTELY"
     times = _part("BYHOUR", hours) + _part("BYMINUTE", minutes) + ";BYSECOND=0"
     rules: list[str] = []
     for days, names in choices:
-        if days and any(name.nth for name in names):
+        if days and any(name.nth < 0 or (name.nth and min(days) < 0) for name in names):
+            # "the 1st, if it is among the last seven days": no limits say that, but a monthly rule does.
             every_hour = _part("BYHOUR", hours or range(24)) + _part("BYMINUTE", minutes or range(60))
             rules.append(_daily(days, names) + by_month + every_hour)
         else:
             rules += [frequency + day + by_month + times for day in _limits(days, names)]
+    if not rules:
+        raise InvalidSchedule("text", "names a day that no month has", "check the days of the month and the weekdays")
     return tuple(rules)
 
 
@@ -109,8 +112,10 @@ def _limits(month_days: list[int], weekdays: list[_Weekday]) -> list[str]:
         limits.append(_part("BYMONTHDAY", month_days) + _part("BYDAY", plain))
     for nth, code in weekdays:
         if nth:
-            span = range(-7, 0) if nth < 0 else range(7 * nth - 6, 7 * nth + 1)
-            limits.append(_part("BYMONTHDAY", [day for day in span if day <= _MONTH_DAY.highest]) + f";BYDAY={code}")
+            span = range(-7, 0) if nth < 0 else range(7 * nth - 6, min(7 * nth, _MONTH_DAY.highest) + 1)
+            both = [day for day in span if not month_days or day in month_days]
+            if both:
+                limits.append(_part("BYMONTHDAY", both) + f";BYDAY={code}")
     return limits
 
 
@@ -125,7 +130,8 @@ def _month_days(text: str) -> list[int]:
             days.append(-back)
         else:
             plain.append(item)
-    return ([*_values(_MONTH_DAY, ",".join(plain))] if plain else []) + days
+    numbers = _values(_MONTH_DAY, ",".join(plain)) if plain else []
+    return [] if plain and not numbers else numbers + days
 
 
 def _weekdays(text: str) -> list[_Weekday]:

@@ -70,7 +70,7 @@ def _rule_text(value: object) -> object:
     if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
         if len(value) > MAX_RULES:
             raise InvalidSchedule("rrule", f"{len(value)} rules", f"at most {MAX_RULES}")
-        rules = tuple(dict.fromkeys(_rule_text(rule) for rule in value))
+        rules = tuple(dict.fromkeys(text for rule in value if (text := _rule_text(rule))))
         return rules if len(rules) > 1 else next(iter(rules), None)
     return value
 

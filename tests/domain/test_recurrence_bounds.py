@@ -1,0 +1,147 @@
+"""No rule burns time: what can never fire is refused at once, and every search has a bound."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+
+import pytest
+
+from cloudsched.domain import recurrence, rrule, zones
+from cloudsched.domain.schedule import Schedule
+from cloudsched.errors import InvalidSchedule
+
+START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
+ALL_SECONDS = ",".join(map(str, range(60)))
+ALL_HOURS = ",".join(map(str, range(24)))
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+
+
+def seconds_for(rule: str) -> tuple[float, Schedule | InvalidSchedule]:
+    """Return what a new schedule costs, its parsing included, and the schedule or why it was refused."""
+    zones.zone(START["timezone"])  # reading a zone's file is not the rule's work
+    best = float("inf")
+    result: Schedule | InvalidSchedule | None = None
+    for _ in range(3):  # the machine has other work too
+        recurrence.compiled.cache_clear()
+        rrule.parse_rule.cache_clear()
+        begin = perf_counter()
+        try:
+            result = Schedule(rrule=rule, **START)
+        except InvalidSchedule as refused:
+            result = refused
+        best = min(best, perf_counter() - begin)
+    assert result is not None
+    return best, result
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
+        "FREQ=MONTHLY;BYMONTH=4,6,9,11;BYMONTHDAY=31",
+        "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30",
+        "FREQ=DAILY;INTERVAL=7;BYDAY=MO",
+        "FREQ=DAILY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29;BYDAY=TU",
+        "FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=3",
+        "FREQ=WEEKLY;BYMONTH=2;BYMONTHDAY=30",
+        "FREQ=YEARLY;BYWEEKNO=20;BYMONTH=1",
+        "FREQ=YEARLY;BYYEARDAY=366;BYMONTH=11",
+        "FREQ=YEARLY;INTERVAL=4;BYYEARDAY=366",
+        "FREQ=YEARLY;INTERVAL=400;BYMONTH=2;BYMONTHDAY=29",
+        "FREQ=MONTHLY;BYDAY=6MO",
+        "FREQ=MONTHLY;BYDAY=1MO;BYMONTHDAY=8,15,22",
+        "FREQ=MONTHLY;INTERVAL=12;BYMONTH=2",
+        "FREQ=DAILY;BYHOUR=1,2;BYSETPOS=3",
+        "FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=30",
+        "FREQ=HOURLY;INTERVAL=24;BYHOUR=3,4;BYDAY=MO;BYMONTH=1",
+        "FREQ=MINUTELY;INTERVAL=60;BYMINUTE=30",
+        "FREQ=SECONDLY;INTERVAL=86400;BYHOUR=3",
+        "FREQ=SECONDLY;BYSETPOS=2;BYSECOND=1",
+        "FREQ=HOURLY;BYMINUTE=1,2;BYSETPOS=3",
+        "FREQ=SECONDLY;INTERVAL=10;BYSECOND=5",
+        "FREQ=MINUTELY;BYSECOND=1,2;BYSETPOS=3;BYMONTH=2;BYMONTHDAY=29",
+    ],
+)
+def test_a_rule_that_can_never_fire_is_refused_within_50_ms(rule: str) -> None:
+    seconds, result = seconds_for(rule)
+    assert isinstance(result, InvalidSchedule), result.first()
+    assert result.field == "rrule"
+    assert seconds < 0.05
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        f"FREQ=DAILY;BYHOUR={ALL_HOURS};BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS}",
+        f"FREQ=YEARLY;BYHOUR={ALL_HOURS};BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS};BYDAY=MO,TU,WE;BYSETPOS=-1",
+        f"FREQ=HOURLY;BYMINUTE={ALL_SECONDS};BYSECOND={ALL_SECONDS};BYSETPOS=-1,300",
+        f"FREQ=SECONDLY;BYSECOND={ALL_SECONDS}",
+        "FREQ=SECONDLY;COUNT=9999999999",
+        "FREQ=DAILY;COUNT=100000",
+        "FREQ=YEARLY;INTERVAL=9999999999",
+        "FREQ=SECONDLY;INTERVAL=9999999999",
+        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO",
+        "FREQ=YEARLY;INTERVAL=7;BYWEEKNO=53;BYDAY=MO",
+        "FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO;BYHOUR=3",
+        "FREQ=DAILY;INTERVAL=999;BYMONTH=2;BYMONTHDAY=29",
+        "FREQ=MINUTELY;INTERVAL=1439;BYHOUR=3;BYMINUTE=3",
+    ],
+)
+def test_dense_and_sparse_rules_are_worked_off_quickly(rule: str) -> None:
+    """Creating such a rule, and asking it again, is a matter of milliseconds."""
+    seconds, result = seconds_for(rule)
+    assert isinstance(result, Schedule)
+    assert seconds < 0.05
+    begin = perf_counter()
+    result.after(datetime(2031, 5, 5, tzinfo=UTC))
+    assert perf_counter() - begin < (2.5 if "COUNT" in rule else 0.05)  # COUNT is resolved once
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "FREQ=DAILY;BYHOUR=9,10;COUNT=100001",
+        "FREQ=SECONDLY;INTERVAL=86399;BYHOUR=8;BYMINUTE=59;BYSECOND=58;BYMONTH=2;BYMONTHDAY=29",
+        "FREQ=SECONDLY;BYSECOND=" + ",".join(["0"] * 5000),
+        "FREQ=DAILY;" + "BYHOUR=1;" * 2000,
+    ],
+)
+def test_beyond_the_bound_is_a_clear_error(rule: str) -> None:
+    seconds, result = seconds_for(rule)
+    assert isinstance(result, InvalidSchedule)
+    assert result.hint
+    assert seconds < 0.2
+
+
+def test_counts_of_any_size_end_where_arithmetic_says() -> None:
+    schedule = Schedule(rrule="FREQ=SECONDLY;INTERVAL=10;COUNT=1000000000", **START)
+    first = datetime(2027, 1, 1, 8, tzinfo=UTC)
+    last = first + timedelta(seconds=10 * 999_999_999)
+    assert schedule.after(last - timedelta(seconds=1)) == last
+    assert schedule.after(last) is None
+
+
+def test_random_rules_are_answered_or_refused_quickly() -> None:
+    """Whatever is combined, neither creation nor a search a century later takes long."""
+    chance = random.Random(7)  # noqa: S311 -- reproducible examples, no secret
+    spans = {"BYSECOND": 60, "BYMINUTE": 60, "BYHOUR": 24, "BYMONTHDAY": 31, "BYYEARDAY": 366, "BYWEEKNO": 53}
+    slowest = (0.0, "")
+    for _ in range(1500):
+        parts = [f"FREQ={chance.choice(list(rrule.Frequency)).name}", f"INTERVAL={chance.choice([1, 2, 7, 97, 1000])}"]
+        for name, highest in spans.items():
+            if chance.random() < 0.25:
+                parts.append(
+                    f"{name}={','.join(str(chance.randrange(1, highest)) for _ in range(chance.choice([1, 30])))}"
+                )
+        for name, highest in {"BYMONTH": 12, "BYSETPOS": 300}.items():
+            if chance.random() < 0.2:
+                parts.append(f"{name}={chance.randint(1, highest)}")
+        rule = ";".join(parts)
+        begin = perf_counter()
+        with suppress(InvalidSchedule):
+            Schedule(rrule=rule, **START).after(NOW + timedelta(days=36_500))
+        slowest = max(slowest, (perf_counter() - begin, rule))
+    assert slowest[0] < 0.5, slowest

@@ -1,0 +1,243 @@
+"""The notations that a schedule may be written in."""
+
+from __future__ import annotations
+
+import string
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.domain.schedule import Schedule
+from cloudsched.errors import InvalidSchedule
+
+NOW = datetime(2027, 1, 31, 12, 0, tzinfo=UTC)
+PARIS = "Europe/Paris"
+EVENT = """BEGIN:VCALENDAR
+BEGIN:VTIMEZONE
+TZID:America/New_York
+BEGIN:STANDARD
+DTSTART:19671029T020000
+RRULE:FREQ=YEARLY;BYDAY=-1SU;BYMONTH=10
+END:STANDARD
+END:VTIMEZONE
+BEGIN:VEVENT
+SUMMARY:Stand-up: the daily one
+DTSTART;TZID=America/New_York:20270201T090000
+DTEND;TZID=America/New_York:20270201T091500
+RRULE:FREQ=WEEKLY;
+ BYDAY=MO,TU
+EXDATE;TZID=America/New_York:20270202T090000,20270208T090000
+RDATE;TZID=Europe/Paris:20270203T090000
+BEGIN:VALARM
+TRIGGER:-PT5M
+END:VALARM
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+def next_of(text: str, count: int = 3, timezone: str = PARIS) -> list[str]:
+    found = Schedule.parse(text, timezone=timezone, now=NOW).upcoming(NOW, count)
+    return [f"{at:%Y-%m-%dT%H:%M}" for at in found]
+
+
+def test_a_bare_rule_begins_now_or_is_left_unanchored() -> None:
+    assert next_of("FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=9", 2) == ["2027-02-28T08:00", "2027-03-31T07:00"]
+    assert not Schedule.parse("RRULE:FREQ=DAILY", timezone=PARIS).is_anchored
+
+
+def test_an_icalendar_event() -> None:
+    """The event's own properties count: not the time zone's, not the alarm's."""
+    schedule = Schedule.parse(EVENT, timezone=PARIS)
+    assert schedule == Schedule(
+        rrule="FREQ=WEEKLY;BYDAY=MO,TU",
+        dtstart="2027-02-01T09:00:00",
+        timezone="America/New_York",
+        rdates=["2027-02-03T08:00:00Z"],
+        exdates=["2027-02-02T09:00:00", "2027-02-08T09:00:00"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "timezone"),
+    [
+        ("DTSTART:20270101T090000Z\nRRULE:FREQ=DAILY", "UTC"),
+        ("DTSTART:20270101T090000\nRRULE:FREQ=DAILY", PARIS),
+        ("dtstart;tzid=Asia/Tokyo:20270101T090000\r\nrrule:freq=daily", "Asia/Tokyo"),
+        ('DTSTART;TZID="/example.org/2027/America/Argentina/Ushuaia":20270101T090000', "America/Argentina/Ushuaia"),
+        ("DTSTART;VALUE=DATE:20270101\nRRULE:FREQ=DAILY", PARIS),
+    ],
+)
+def test_where_an_icalendar_block_is(text: str, timezone: str) -> None:
+    """UTC where DTSTART says so, TZID's zone where it names one, else the caller's."""
+    assert Schedule.parse(text, timezone=PARIS).timezone == timezone
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DTSTART:20270101T090000\nEXRULE:FREQ=DAILY",
+        "DTSTART;TZID=Middle/Earth:20270101T090000",
+        "DTSTART:20270101T090000\nDTSTART:20280101T090000",
+        "BEGIN:VEVENT\nEND:VEVENT\nBEGIN:VEVENT\nEND:VEVENT",
+        "DTSTART:20270101T090000\nnothing",
+        "RRULE:FREQ=DAILY\nRDATE:tomorrow",
+    ],
+)
+def test_refuses_an_icalendar_block_that_it_would_misread(text: str) -> None:
+    with pytest.raises(InvalidSchedule):
+        Schedule.parse(text)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule.parse(EVENT),
+        Schedule(rrule=["FREQ=DAILY", "FREQ=HOURLY;BYDAY=SU"], dtstart="2027-01-01T09:00:00", timezone=PARIS),
+        Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", exdates=["2027-02-01", "2027-02-02T09:00:00Z"]),
+        Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T09:00:00", timezone=PARIS, gap="skip", sub_daily="wall"),
+        Schedule(rrule="FREQ=SECONDLY;BYSECOND=" + ",".join(map(str, range(60))), timezone=PARIS),
+    ],
+    ids=str,
+)
+def test_icalendar_round_trip(schedule: Schedule) -> None:
+    """What `to_ical` writes, in lines that any program can read, `parse` reads as the same occurrences."""
+    text = schedule.to_ical()
+    assert all(len(line) <= 75 for line in text.splitlines())
+    again = Schedule.parse(text, timezone=schedule.timezone)
+    assert again.anchored(NOW).upcoming(NOW, 20) == schedule.anchored(NOW).upcoming(NOW, 20)
+    assert again.to_ical() == text
+
+
+def test_a_single_instant_in_icalendar_is_one_occurrence() -> None:
+    again = Schedule.parse(Schedule.once(NOW).to_ical())
+    assert again.upcoming(NOW - timedelta(days=1), 2) == [NOW]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2027-03-01T09:00:00Z", "2027-03-01T09:00"),
+        ("2027-03-01T09:00:00+02:00", "2027-03-01T07:00"),
+        ("20270301T090000Z", "2027-03-01T09:00"),
+        ("2027-03-01T09:00", "2027-03-01T08:00"),
+        ("2027-03-28T02:30:00", "2027-03-28T01:30"),
+        ("2027-03-01", "2027-02-28T23:00"),
+        ("PT5M", "2027-01-31T12:05"),
+        ("P1DT12H", "2027-02-02T00:00"),
+        ("P1M", "2027-02-28T12:00"),
+        ("P2M", "2027-03-31T11:00"),
+        ("P2W", "2027-02-14T12:00"),
+        ("P1Y", "2028-01-31T12:00"),
+    ],
+)
+def test_instants_and_durations(text: str, expected: str) -> None:
+    """Local times are the zone's; months end where they end; days keep the local time, hours are real."""
+    assert next_of(text) == [expected]
+
+
+def test_a_duration_needs_a_now() -> None:
+    with pytest.raises(InvalidSchedule, match="now"):
+        Schedule.parse("PT5M")
+    with pytest.raises(InvalidSchedule, match="calendar"):
+        Schedule.parse("P9000Y", now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0 9 * * 1-5", ["2027-02-01T08:00", "2027-02-02T08:00", "2027-02-03T08:00"]),
+        ("30 8 L * *", ["2027-02-28T07:30", "2027-03-31T06:30", "2027-04-30T06:30"]),
+        ("30 8 L-2 * ?", ["2027-02-26T07:30", "2027-03-29T06:30", "2027-04-28T06:30"]),
+        ("0 9 * * 5L", ["2027-02-26T08:00", "2027-03-26T08:00", "2027-04-30T07:00"]),
+        ("0 9 * * FRI#2", ["2027-02-12T08:00", "2027-03-12T08:00", "2027-04-09T07:00"]),
+        ("0 9 * * SUN#5,2L", ["2027-02-23T08:00", "2027-03-30T07:00", "2027-04-27T07:00"]),
+        ("0 0 1,15 * MON", ["2027-01-31T23:00", "2027-02-07T23:00", "2027-02-14T23:00"]),
+        ("0 0 */10 * MON", ["2027-01-31T23:00", "2027-02-28T23:00", "2027-05-30T22:00"]),
+        ("*/20 9-10 * FEB sun", ["2027-02-07T08:00", "2027-02-07T08:20", "2027-02-07T08:40"]),
+        ("0 22-2/2 * * *", ["2027-01-31T21:00", "2027-01-31T23:00", "2027-02-01T01:00"]),
+        ("15 10 29 2 *", ["2028-02-29T09:15", "2032-02-29T09:15", "2036-02-29T09:15"]),
+        ("@hourly", ["2027-01-31T13:00", "2027-01-31T14:00", "2027-01-31T15:00"]),
+        ("*/30 * * * 1#1", ["2027-01-31T23:00", "2027-01-31T23:30", "2027-02-01T00:00"]),
+        ("* 5 * * SAT-MON", ["2027-02-01T04:00", "2027-02-01T04:01", "2027-02-01T04:02"]),
+        ("5 0-23 * * *", ["2027-01-31T12:05", "2027-01-31T13:05", "2027-01-31T14:05"]),
+    ],
+)
+def test_cron(text: str, expected: list[str]) -> None:
+    """Five fields with names, lists, ranges, steps, ``L`` and ``#``, whenever one begins."""
+    assert next_of(text) == expected
+    found = Schedule.parse(text, timezone=PARIS).upcoming(NOW, 3)
+    assert [f"{at:%Y-%m-%dT%H:%M}" for at in found] == expected
+
+
+def test_cron_near_clock_changes_is_debians() -> None:
+    """A job with a fixed time runs once on each day; one with ``*`` runs whenever the clock matches."""
+    fold = datetime(2027, 10, 31, 0, 10, tzinfo=UTC)
+    gap = datetime(2027, 3, 28, 0, 10, tzinfo=UTC)
+    fixed = Schedule.parse("30 2 * * *", timezone=PARIS)
+    assert [at.day for at in fixed.upcoming(fold - timedelta(hours=1), 2)] == [31, 1]
+    assert fixed.after(gap) == datetime(2027, 3, 28, 1, 30, tzinfo=UTC)
+    each = Schedule.parse("30 * * * *", timezone=PARIS)
+    for change in (gap, fold):
+        found = each.upcoming(change, 4)
+        assert found == [change + timedelta(minutes=20, hours=hour) for hour in range(4)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "*/0 * * * *",
+        "* * * * 1#6",
+        "* * 31 2 *",
+        "a * * * *",
+        "* * 15W * *",
+        "1-2-3 * * * *",
+        ", * * * *",
+        "* * */31 * 1#5",
+        "0 0 30 2 *",
+        "* * L-31 * *",
+    ],
+)
+def test_refuses_cron_that_means_nothing(text: str) -> None:
+    with pytest.raises(InvalidSchedule):
+        Schedule.parse(text)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "hello", "every day", "5", "* * * *", "* * * * * *", "P", "PT", "R/PT1H"])
+def test_refuses_what_is_no_notation(text: str) -> None:
+    with pytest.raises(InvalidSchedule):
+        Schedule.parse(text, now=NOW)
+
+
+PARTS = st.sampled_from(
+    ["FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYHOUR", "BYSETPOS", "BYWEEKNO", "SKIP"]
+)
+VALUES = st.one_of(
+    st.integers().map(str),
+    st.sampled_from(["DAILY", "SECONDLY", "YEARLY", "MO,-1FR", "20270101T000000Z", "1,2,3", "BACKWARD", ""]),
+    st.text(max_size=8),
+)
+RULES = st.lists(st.builds("{}={}".format, PARTS, VALUES), max_size=6).map(";".join)
+PROPERTIES = st.sampled_from(["DTSTART", "RRULE", "RDATE", "EXDATE;TZID=UTC", "BEGIN", "END", "DTSTART;TZID"])
+BLOCKS = st.lists(st.builds("{}:{}".format, PROPERTIES, st.one_of(RULES, VALUES)), max_size=5).map("\n".join)
+ALPHABET = string.digits + "*/-,#L?PTZMDYHWFREQ=;: \n"
+TEXTS = st.one_of(st.text(max_size=60), st.text(alphabet=ALPHABET, max_size=40), RULES, BLOCKS)
+
+
+@settings(max_examples=600, deadline=timedelta(milliseconds=500))
+@given(TEXTS)
+def test_no_text_crashes_the_parser(text: str) -> None:
+    """Whatever is written is a schedule, or refused with a reason; and never takes long."""
+    with suppress(InvalidSchedule):
+        schedule = Schedule.parse(text, timezone=PARIS, now=NOW)
+        schedule.upcoming(NOW, 2)
+        schedule.describe()
+        schedule.to_ical()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
+from cloudsched.domain.isotime import FIRST_YEAR, LAST_YEAR
 from cloudsched.errors import UnsupportedDocument
 
 SCHEMA_VERSION = 1
@@ -23,6 +24,9 @@ STORED = {"stored": True}
 
 
 def _in_utc(value: datetime) -> datetime:
+    # Python's last year is left free, so that no zone, jitter or lease leads beyond what a datetime can say.
+    if not FIRST_YEAR <= value.year <= LAST_YEAR:
+        raise ValueError(f"the year is not in {FIRST_YEAR} to {LAST_YEAR}")
     return value if value.tzinfo is UTC else value.astimezone(UTC)
 
 

@@ -39,7 +39,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain import zones
-from cloudsched.domain.isotime import UTC_EPOCH, parse_moment, utc_seconds
+from cloudsched.domain.isotime import FIRST_YEAR, LAST_YEAR, UTC_EPOCH, parse_moment, utc_seconds
 from cloudsched.domain.recurrence import Recurrence, compiled
 from cloudsched.domain.rrule import MAX_LENGTH, normalised, parse_rule
 from cloudsched.domain.streams import SubDaily
@@ -58,6 +58,8 @@ _FROM_THE_BEGINNING = -(10**11)
 def _in_utc(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise InvalidSchedule("at", f"the year {at.year} is out of range", f"{FIRST_YEAR} to {LAST_YEAR}")
     return UTC_EPOCH + (at - UTC_EPOCH)
 
 

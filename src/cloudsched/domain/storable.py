@@ -19,6 +19,7 @@ MAX_CONTEXT = 64 * 1024
 MAX_CONTENT = 512 * 1024
 """The size of a task's payload, its source's context and an execution's result, in bytes as JSON."""
 MAX_DEPTH = 16
+MAX_KEY_BYTES = 1500
 _INT_64 = range(-(2**63), 2**63)
 
 
@@ -73,6 +74,8 @@ def _check_key(field: str, key: Any) -> None:  # noqa: ANN401 - a key of a dict 
     if not key or (key.startswith("__") and key.endswith("__")):
         raise InvalidInput(field, f"has the key {key!r}", "Keys are not empty, and __names__ are reserved.")
     _check_text(field, key)
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise InvalidInput(field, f"has the key {key[:20]!r}…", f"A key has at most {MAX_KEY_BYTES} bytes.")
 
 
 def _check_text(field: str, text: str) -> None:

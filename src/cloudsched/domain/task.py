@@ -20,6 +20,9 @@ from cloudsched.domain.schedule import Schedule
 MAX_OPEN_RUNS = 20
 """How many runs of one task may be open at once: with all that they may carry, they fit Firestore's 1 MiB."""
 
+MAX_COUNT = 10**9
+"""The largest number that a task may count to; no store keeps integers without a bound."""
+
 
 def _not_reserved(name: str) -> str:
     if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):
@@ -83,10 +86,10 @@ class Wish(Value):
     """The registered name of the function to run."""
     payload: dict[str, Any] = Field(default_factory=dict)
     """What the handler is given; checked against its model."""
-    delivery_channels: tuple[DeliveryChannel, ...] = ()
+    delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The headline of what is delivered; the task's title if there is none."""
-    query_per_execution: float = Field(default=0, ge=0)
+    query_per_execution: float = Field(default=0, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     source: Source | None = None
 
@@ -100,7 +103,7 @@ class Wish(Value):
     """How long one attempt may take. It is the lease: past it, another executor may take over."""
     until: Instant | None = None
     """No occurrence after this instant is run."""
-    max_runs: int | None = Field(default=None, ge=1)
+    max_runs: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task is complete after this many scheduled occurrences have come due."""
     jitter: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=1))
     """Each run starts up to this much later, by a part that is fixed for the occurrence."""
@@ -108,7 +111,7 @@ class Wish(Value):
     catch_up: CatchUp = CatchUp()
     expiration: Duration | None = Field(default=None, gt=timedelta(0))
     """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
-    pause_after_failures: int | None = Field(default=None, ge=1)
+    pause_after_failures: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""
     retention: Duration | None = Field(default=None, gt=timedelta(0))
     """How long after its end the task is kept, with its executions. None: for ever."""

@@ -32,7 +32,7 @@ def read_token(query: object, token: str) -> tuple[datetime, str]:
         padded = token + "=" * (-len(token) % 4)
         mark, at, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         instant = datetime.fromisoformat(at)
-        known = isinstance(key, str) and "/" not in key and instant.tzinfo is not None and bool(key)
+        known = isinstance(key, str) and "/" not in key and instant.tzinfo is not None and bool(key.encode())
     except (binascii.Error, ValueError, TypeError, UnicodeError, RecursionError) as error:
         raise InvalidInput("pageToken", "is not a page token", hint) from error
     if not known:

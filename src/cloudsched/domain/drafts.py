@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
@@ -159,15 +159,43 @@ def draft_of(task: Task) -> dict[str, Any]:
     return {name: value for name, value in said.items() if name in names}
 
 
+def require_known(patch: dict[str, Any]) -> None:
+    """Check that every name in a partial edit is one: a misspelled one that is put to null would go unnoticed.
+
+    Raises:
+        InvalidInput: One is not; `field` says which.
+    """
+    _require_known(patch, TaskDraft, "")
+
+
+def _require_known(patch: dict[str, Any], model: type[BaseModel], prefix: str) -> None:
+    known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    for name, value in patch.items():
+        if name not in known:
+            hint = "Check its spelling; names are camelCase."
+            raise InvalidInput(f"{prefix}{name}", "is not a field that can be edited", hint)
+        for part in (known[name], *get_args(known[name])):
+            if isinstance(value, dict) and isinstance(part, type) and issubclass(part, Value):
+                _require_known(value, part, f"{prefix}{name}.")
+
+
 def _wish_of(draft: TaskDraft) -> dict[str, Any]:
     return {name: getattr(draft, name) for name in Wish.model_fields}
+
+
+def default_schedule(now: datetime, lead: LeadTimes) -> Schedule:
+    """Return when a task runs if its caller does not say: once, in a while."""
+    return Schedule.once(now + max(lead.default, lead.minimum))
 
 
 def _anchored(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Schedule:
     start = now + max(lead.default, lead.minimum)
     if schedule is None:
-        return Schedule.once(start)
-    return schedule if schedule.is_anchored else schedule.anchored(start)
+        return default_schedule(now, lead)
+    try:
+        return schedule if schedule.is_anchored else schedule.anchored(start)
+    except InvalidSchedule as error:
+        raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
 
 
 def _schedule_of_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain import lifecycle
-from cloudsched.domain.drafts import LeadTimes, TaskDraft, draft_of, edited, new_task
+from cloudsched.domain.drafts import LeadTimes, TaskDraft, default_schedule, draft_of, edited, new_task, require_known
 from cloudsched.domain.planning import wakes
 from cloudsched.domain.storable import MAX_CONTEXT, MAX_PAYLOAD, require_storable
 from cloudsched.engine.holding import MAX_CONFLICTS
@@ -100,8 +100,12 @@ class Scheduler:
             if name in patch:
                 raise InvalidInput(name, "cannot be changed by an edit", hint)
 
+        require_known(patch)
+
         def decide(task: Task, now: datetime) -> Step:
             draft = TaskDraft.from_wire(merged(draft_of(task), patch))
+            if draft.schedule is None:
+                draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
             return edited(task, self._checked(draft), now, self._lead)
 
         return self._change(task_id, decide)

@@ -30,7 +30,7 @@ from cloudsched.domain import zones
 from cloudsched.domain.drafts import TaskDraft
 from cloudsched.errors import CloudschedError, InvalidInput
 from cloudsched.web.problems import problem
-from cloudsched.web.reading import instant, json_object, paging, parameters, task_query
+from cloudsched.web.reading import instant, json_object, paging, parameters, task_query, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -143,7 +143,7 @@ class Api:
     def _upcoming(self, request: Request, task_id: str) -> Response:
         given = parameters(request, ("count",))
         task = self._app.get(task_id)
-        times = self._app.upcoming(task_id, _count(given.get("count", "10")))
+        times = self._app.upcoming(task_id, whole_number("count", given.get("count", "10"), MAX_PREVIEW))
         return _json({"occurrences": [_moment(at, task.timezone) for at in times]})
 
     def _executions(self, request: Request, task_id: str) -> Response:
@@ -176,7 +176,7 @@ class Api:
         if draft.schedule is None:
             raise InvalidInput("schedule", "is missing", "Give the schedule to preview.")
         schedule = draft.schedule if draft.schedule.is_anchored else draft.schedule.anchored(start)
-        times = schedule.upcoming(start, _count(content.get("count", 10)))
+        times = schedule.upcoming(start, whole_number("count", content.get("count", 10), MAX_PREVIEW))
         return _json(
             {
                 "description": schedule.describe(),
@@ -199,13 +199,6 @@ def shown(task: Task) -> dict[str, Any]:
 def _moment(at: datetime, timezone: str) -> dict[str, str]:
     local = at.astimezone(zones.tzinfo(timezone))
     return {"utc": at.isoformat().replace("+00:00", "Z"), "local": local.isoformat()}
-
-
-def _count(value: object) -> int:
-    text = str(value)
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= MAX_PREVIEW:
-        raise InvalidInput("count", f"is {value!r}", f"Give a whole number from 1 to {MAX_PREVIEW}.")
-    return int(text)
 
 
 def _page(name: str, page: Page[Any], items: Iterable[dict[str, Any]]) -> Response:

@@ -95,7 +95,8 @@ def _answer(
         **(more or {}),
     }
     return Response(
-        json.dumps(content, ensure_ascii=False),
+        # What is repeated of a caller's own words may hold lone surrogates: they stay the escapes that they came as.
+        json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace"),
         status.value,
         {"Content-Type": "application/problem+json", **(headers or {})},
     )

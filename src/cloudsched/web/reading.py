@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.app import MAX_PAGE
+from cloudsched.domain.isotime import FIRST_YEAR, LAST_YEAR
 from cloudsched.domain.task import TaskStatus
 from cloudsched.engine.ports import TaskQuery
 from cloudsched.errors import InvalidInput
@@ -50,7 +52,7 @@ def json_object(request: Request, allowed: Iterable[str] | None = None) -> dict[
     """
     data = body_bytes(request)
     try:
-        content = json.loads(data, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        content = json.loads(data.decode(), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
     except RecursionError as error:
         raise InvalidInput("(body)", "is nested too deep", "Flatten it.") from error
     except (ValueError, UnicodeDecodeError) as error:
@@ -90,10 +92,23 @@ def parameters(request: Request, allowed: Iterable[str]) -> dict[str, str]:
 
 def paging(given: dict[str, str]) -> dict[str, Any]:
     """Return the page size and token that a list request asks for."""
-    text = given.get("pageSize", "50")
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidInput("pageSize", f"is {text!r}", "Give a whole number.")
-    return {"limit": int(text[:9]), "page_token": given.get("pageToken") or None}
+    return {
+        "limit": whole_number("pageSize", given.get("pageSize", "50"), MAX_PAGE),
+        "page_token": given.get("pageToken") or None,
+    }
+
+
+def whole_number(field: str, value: object, maximum: int) -> int:
+    """Return a number that came as JSON or as text.
+
+    Raises:
+        InvalidInput: It is not a whole one, from 1 to `maximum`.
+    """
+    text = str(value)
+    is_number = text.isascii() and text.isdigit() and len(text) < 10  # noqa: PLR2004 - no more digits than are needed
+    if not is_number or not 1 <= int(text) <= maximum:
+        raise InvalidInput(field, f"is {value!r}", f"Give a whole number from 1 to {maximum}.")
+    return int(text)
 
 
 def task_query(given: dict[str, str]) -> TaskQuery:
@@ -126,4 +141,6 @@ def instant(field: str, value: object) -> datetime:
         raise InvalidInput(field, f"is {value!r}, which is not an instant", hint)
     if at.tzinfo is None:
         raise InvalidInput(field, "has no offset from UTC", hint)
-    return at
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise InvalidInput(field, f"is {value!r}", f"Give a year from {FIRST_YEAR} to {LAST_YEAR}.")
+    return at.astimezone(UTC)

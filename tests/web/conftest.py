@@ -1,0 +1,66 @@
+"""The whole API on a simulation: werkzeug's client in front, the embedded store behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+from pydantic import BaseModel
+from werkzeug.test import Client, TestResponse
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Settings
+from cloudsched.testing import Simulation
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Greeting(BaseModel):
+    """What the greeting handler takes."""
+
+    name: str
+    times: int = 1
+
+
+app = App(Settings())
+
+
+@app.handler("greet", retry=2)
+def greet(greeting: Greeting) -> str:
+    return f"hello {greeting.name}"
+
+
+@app.handler("anything")
+def anything(payload: dict[str, Any]) -> dict[str, Any]:
+    return payload
+
+
+class Call(Protocol):
+    def __call__(self, method: str, path: str, body: object = ..., **more: Any) -> TestResponse: ...
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """A world of its own for each test."""
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+@pytest.fixture
+def call(sim: Simulation) -> Call:
+    """Send a request to the API, with a body that is JSON, or bytes as they are."""
+    client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def send(method: str, path: str, body: object = None, **more: Any) -> TestResponse:
+        content = {"data": body} if isinstance(body, bytes) else {} if body is None else {"json": body}
+        return client.open(path, method=method, **content, **more)
+
+    return send
+
+
+@pytest.fixture
+def greeting() -> dict[str, Any]:
+    """Return what a caller must say to create a task."""
+    return {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}

@@ -1,0 +1,145 @@
+"""Whatever is wrong with a request is the caller's to hear: a problem document that names the field, and no task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+    from werkzeug.test import TestResponse
+
+    from cloudsched.testing import Simulation
+
+DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
+DEEP: Any = 0
+for _ in range(100):
+    DEEP = [DEEP]
+
+BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown handler": ({"handler": "nobody"}, "handler"),
+    "payload that does not fit": ({"payload": {"name": 5}}, "payload.name"),
+    "payload with something more": ({"handler": "anything", "payload": {"a": {"": 1}}}, "payload.a"),
+    "payload that is no object": ({"payload": [1]}, "payload"),
+    "payload with a huge integer": ({"handler": "anything", "payload": {"a": 2**63}}, "payload.a"),
+    "payload with a reserved key": ({"handler": "anything", "payload": {"__a__": 1}}, "payload"),
+    "payload with a long key": ({"handler": "anything", "payload": {"k" * 1501: 1}}, "payload"),
+    "payload with a lone surrogate": ({"payload": {"name": "\ud800"}}, "payload.name"),
+    "payload nested deep": ({"handler": "anything", "payload": {"a": DEEP}}, "payload.a" + ".0" * 16),
+    "payload too large": ({"payload": {"name": "x" * 300_000}}, "payload"),
+    "malformed rule": ({"schedule": {"rrule": "FREQ=SOMETIMES"}}, "schedule.rrule"),
+    "rule that never fires": ({"schedule": {"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"}}, "schedule.rrule"),
+    "rule that is over": ({"schedule": {"rrule": "FREQ=DAILY;UNTIL=20200101T000000Z"}}, "schedule.rrule"),
+    "unknown zone": ({"schedule": {**DAILY, "timezone": "Mars/Olympus"}}, "schedule.timezone"),
+    "zone that is a path": ({"schedule": {**DAILY, "timezone": "../../etc/passwd"}}, "schedule.timezone"),
+    "naive time": ({"schedule": {"at": "2027-02-01T09:00:00"}}, "schedule.at"),
+    "past time": ({"schedule": {"at": "2026-12-31T23:59:59Z"}}, "schedule.at"),
+    "first year": ({"schedule": {"at": "0001-01-01T00:00:00+14:00"}}, "schedule.at"),
+    "last year": ({"schedule": {"at": "9999-12-31T23:59:59-14:00"}}, "schedule.at"),
+    "empty schedule": ({"schedule": {}}, "schedule.rrule"),
+    "schedule that is text": ({"schedule": "daily"}, "schedule"),
+    "naive end": ({"schedule": DAILY, "until": "2028-01-01T00:00:00"}, "until"),
+    "end beyond time": ({"schedule": DAILY, "until": "0001-01-01T00:00:00+14:00"}, "until"),
+    "unknown field": ({"colour": "red"}, "colour"),
+    "unknown field inside": ({"retry": {"maxRetires": 3}}, "retry.maxRetires"),
+    "status": ({"status": "PAUSED"}, "status"),
+    "id with a slash": ({"id": "a/b"}, "id"),
+    "id of dots": ({"id": ".."}, "id"),
+    "id that is reserved": ({"id": "__id__"}, "id"),
+    "id with a control character": ({"id": "a\u0007"}, "id"),
+    "id of 2 KB": ({"id": "x" * 2048}, "id"),
+    "owner with a slash": ({"owner": "a/b"}, "owner"),
+    "no owner": ({"owner": ""}, "owner"),
+    "title with a lone surrogate": ({"title": "\ud800"}, "title"),
+    "infinite cost": ({"queryPerExecution": "Infinity"}, "queryPerExecution"),
+    "run limit beyond any store": ({"maxRuns": 10**30}, "maxRuns"),
+    "failure limit beyond any store": ({"pauseAfterFailures": 10**30}, "pauseAfterFailures"),
+    "endless duration": ({"expectedDuration": 10**9}, "expectedDuration"),
+    "negative duration": ({"jitter": -1}, "jitter"),
+    "channels without end": ({"deliveryChannels": ["WEB"] * 4}, "deliveryChannels"),
+    "context that cannot be kept": ({"source": {"context": {"a": {"__b__": 1}}}}, "source.context.a"),
+}
+
+BAD_BODIES: dict[str, bytes] = {
+    "nothing": b"",
+    "half of it": b'{"owner": "ada"',
+    "a list": b"[]",
+    "text": b"hello",
+    "NaN": b'{"owner": NaN}',
+    "a name twice": b'{"owner": "ada", "owner": "bob"}',
+    "not UTF-8": b'{"owner": "\xff"}',
+    "UTF-16": '{"owner": "ada"}'.encode("utf-16"),
+    "too deep": b"[" * 100_000,
+    "a number of 5,000 digits": b'{"owner": ' + b"9" * 5000 + b"}",
+    "too large": b'{"owner": "' + b"x" * 1024 * 1024 + b'"}',
+    "a surrogate for a name": b'{"\\ud800": 1}',
+}
+
+
+def problem(answer: TestResponse, status: int = 400) -> dict[str, Any]:
+    """Return an answer's problem document, which has all that RFC 9457 asks for."""
+    assert answer.status_code == status, answer.get_data(as_text=True)
+    assert answer.content_type == "application/problem+json"
+    content: dict[str, Any] = answer.get_json(force=True)
+    assert content["status"] == status
+    assert content["type"].startswith("https://")
+    assert content["title"]
+    assert content["detail"]
+    return content
+
+
+@pytest.mark.parametrize(("more", "field"), BAD_FIELDS.values(), ids=BAD_FIELDS)
+def test_a_bad_field_is_named_and_nothing_is_stored(
+    call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
+) -> None:
+    """The answer is 400 with the field's path as the caller wrote it, and there is no task, not half of one."""
+    found = problem(call("POST", "/v1/tasks", {**greeting, **more}))
+    assert found["field"] == field
+    assert not sim.app.tasks().items
+    assert sim.counts.commits == 0
+
+
+@pytest.mark.parametrize(("more", "field"), BAD_FIELDS.values(), ids=BAD_FIELDS)
+def test_a_bad_edit_changes_nothing(
+    call: Call, sim: Simulation, greeting: dict[str, Any], more: dict[str, Any], field: str
+) -> None:
+    """The same holds for an edit, which may not touch id, owner and status at all."""
+    before = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY}).get_json()
+    assert problem(call("PATCH", "/v1/tasks/t", more))["field"] == field
+    assert call("GET", "/v1/tasks/t").get_json() == before
+    assert sim.counts.commits == 1
+
+
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/tasks"), ("PATCH", "/v1/tasks/t"), ("POST", "/v1/schedules/preview")]
+)
+def test_a_body_that_is_not_json_is_refused(call: Call, sim: Simulation, method: str, path: str, body: bytes) -> None:
+    """Whatever is not one JSON object in UTF-8 of a sensible size is a 400, or a 413 if it is too large."""
+    problem(call(method, path, body), 413 if len(body) > 1024 * 1024 else 400)
+    assert sim.counts.commits == 0
+
+
+@pytest.mark.parametrize("patch", [{"unknown": None}, {"revision": None}, {"max_runs": 5}, {"retry": {"x": None}}])
+def test_a_misspelled_name_is_refused_even_if_it_is_put_to_null(
+    call: Call, greeting: dict[str, Any], patch: dict[str, Any]
+) -> None:
+    """A merge patch that removes what is not there would else be answered as if it had worked."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    problem(call("PATCH", "/v1/tasks/t", patch))
+
+
+def test_an_end_before_the_first_run_is_refused(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+    """A task that could never run is not created; an end put into the past later on completes the task."""
+    over = {"until": "2026-12-31T00:00:00Z"}
+    assert problem(call("POST", "/v1/tasks", {**greeting, "schedule": DAILY, **over}))["field"] == "until"
+    assert sim.counts.commits == 0
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    assert call("PATCH", "/v1/tasks/t", over).get_json()["status"] == "COMPLETED"
+
+
+def test_a_missing_field_is_named(call: Call) -> None:
+    """What is required is said, with the hint that it is."""
+    found = problem(call("POST", "/v1/tasks", {"owner": "ada", "handler": "greet"}))
+    assert (found["field"], found["hint"]) == ("title", "It is required.")

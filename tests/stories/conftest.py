@@ -1,0 +1,74 @@
+"""What stories begin with: a local stack over each store, its clock standing still."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.stories.parts import SECRET, START, Reply, ask
+
+from cloudsched.adapters.firestore_emulator import Missing, find
+from cloudsched.config import Settings
+from cloudsched.emulator import MovableClock
+from cloudsched.examples import app
+from cloudsched.web.dev import Stack, running
+
+
+@pytest.fixture(scope="session")
+def firestore_address() -> Iterator[str]:
+    """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere."""
+    found = find(os.environ.get("FIRESTORE_EMULATOR_HOST"))
+    if isinstance(found, Missing):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
+    with found:
+        yield found.address
+
+
+@pytest.fixture(params=["sqlite", "firestore"])
+def base(request: pytest.FixtureRequest) -> Settings:
+    """Settings for a stack over one of the stores, whose tasks are nobody else's."""
+    project = f"demo-{uuid.uuid4().hex[:20]}"
+    address = request.getfixturevalue("firestore_address") if request.param == "firestore" else None
+    return Settings(project=project, secret=SECRET, store=request.param, firestore_emulator=address)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A local stack, as its clients see it: through HTTP alone."""
+
+    stack: Stack
+
+    def api(self, method: str, path: str, content: object = None) -> Reply:
+        """Ask the API."""
+        return ask(self.stack.url, method, path, content)
+
+    def create(self, **task: Any) -> Reply:
+        """Create a reminder with some fields of one's own."""
+        usual = {"owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "It is ready."}}
+        return self.api("POST", "/v1/tasks", usual | task)
+
+    def advance(self, by: timedelta) -> None:
+        """Move the clock of the whole stack."""
+        reply = ask(f"http://{self.stack.emulator.address}", "POST", "/clock", {"advance": by.total_seconds()})
+        assert reply.status == 200, reply
+
+    def executions(self, task_id: str) -> list[dict[str, Any]]:
+        """Return a task's executions, the latest first."""
+        found: list[dict[str, Any]] = self.api("GET", f"/v1/tasks/{task_id}/executions").body["executions"]
+        return found
+
+    def inbox(self, owner: str = "ada") -> list[dict[str, Any]]:
+        """Return an owner's messages, the newest first."""
+        found: list[dict[str, Any]] = self.api("GET", f"/v1/inboxes/{owner}/messages").body["messages"]
+        return found
+
+
+@pytest.fixture
+def world(base: Settings) -> Iterator[World]:
+    """A local stack with the package's example handlers."""
+    clock = MovableClock(START, frozen=True)
+    with running(app, base=base, store=base.store, clock=clock) as stack:
+        yield World(stack)

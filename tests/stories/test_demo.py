@@ -1,0 +1,71 @@
+"""``cloudsched demo``: with Google's Firestore emulator, and without anything but Python."""
+
+import os
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.stories.parts import process, running_among
+
+from cloudsched import demo
+
+DEMO = (sys.executable, "-m", "cloudsched", "demo")
+WORDS = [
+    "Everything ran at its instant, once.",
+    "Fri 26 Mar 2027 09:00 +0100  2027-03-26 08:00:00",
+    "Mon 29 Mar 2027 09:00 +0200  2027-03-29 07:00:00",
+    "Fri 29 Oct 2027 09:00 +0200  2027-10-29 07:00:00",
+    "Mon 01 Nov 2027 09:00 +0100  2027-11-01 08:00:00",
+    "Fri 10 Dec 2027 09:00 +0100  2027-12-10 08:00:00",
+    "hop 11",
+    "Send her a card.",
+]
+
+
+def test_the_demo_over_firestore(firestore_address: str, tmp_path: Path) -> None:
+    """It uses Google's emulator where there is one, says so, finds all well, and leaves no process behind."""
+    env = {**os.environ, "FIRESTORE_EMULATOR_HOST": firestore_address}
+    with process(*DEMO, env=env, cwd=tmp_path) as run:
+        family = run.family()
+        assert run.wait(100) == 0, run.output
+        assert f"Google's Firestore emulator on {firestore_address}" in run.output
+        assert [words for words in WORDS if words not in run.output] == []
+        assert not running_among(family)
+
+
+def test_the_demo_without_java_and_gcloud(tmp_path: Path) -> None:
+    """With nothing on the PATH it takes the embedded store, and says why and how to have the other."""
+    env = {name: value for name, value in os.environ.items() if name != "FIRESTORE_EMULATOR_HOST"}
+    with process(*DEMO, env={**env, "PATH": str(tmp_path), "HOME": str(tmp_path)}, cwd=tmp_path) as run:
+        assert run.wait(100) == 0, run.output
+        assert "SQLite, for want of a Firestore emulator: there is no gcloud on the PATH" in run.output
+        assert "Install Java" in run.output
+        assert [words for words in WORDS if words not in run.output] == []
+
+
+def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
+    """If the report does not run as its schedule says, it says so and ends with 1."""
+    spoil = (
+        "import sys; from cloudsched import demo; sys.argv = ['cloudsched', 'demo', '--store', 'sqlite']\n"
+        "demo.TASKS[1]['schedule']['exdates'] = ['2027-03-29T09:00:00']\n"
+        "from cloudsched.cli import main; main()"
+    )
+    with process(sys.executable, "-c", spoil, cwd=tmp_path) as run:
+        assert run.wait(100) == 1
+        assert "weekday-report ran 285 times, not the 286 times that its schedule says." in run.output
+        assert WORDS[0] not in run.output
+
+
+def test_the_demo_expects_more_than_a_year() -> None:
+    """It goes through both clock changes, and more than a year."""
+    assert (demo.END - demo.START).days > 366
+    offsets = [at.hour for at in demo.expected()["weekday-report"]]
+    assert sum(before != after for before, after in pairwise(offsets)) == 2
+
+
+@pytest.mark.parametrize("name", ["tea", "weekday-report", "birthday"])
+def test_each_task_of_the_demo_is_expected(name: str) -> None:
+    """Nothing is created whose runs nobody checks."""
+    assert name in {task["id"] for task in demo.TASKS}
+    assert demo.expected()[name]

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Request, Response
 
+from cloudsched.adapters.cloudtasks import queue_id
 from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
 from cloudsched.app import MAX_PAGE, App
 from cloudsched.config import EXECUTE_PATH, Settings
+from cloudsched.domain.policy import Priority
 from cloudsched.domain.task import TaskStatus
 from cloudsched.emulator.clock import MovableClock
 from cloudsched.emulator.server import CloudTasksEmulator
@@ -143,8 +145,9 @@ def application(app: App) -> WSGIApplication:
 
 @contextmanager
 def _cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iterator[CloudTasksEmulator]:
-    queue = f"projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
-    emulator = CloudTasksEmulator(port=port, clock=clock, queues=[queue])
+    location = f"projects/{settings.project}/locations/{settings.location}"
+    queues = [f"{location}/queues/{queue_id(settings.queue, priority)}" for priority in Priority]
+    emulator = CloudTasksEmulator(port=port, clock=clock, queues=queues)
     try:
         emulator.start()
     except OSError as error:

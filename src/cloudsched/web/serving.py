@@ -35,6 +35,7 @@ class WebServer:
         self._server = Server(
             (host, port), application, numthreads=THREADS, request_queue_size=256, shutdown_timeout=GRACE_SECONDS
         )
+        self._server.expiration_interval = 0.1  # how long, in seconds, it may take to see that it is to stop
         self._ready: Future[None] = Future()
         self._may_answer = threading.Event()
         # The workers are made by this thread, and daemons like it: a handler that hangs does not keep the process.

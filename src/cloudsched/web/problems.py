@@ -72,7 +72,13 @@ def _known(error: CloudschedError, status: HTTPStatus) -> Response:
         headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": 'Cloudsched realm="executor"'}
-    return _answer(status, _title(error), str(error), {key: value for key, value in more.items() if value}, headers)
+    return _answer(
+        status,
+        _title(error),
+        str(error),
+        {key: value for key, value in more.items() if value or key == "field"},
+        headers,
+    )
 
 
 def _title(error: CloudschedError) -> str:

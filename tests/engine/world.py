@@ -62,6 +62,8 @@ class Weather:
     """How many things clients do."""
     length: timedelta = timedelta(hours=6)
     """How long they do it."""
+    is_crowded: bool = False
+    """Whether all tasks want the same lock, and their runs take long."""
     is_long: bool = False
     """Whether tasks are days and months apart rather than minutes."""
 
@@ -77,6 +79,7 @@ WEATHERS = (
     Weather("faults", fault=0.08, linger=0.05),
     Weather("deaths", kill=0.05, linger=0.1),
     Weather("storm", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
+    Weather("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
     Weather("years", fault=0.05, kill=0.02, purge=0.05, changes=8, length=timedelta(days=70), is_long=True),
     Weather("calm years", changes=8, length=timedelta(days=70), is_long=True),
 )

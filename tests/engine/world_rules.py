@@ -80,9 +80,14 @@ class Rules:
         self._calls.append(Call(process, key, until, ctx.task.lock_key))
 
     def heartbeat(self, ctx: Context, *, is_held: bool) -> None:
-        for call in self._calls:
-            if call.process is self._world.current and is_held:
-                call.until = self._world.now + ctx.time_left()
+        (mine,) = [call for call in self._calls if call.process is self._world.current]
+        if not is_held:
+            return
+        mine.until = self._world.now + ctx.time_left()
+        for other in self._calls:
+            is_live = other is not mine and other.until > self._world.now + 2 * self._world.weather.drift
+            if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
+                self._break(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
 
     def handler_ended(self) -> None:
         self._calls = [call for call in self._calls if call.process is not self._world.current]

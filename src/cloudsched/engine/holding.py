@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.finishing import extended, on_outcome
+from cloudsched.domain.lifecycle import ENDED
 from cloudsched.engine.calling import announce_failure
 from cloudsched.engine.context import LeaseState
 from cloudsched.engine.ports import Stored
@@ -74,7 +75,7 @@ class Held:
         run = None if task is None else task.run(identity)
         if task is None or run is None:
             return LeaseState(None, is_cancelled=True)
-        return LeaseState(run.wakes_at, is_cancelled=not task.is_active)
+        return LeaseState(run.wakes_at, is_cancelled=task.deleted_at is not None or task.status in ENDED)
 
     def finish(self, report: Report, random: Random) -> Task | None:
         """Commit how the attempt ended; return the task as it is then, or None if the lease is no longer held."""

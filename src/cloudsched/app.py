@@ -20,6 +20,7 @@ that needs them, as `Settings` (from the environment unless given) describe.
 
 from __future__ import annotations
 
+import copy
 import random
 import threading
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ from cloudsched.engine.registry import Registry
 from cloudsched.engine.scheduler import Scheduler
 from cloudsched.engine.sending import Sender
 from cloudsched.engine.sweeper import Sweep, Sweeper
+from cloudsched.engine.tally import ListedTally
 from cloudsched.engine.tokens import Keys
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavailable, StoreUnavailable
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Clock, Dispatcher, Store
     from cloudsched.engine.registry import OnFailure
+    from cloudsched.engine.tally import Tally
     from cloudsched.errors import Unavailable
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -144,6 +147,16 @@ class App:
             self.__dict__.clear()
             self.__dict__.update(before)
 
+    def guarded(self, check: Callable[[Task], None]) -> App:
+        """Return the app as it is to somebody who may not do everything; see `Scheduler.guarded`.
+
+        Lists are not checked, nor are new tasks.
+        """
+        scheduler = self.scheduler  # with it, all that the two share is made
+        view = copy.copy(self)
+        view.__dict__["scheduler"] = scheduler.guarded(check)
+        return view
+
     # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
@@ -158,9 +171,9 @@ class App:
         """
         return self.put(draft if draft is not None else TaskDraft.of(**fields))[0]
 
-    def put(self, draft: TaskDraft) -> tuple[Task, bool]:
-        """Create or edit a task as `create` does; return it, and whether it is new."""
-        return self.scheduler.create(draft)
+    def put(self, draft: TaskDraft, *, mark: str | None = None) -> tuple[Task, bool]:
+        """Create or edit a task as `create` does, or see `Scheduler.create`; return it, and whether it is new."""
+        return self.scheduler.create(draft, mark)
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
@@ -242,7 +255,9 @@ class App:
         return self.sweeper.sweep()
 
     def close(self) -> None:
-        """Let go of the store and the queue, if they were opened."""
+        """Let go of the store, the queue and a clock elsewhere, if they were opened."""
+        if isinstance(clock := self.__dict__.get("clock"), EmulatorClock):
+            clock.close()
         for name in ("dispatcher", "store"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
@@ -281,6 +296,17 @@ class App:
             emulator=self.settings.firestore_emulator,
         )
         return self._guarded("store", store, StoreUnavailable)
+
+    @_Part
+    def tally(self) -> Tally:
+        """What counts an owner's tasks."""
+        if self._store is not None or self.settings.store == "sqlite":
+            return ListedTally(self.store)
+        from cloudsched.adapters.firestore_tally import FirestoreTally  # noqa: PLC0415 - the same
+
+        return FirestoreTally(
+            project=self.settings.project, database=self.settings.database, emulator=self.settings.firestore_emulator
+        )
 
     @_Part
     def dispatcher(self) -> Dispatcher:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from cloudsched.access import Access
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Settings:
         minimum_lead: The least time between a task's creation and its first run.
         fallback: Whether the sweep hands due dispatches to the executor itself while the queue cannot be reached.
         retention: How long ended tasks are kept whose callers do not say; None for ever.
+        access: Who may use the API, and how much.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
     """
 
@@ -63,6 +65,7 @@ class Settings:
     minimum_lead: timedelta = timedelta(0)
     fallback: bool = False
     retention: timedelta | None = timedelta(days=7)
+    access: Access = field(default_factory=Access)
     is_deployed: bool = False
 
     @classmethod
@@ -95,6 +98,7 @@ class Settings:
             minimum_lead=_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
             fallback=_switch(env, "CLOUDSCHED_FALLBACK"),
             retention=_retention(env, defaults.retention),
+            access=Access.of(env),
             is_deployed="K_SERVICE" in env,
         )
 
@@ -126,8 +130,14 @@ class Settings:
             "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
             "CLOUDSCHED_FALLBACK": "on" if self.fallback else "",
             "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
+            **self.access.variables(),
             "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
         }
+
+
+def is_firebase_emulated() -> bool:
+    """Return whether Google's library, which looks at the environment itself, takes unsigned tokens in this process."""
+    return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:

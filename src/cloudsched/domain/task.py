@@ -170,6 +170,8 @@ class Task(Document, Wish):
     last_ask: Ask | None = None
     deferred: bool = False
     """A dispatch could not be created; the sweep does it."""
+    request_mark: str | None = None
+    """What the request that made it said, as a hash, if it is to be safe to repeat by its idempotency key."""
     deleted_at: Instant | None = None
     """The task is being deleted; to everybody it is gone."""
     wake_at: Instant | None = None

@@ -7,10 +7,11 @@ deferred, its caller is told so, and the sweep sends what is missing.
 
 from __future__ import annotations
 
+import copy
 import logging
 import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, default_schedule, draft_of, edited, new_task, require_known
@@ -18,7 +19,7 @@ from cloudsched.domain.planning import wakes
 from cloudsched.domain.storable import MAX_CONTEXT, MAX_PAYLOAD, require_storable
 from cloudsched.engine.holding import MAX_CONFLICTS
 from cloudsched.engine.ports import Stored
-from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import InvalidInput, KeyReused, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,30 +53,54 @@ class Scheduler:
         self._registry = registry
         self._lead = lead
         self._retention = retention
+        self._check: Callable[[Task], None] | None = None
 
-    def create(self, draft: TaskDraft) -> tuple[Task, bool]:
+    def guarded(self, check: Callable[[Task], None]) -> Self:
+        """Return a scheduler that shows each task to `check` before it returns or changes it.
+
+        What `check` raises is raised, and the task stays as it is. A change is checked against the very state that it
+        replaces, however many others are changing the task.
+        """
+        twin = copy.copy(self)
+        twin._check = check  # noqa: SLF001 - its own class
+        return twin
+
+    def create(self, draft: TaskDraft, mark: str | None = None) -> tuple[Task, bool]:
         """Store a task and send it on its way; return it, and whether it is new.
 
         A draft that carries the id of an existing task of the same owner edits that task instead. One commit, and one
         created dispatch.
 
+        Args:
+            draft: The task.
+            mark: A hash of the request, if that is to be safe to repeat: then an existing task stays as it is.
+
         Raises:
             InvalidInput: Something in it is wrong; nothing was stored.
+            KeyReused: The existing task was made by another request.
         """
         draft = self._checked(draft)
         for _ in range(MAX_CONFLICTS):
-            step = new_task(draft, self._clock.now(), self._lead)
+            task = new_task(draft, self._clock.now(), self._lead).task.model_copy(update={"request_mark": mark})
             try:
-                version = self._store.commit(step.task, None)
+                version = self._store.commit(task, None)
             except VersionConflict:
-                existing = self._store.load(step.task.id)
+                existing = self._store.load(task.id)
                 if existing and existing.task.deleted_at:
-                    self._store.purge(step.task.id)
+                    self._store.purge(task.id)
+                elif existing and mark is not None:
+                    return self._repeated(existing, mark), False
                 elif existing:
                     return self._replace(existing, draft), False
             else:
-                return self._sent(Stored(step.task, version)), True
+                return self._sent(Stored(task, version)), True
         raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
+
+    def _repeated(self, existing: Stored, mark: str) -> Task:
+        if existing.task.request_mark != mark:
+            hint = "A key stands for one request; make a new one for another."
+            raise KeyReused("Idempotency-Key", "came before, with another request", hint)
+        return self._sent(existing)
 
     def _replace(self, existing: Stored, draft: TaskDraft) -> Task:
         if existing.task.owner != draft.owner:
@@ -157,6 +182,8 @@ class Scheduler:
         stored = self._store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
+        if self._check is not None:
+            self._check(stored.task)
         return stored
 
     def _change(self, task_id: str, decide: Callable[[Task, datetime], Step]) -> Task:

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib import import_module, resources
-from importlib.metadata import version as package_version
+from importlib import import_module
+from io import BytesIO
+from pkgutil import get_data
 from zoneinfo import ZoneInfo
 
 from cloudsched.domain.posix_tz import Footer, parse_footer
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidSchedule, Misconfigured
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
 LAST_YEAR = 9999
@@ -94,11 +95,6 @@ def version() -> str:
     return str(import_module("tzdata").IANA_VERSION)
 
 
-def package() -> str:
-    """Return the version of the ``tzdata`` package, as pip names it."""
-    return package_version("tzdata")
-
-
 @lru_cache(maxsize=1024)
 def tzinfo(name: str) -> ZoneInfo:
     """Return the zone as a tzinfo for display, from the same data as `zone`.
@@ -106,8 +102,7 @@ def tzinfo(name: str) -> ZoneInfo:
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    with _resource(name).open("rb") as file:
-        return ZoneInfo.from_file(file, key=name)
+    return ZoneInfo.from_file(BytesIO(_file(name)), key=name)
 
 
 @lru_cache(maxsize=1024)
@@ -117,21 +112,28 @@ def zone(name: str) -> Zone:
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    return _read(name, _resource(name).read_bytes())
+    return _read(name, _file(name))
 
 
 @lru_cache(maxsize=1)
 def names() -> tuple[str, ...]:
     """Return the names of all zones in the package, sorted."""
-    return tuple(sorted(resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()))
+    return tuple(sorted(_data("zones").decode().split()))
 
 
-def _resource(name: str) -> resources.abc.Traversable:
+def _file(name: str) -> bytes:
     if name not in _name_set():
         close = get_close_matches(name[:64], names(), n=1)
         hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
         raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
-    return resources.files("tzdata").joinpath("zoneinfo", *name.split("/"))
+    return _data(f"zoneinfo/{name}")
+
+
+def _data(path: str) -> bytes:
+    data = get_data("tzdata", path)
+    if data is None:
+        raise Misconfigured(f"the tzdata package cannot be read: it has no {path}")
+    return data
 
 
 @lru_cache(maxsize=1)

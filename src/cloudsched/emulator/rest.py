@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator import schema
+from cloudsched.emulator.dialects import from_v2, mask_to_v2, to_v2
 from cloudsched.emulator.methods import BUFFERED, Method
 from cloudsched.emulator.refusal import Code, Refused, invalid
 
@@ -91,11 +92,11 @@ class Rest:
         if method.body == BUFFERED:
             _parse_buffered(body, content_type, request)
         elif method.body:
-            content = _json(body)
+            content = to_v2(version, _json(body))
             if not version:
                 self._complete(content, filled)
             _parse(content, request if method.body == "*" else getattr(request, method.body))
-        _parse_query(query, request)
+        _parse_query(query, request, version)
         for field, value in filled.items():
             if value is None:
                 continue
@@ -112,7 +113,7 @@ class Rest:
         if not version and method.grpc.endswith("/CreateTask"):
             shown["name"] = f"/{shown['name']}"
             return {"task": shown}
-        return shown
+        return from_v2(version, shown)
 
     def _complete(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
         """Fill in what firebase-admin leaves to the emulator: the URL of the function that the queue is for."""
@@ -168,11 +169,12 @@ def _parse_buffered(body: bytes, content_type: str, request: Proto) -> None:
         request.body.content_type = content_type
 
 
-def _parse_query(query: Mapping[str, str], request: Proto) -> None:
+def _parse_query(query: Mapping[str, str], request: Proto, version: str) -> None:
     content: dict[str, Any] = {}
     for key, value in query.items():
         if key in {"updateMask", "update_mask"} and hasattr(request, "update_mask"):
-            request.update_mask.paths.extend(path for path in value.split(",") if path)
+            paths = (mask_to_v2(version, path) for path in value.split(","))
+            request.update_mask.paths.extend(path for path in paths if path)
         elif key not in _SYSTEM and not key.startswith("$"):
             outer, _, inner = key.rpartition(".")
             (content.setdefault(outer, {}) if outer else content)[inner] = value

@@ -1,11 +1,14 @@
-"""No rule burns time: what can never fire is refused at once, and every search has a bound."""
+"""No rule burns time: what can never fire is refused at once, and every search has a bound.
+
+Times are of the processor, so that other work on the machine does not count.
+"""
 
 from __future__ import annotations
 
 import random
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -24,15 +27,15 @@ def seconds_for(rule: str) -> tuple[float, Schedule | InvalidSchedule]:
     zones.zone(START["timezone"])  # reading a zone's file is not the rule's work
     best = float("inf")
     result: Schedule | InvalidSchedule | None = None
-    for _ in range(3):  # the machine has other work too
+    for _ in range(3):
         recurrence.compiled.cache_clear()
         rrule.parse_rule.cache_clear()
-        begin = perf_counter()
+        begin = thread_time()
         try:
             result = Schedule(rrule=rule, **START)
         except InvalidSchedule as refused:
             result = refused
-        best = min(best, perf_counter() - begin)
+        best = min(best, thread_time() - begin)
     assert result is not None
     return best, result
 
@@ -95,9 +98,9 @@ def test_dense_and_sparse_rules_are_worked_off_quickly(rule: str) -> None:
     seconds, result = seconds_for(rule)
     assert isinstance(result, Schedule)
     assert seconds < 0.05
-    begin = perf_counter()
+    begin = thread_time()
     result.after(datetime(2031, 5, 5, tzinfo=UTC))
-    assert perf_counter() - begin < (2.5 if "COUNT" in rule else 0.05)  # COUNT is resolved once
+    assert thread_time() - begin < (2.5 if "COUNT" in rule else 0.05)  # COUNT is resolved once
 
 
 @pytest.mark.parametrize(
@@ -140,8 +143,8 @@ def test_random_rules_are_answered_or_refused_quickly() -> None:
             if chance.random() < 0.2:
                 parts.append(f"{name}={chance.randint(1, highest)}")
         rule = ";".join(parts)
-        begin = perf_counter()
+        begin = thread_time()
         with suppress(InvalidSchedule):
             Schedule(rrule=rule, **START).after(NOW + timedelta(days=36_500))
-        slowest = max(slowest, (perf_counter() - begin, rule))
+        slowest = max(slowest, (thread_time() - begin, rule))
     assert slowest[0] < 0.5, slowest

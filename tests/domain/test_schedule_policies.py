@@ -163,6 +163,19 @@ def test_southern_summers() -> None:
     assert len({at.astimezone(zone).utcoffset() for at in occurrences}) == 2
 
 
+@pytest.mark.parametrize("rule", ["FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SU", "FREQ=HOURLY;BYHOUR=9;BYMINUTE=0;BYSECOND=0"])
+def test_the_far_future(rule: str) -> None:
+    """Nothing happens where a table of clock changes is extended, decades ahead."""
+    schedule = Schedule(rrule=rule, dtstart="2027-01-01T09:00:00", timezone="Europe/Paris")
+    zone = zones.tzinfo("Europe/Paris")
+    found = schedule.between(datetime(2097, 12, 1, tzinfo=UTC), datetime(2099, 12, 1, tzinfo=UTC))
+    assert {at.astimezone(zone).hour for at in found} == {9}
+    assert len(found) == (105 if "SU" in rule else 730)
+    late = schedule.upcoming(datetime(9998, 12, 1, tzinfo=UTC), 50)
+    assert late[-1].year == 9998
+    assert {at.astimezone(zone).hour for at in late} == {9}
+
+
 def test_until_and_exdates_are_instants() -> None:
     """UNTIL in UTC ends between a fold's two halves; an EXDATE takes away the one it names."""
     both = {"rrule": "FREQ=DAILY;BYHOUR=1", "dtstart": "2027-11-05T01:00:00", "timezone": "America/New_York"}

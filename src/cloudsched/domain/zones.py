@@ -37,17 +37,19 @@ class Offsets:
         changes: The instants of the clock changes, ascending.
         offsets: One more than there are changes: ``offsets[i]`` holds until ``changes[i]``.
         end: The first instant that the table does not answer for.
+        next_year: The first year whose changes are not listed yet.
     """
 
     changes: tuple[int, ...]
     offsets: tuple[int, ...]
     end: float
+    next_year: int
 
 
 class Zone:
     """One time zone and its table of clock changes, extended into the future as far as it is asked about."""
 
-    __slots__ = ("_footer", "_from_year", "_listed_until", "_table", "largest", "name", "smallest")
+    __slots__ = ("_footer", "_listed_until", "_table", "largest", "name", "smallest")
 
     def __init__(
         self, name: str, changes: list[int], offsets: list[int], footer: Footer | None, listed_until: int
@@ -56,16 +58,15 @@ class Zone:
         self._footer = footer
         self._listed_until = listed_until  # the footer rules only what comes later
         recurring = footer is not None and footer.summer is not None
-        self._table = Offsets(tuple(changes), tuple(offsets), float("-inf") if recurring else float("inf"))
-        self._from_year = (EPOCH + timedelta(seconds=listed_until)).year
-        known = [*offsets, footer.standard, footer.summer or footer.standard] if footer else offsets
-        self.smallest, self.largest = min(known), max(known)
+        end = float("-inf") if recurring else float("inf")
+        self._table = Offsets(tuple(changes), tuple(offsets), end, (EPOCH + timedelta(seconds=listed_until)).year)
         if recurring:
             self._extend(_FIRST_TABLE_ENDS)
+        self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
 
     def until(self, seconds: int) -> Offsets:
-        """Return a table that answers for ``seconds`` and at least a year beyond it."""
-        if self._table.end < seconds:
+        """Return a table that answers for an instant."""
+        if self._table.end <= seconds:
             year = (EPOCH + timedelta(seconds=seconds)).year
             self._extend(min(year + _TABLE_YEARS, LAST_YEAR))
         return self._table
@@ -80,14 +81,14 @@ class Zone:
         if footer is None:
             return
         changes, offsets = list(table.changes), list(table.offsets)
-        for year in range(self._from_year, to_year):
+        for year in range(table.next_year, to_year):
             for at, offset in footer.changes(year):
                 if at > self._listed_until and offset != offsets[-1]:
                     changes.append(at)
                     offsets.append(offset)
-        self._from_year = to_year
         end = (datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH).total_seconds()
-        self._table = Offsets(tuple(changes), tuple(offsets), end if to_year < LAST_YEAR else float("inf"))
+        # One assignment, so that threads see the old table or the new one.
+        self._table = Offsets(tuple(changes), tuple(offsets), end if to_year < LAST_YEAR else float("inf"), to_year)
 
 
 def version() -> str:

@@ -8,6 +8,7 @@ Sources: firebase.google.com/docs/auth/admin/verify-id-tokens, cloud.google.com/
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from functools import cached_property
@@ -28,6 +29,8 @@ LONGEST = 8_192
 REMOVED = "SIGNATURE_REMOVED_BY_GOOGLE"
 """What Cloud Run puts in place of the signature of a token that it has checked itself
 (cloud.google.com/run/docs/authenticating/service-to-service)."""
+
+log = logging.getLogger(__name__)
 
 Claims = dict[str, Any]
 
@@ -149,6 +152,8 @@ def _refusing(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it r
     except Exception as error:
         if type(error).__name__ == "CertificateFetchError":  # importing its module is what is to be avoided
             raise Unavailable("Google's keys", type(error).__name__) from error
+        # Its message may repeat the token, so the log has its kind alone.
+        log.info("token refused: %s", type(error).__name__, extra={"action": "token refused"})
         expired = "expired" in str(error).lower()
         raise Unauthenticated(
             "The token has expired." if expired else "The token is not one that this API takes."

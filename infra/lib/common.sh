@@ -68,20 +68,15 @@ ask() {
     return 1
   fi
   local errors status=0
-  errors="$(mktemp)"
-  "$@" 2>"$errors" || status=$?
-  if ((status)); then
-    if grep -qiE 'NOT_FOUND|not found|does not exist\.|cannot find|notFound|SERVICE_DISABLED|has not been used in project' "$errors"; then
-      rm -f "$errors"
-      return 1
-    fi
-    cat "$errors" >&2
-    rm -f "$errors"
-    # `ask` runs in a substitution: only the script's own process can end it all.
-    kill -s TERM "$$"
-    exit 1
+  { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
+  ((status)) || return 0
+  if [[ "${errors,,}" =~ not_found|notfound|not\ found|does\ not\ exist\.|cannot\ find|service_disabled|has\ not\ been\ used\ in\ project ]]; then
+    return 1
   fi
-  rm -f "$errors"
+  printf '%s\n' "$errors" >&2
+  # `ask` runs in a substitution: only the script's own process can end it all.
+  kill -s TERM "$$"
+  exit 1
 }
 exec 3>&1
 

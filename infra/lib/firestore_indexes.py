@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 - a script beside others, not a package
 """Compares firestore.indexes.json with what a database has, and prints what is missing as arguments for gcloud.
 
 Usage: firestore_indexes.py composite|fields|ttl FILE < what `gcloud firestore … list --format=json` says
@@ -32,7 +33,7 @@ def composite(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterato
 
 
 def fields(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
-    """Yield the single-field overrides that differ. The rule for all fields of a collection comes before its exceptions."""
+    """Yield the single-field overrides that differ: first the rule for all fields of a collection, as in the file."""
     there = {
         _field(field): sorted(_shape(index) for index in field.get("indexConfig", {}).get("indexes", ()))
         for field in existing

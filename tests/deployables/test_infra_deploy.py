@@ -59,14 +59,16 @@ def test_everything_is_made(deployed: Cloud) -> None:
 
 
 def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
-    """Every composite index and every single-field rule of firestore.indexes.json is made, in its order."""
+    """Every composite index, single-field rule and TTL policy of the files is made, in their order."""
     wanted = json.loads((deployed.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     shapes = [[(f["fieldPath"], f["order"]) for f in index["fields"]] for index in wanted["indexes"]]
     made = [[(f["fieldPath"], f["order"]) for f in index["fields"][:-1]] for index in deployed.state["indexes"]]
     assert made == shapes
-    assert len(deployed.state["fields"]) == len(wanted["fieldOverrides"])
+    ttl = json.loads((deployed.checkout / "infra/firestore.ttl.json").read_text(encoding="utf-8"))
+    fields = {tuple(name.split("/")[-3::2]) for name in deployed.state["fields"]}
+    assert fields == {(o["collectionGroup"], o["fieldPath"]) for o in [*wanted["fieldOverrides"], *ttl]}
     expiring = {name.rpartition("/")[2] for name, field in deployed.state["fields"].items() if "ttlConfig" in field}
-    assert expiring == {o["fieldPath"] for o in wanted["fieldOverrides"] if o.get("ttl")}
+    assert expiring == {policy["fieldPath"] for policy in ttl}
 
 
 def test_roles_are_the_least_that_work(deployed: Cloud) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PROJECT = "demo-rules"
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 RUN = "20270101T090000Z"
-DENIED, FINE, MISSING = 403, 200, 404
+DENIED, FINE = 403, 200
 
 
 @pytest.fixture(scope="module")

@@ -176,6 +176,33 @@ def test_the_far_future(rule: str) -> None:
     assert {at.astimezone(zone).hour for at in late} == {9}
 
 
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({}, ["03-14T03:30-0400", "11-07T01:30-0400"]),
+        ({"gap": "skip", "fold": "last"}, ["11-07T01:30-0500"]),
+        ({"fold": "both"}, ["03-14T03:30-0400", "11-07T01:30-0400", "11-07T01:30-0500"]),
+    ],
+)
+def test_single_dates_follow_the_policies(policies: dict[str, str], expected: list[str]) -> None:
+    """RDATEs as local times meet gaps and folds like any other, and so do EXDATEs."""
+    dates = ["2027-03-14T02:30:00", "2027-11-07T01:30:00"]
+    fields = {"dtstart": "2027-01-01T09:00:00", "timezone": "America/New_York"} | policies
+    assert local(Schedule(**fields, rdates=dates), "2027-02-01T00:00", 9) == expected
+    hourly = Schedule(**fields, rrule="FREQ=HOURLY;BYMINUTE=30", exdates=dates)
+    assert not set(local(hourly, "2027-03-14T00:00", 24) + local(hourly, "2027-11-07T00:00", 24)) & set(expected)
+
+
+def test_a_start_that_comes_twice() -> None:
+    """An elapsed rule begins at the half that the fold's policy names; UNTIL as a local time ends with the second."""
+    fields = {"dtstart": "2027-11-07T01:30:00", "timezone": "America/New_York"}
+    for fold, offset in {"first": "-0400", "last": "-0500", "both": "-0400"}.items():
+        hourly = Schedule(rrule="FREQ=HOURLY", fold=fold, **fields)
+        assert local(hourly, "2027-11-07T00:00", 1) == [f"11-07T01:30{offset}"]
+    until = Schedule(rrule="FREQ=HOURLY;UNTIL=20271107T013000", **fields)
+    assert local(until, "2027-11-07T00:00", 9) == ["11-07T01:30-0400", "11-07T01:30-0500"]
+
+
 def test_until_and_exdates_are_instants() -> None:
     """UNTIL in UTC ends between a fold's two halves; an EXDATE takes away the one it names."""
     both = {"rrule": "FREQ=DAILY;BYHOUR=1", "dtstart": "2027-11-05T01:00:00", "timezone": "America/New_York"}

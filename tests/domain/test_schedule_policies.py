@@ -194,13 +194,14 @@ def test_single_dates_follow_the_policies(policies: dict[str, str], expected: li
 
 
 def test_a_start_that_comes_twice() -> None:
-    """An elapsed rule begins at the half that the fold's policy names; UNTIL as a local time ends with the second."""
+    """An elapsed rule begins, and ends with a local UNTIL, at the half of the fold that the policy names."""
     fields = {"dtstart": "2027-11-07T01:30:00", "timezone": "America/New_York"}
     for fold, offset in {"first": "-0400", "last": "-0500", "both": "-0400"}.items():
         hourly = Schedule(rrule="FREQ=HOURLY", fold=fold, **fields)
         assert local(hourly, "2027-11-07T00:00", 1) == [f"11-07T01:30{offset}"]
-    until = Schedule(rrule="FREQ=HOURLY;UNTIL=20271107T013000", **fields)
-    assert local(until, "2027-11-07T00:00", 9) == ["11-07T01:30-0400", "11-07T01:30-0500"]
+    until = {"rrule": "FREQ=HOURLY;UNTIL=20271107T013000", **fields}
+    assert local(Schedule(**until), "2027-11-07T00:00", 9) == ["11-07T01:30-0400"]
+    assert local(Schedule(**until, fold="both"), "2027-11-07T00:00", 9) == ["11-07T01:30-0400", "11-07T01:30-0500"]
 
 
 def test_until_and_exdates_are_instants() -> None:

@@ -216,7 +216,9 @@ class Rules:
         self._verbs[self._world.current.name] = verb
 
     def told(self, task: Task) -> None:
-        self._told[task.id] = task
+        stored = self._world.inner.load(task.id)
+        if stored and stored.task.created_at == task.created_at:  # else somebody has deleted it before its client heard
+            self._told[task.id] = task
 
     def _no_secret(self, *texts: str) -> None:
         from tests.engine.world import SECRET  # noqa: PLC0415 - the world imports the rules

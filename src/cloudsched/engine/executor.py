@@ -213,5 +213,5 @@ class Executor:
 def _parsed(body: bytes, clock: Clock) -> Dispatch:
     try:
         return Dispatch.from_wire(json.loads(body), clock.now())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched makes these.") from error

@@ -153,7 +153,7 @@ def test_the_deadline_ends_an_attempt_and_is_seen_as_504(
     assert target.hits[1].headers["X-CloudTasks-TaskPreviousResponse"] == "504"
 
 
-def test_app_engine_targets_go_to_the_configured_address(clock: Any, target: Target, connect: Connect) -> None:
+def test_app_engine_targets_go_to_the_configured_address(clock: MovableClock, target: Target, connect: Connect) -> None:
     with CloudTasksEmulator(clock=clock, queues=[QUEUE], app_engine=f"{target.url}/{{service}}") as emulator:
         client = connect(emulator.address)
         request = {"relative_uri": "/work?x=1", "body": b"hi", "app_engine_routing": {"service": "worker"}}

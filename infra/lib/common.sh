@@ -137,6 +137,15 @@ queue_limits() {
   printf '%s' "${!name}"
 }
 
+# The name of a priority's queue, as `queue_id` in src/cloudsched/adapters/cloudtasks.py has it.
+queue_of() {
+  if [[ "$1" == normal ]]; then
+    printf '%s' "$NAME"
+  else
+    printf '%s-%s' "$NAME" "$1"
+  fi
+}
+
 account() { printf '%s-%s@%s.iam.gserviceaccount.com' "$NAME" "$1" "$PROJECT"; }
 
 # The address that Cloud Run gives a service by its name, whether or not it exists yet; $2 is a revision's tag.

@@ -72,7 +72,7 @@ def _part(name: str, kind: str) -> str:
 if __name__ == "__main__":
     kind, file = sys.argv[1:]
     listed = sys.stdin.read().strip()
-    missing: Callable[[Any, list[dict[str, Any]]], Iterator[Line]]
-    missing = {"composite": composite, "fields": fields, "ttl": ttl}[kind]
-    lines = missing(json.loads(Path(file).read_text(encoding="utf-8")), json.loads(listed) if listed else [])
+    kinds: dict[str, Callable[[Any, list[dict[str, Any]]], Iterator[Line]]]
+    kinds = {"composite": composite, "fields": fields, "ttl": ttl}
+    lines = kinds[kind](json.loads(Path(file).read_text(encoding="utf-8")), json.loads(listed) if listed else [])
     sys.stdout.writelines("\t".join(line) + "\n" for line in lines)

@@ -118,8 +118,8 @@ bind_resource_roles() {
     bind "account $NAME-invoker" "serviceAccount:$(account "$role")" roles/iam.serviceAccountUser -- \
       gcloud iam service-accounts -- "$(account invoker)"
     for priority in "${PRIORITIES[@]}"; do
-      bind "queue $NAME-$priority" "serviceAccount:$(account "$role")" roles/cloudtasks.enqueuer -- \
-        gcloud tasks queues -- "$NAME-$priority" --location="$REGION"
+      bind "queue $(queue_of "$priority")" "serviceAccount:$(account "$role")" roles/cloudtasks.enqueuer -- \
+        gcloud tasks queues -- "$(queue_of "$priority")" --location="$REGION"
     done
   done
 }
@@ -171,7 +171,7 @@ create_queues() {
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
   for priority in "${PRIORITIES[@]}"; do
-    queue="$NAME-$priority"
+    queue="$(queue_of "$priority")"
     IFS=/ read -r rate concurrent <<<"$(queue_limits "$priority")"
     flags=(
       --max-dispatches-per-second="$rate" --max-concurrent-dispatches="$concurrent"

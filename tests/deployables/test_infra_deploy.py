@@ -12,6 +12,9 @@ import pytest
 from tests.deployables.cloud import PROJECT, Cloud
 from tests.deployables.fake_gcloud import NUMBER, State
 
+from cloudsched.adapters.cloudtasks import queue_id
+from cloudsched.domain.policy import Priority
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -19,7 +22,8 @@ API, EXECUTOR, INVOKER, BUILDER = (
     f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com"
     for role in ("api", "executor", "invoker", "builder")
 )
-QUEUES = ("critical", "high", "normal", "low")
+QUEUES = {queue_id("cloudsched", priority) for priority in Priority}
+"""As the code that sends to them names them."""
 
 
 def comparable(state: State) -> State:
@@ -45,7 +49,7 @@ def test_everything_is_made(deployed: Cloud) -> None:
     """One run in an empty project makes what the functions need, and runs a task."""
     names = {key for key in deployed.state if key.split("/")[0] in {"queue", "function", "job", "database", "secret"}}
     assert names == {
-        *(f"queue/cloudsched-{priority}" for priority in QUEUES),
+        *(f"queue/{queue}" for queue in QUEUES),
         *(f"function/cloudsched-{function}" for function in ("api", "execute", "sweep")),
         "job/cloudsched-sweep",
         "database/(default)",
@@ -85,7 +89,7 @@ def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
             for resource, role in (
                 ("secret/cloudsched-dispatch", "roles/secretmanager.secretAccessor"),
                 (invoker, "roles/iam.serviceAccountUser"),
-                *((f"queue/cloudsched-{priority}", "roles/cloudtasks.enqueuer") for priority in QUEUES),
+                *((f"queue/{queue}", "roles/cloudtasks.enqueuer") for queue in QUEUES),
             )
         ),
         ("service/cloudsched-execute", INVOKER, "roles/run.invoker", ""),

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.deployables.cloud import PROJECT, ROOT, Cloud
 
+from cloudsched.adapters.cloudtasks import queue_id
+from cloudsched.domain.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCATION = f"projects/{PROJECT}/locations/us-central1"
-QUEUES = [f"cloudsched-{priority}" for priority in ("critical", "high", "normal", "low")]
+QUEUES = [queue_id("cloudsched", priority) for priority in Priority]
 WORDS = r"(?:[a-z][a-z-]+ )"
 
 

@@ -116,14 +116,15 @@ def test_the_beta_dialects(http: Http) -> None:
     routing = {"appEngineRoutingOverride": {"service": "abc"}}
     queue = http("POST", beta3, {"name": f"{LOCATION}/queues/b3", "appEngineHttpQueue": routing, "type": "PUSH"})[1]
     assert (queue["type"], queue["appEngineHttpQueue"]) == ("PUSH", routing)
+    routing_path = ["appEngineHttpTarget.appEngineRoutingOverride"]
     limits = {"maxTasksDispatchedPerSecond": 5, "maxConcurrentTasks": 6}
     settings = {"appEngineHttpTarget": routing, "rateLimits": limits, "retryConfig": {"unlimitedAttempts": True}}
     queue = http("POST", beta2, {"name": f"{LOCATION}/queues/b2", **settings})[1]
     assert queue["appEngineHttpTarget"] == routing
     assert queue["rateLimits"] == {**limits, "maxBurstSize": 10}
     assert queue["retryConfig"]["unlimitedAttempts"] is True
-    mask = "updateMask=rateLimits.maxConcurrentTasks,retryConfig.unlimitedAttempts,appEngineHttpTarget.appEngineRoutingOverride"
-    changed = http("PATCH", f"{beta2}/b2?{mask}", {"rateLimits": {"maxConcurrentTasks": 9}})[1]
+    paths = ("rateLimits.maxConcurrentTasks", "retryConfig.unlimitedAttempts", *routing_path)
+    changed = http("PATCH", f"{beta2}/b2?updateMask={','.join(paths)}", {"rateLimits": {"maxConcurrentTasks": 9}})[1]
     assert (changed["rateLimits"]["maxConcurrentTasks"], changed["retryConfig"]["maxAttempts"]) == (9, 100)
     assert "appEngineHttpTarget" not in changed
     request = {"relativeUrl": "/x", "payload": "aGk="}
@@ -164,10 +165,10 @@ def test_firebase_admin_enqueues_and_deletes(
     queue = firebase("default")
     options = functions.TaskOptions(task_id="mine", uri=f"{target.url}/fn", schedule_time=START + timedelta(days=1))
     assert queue.enqueue({"a": 1}, options) == "mine"
-    with pytest.raises(exceptions.ConflictError):
+    with pytest.raises(exceptions.AlreadyExistsError):
         queue.enqueue({"a": 1}, options)
     task = grpc_client.get_task(request={"name": f"{QUEUE}/tasks/mine", "response_view": 2})
-    assert json.loads(task.http_request.body) == {"data": {"a": 1}}
+    assert json.loads(task.http_request.body) == {"a": 1}
     emulator.run_until_idle()
     assert target.hits[0].headers["Authorization"].startswith("Bearer ")
     unnamed = queue.enqueue({}, functions.TaskOptions(schedule_time=START + timedelta(days=2)))

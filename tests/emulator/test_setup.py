@@ -165,7 +165,7 @@ def test_the_fixture_gives_each_test_its_own(pytester: pytest.Pytester) -> None:
             assert cloud_tasks.address not in addresses
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
 def test_it_imports_nothing_of_the_rest_and_nothing_that_is_heavy() -> None:

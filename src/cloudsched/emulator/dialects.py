@@ -42,7 +42,7 @@ def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
     names = _NAMES.get(version)
     if names is None:
         return content
-    for resource in _resources(content):
+    for resource in resources(content):
         if "pullTarget" in resource or "pullMessage" in resource or resource.get("type") == "PULL":
             raise invalid("Pull queues are not emulated.")
         for theirs, ours in names.items():
@@ -59,7 +59,7 @@ def from_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
     names = _NAMES.get(version)
     if names is None:
         return content
-    for resource in _resources(content):
+    for resource in resources(content):
         for theirs, ours in names.items():
             _move(resource, ours, theirs)
         if "rateLimits" in resource and version == "v2beta3":
@@ -79,7 +79,7 @@ def mask_to_v2(version: str, path: str) -> str:
     return "" if version in _NAMES and path.partition(".")[0] in _WITHOUT_MEANING else path
 
 
-def _resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The queues and tasks in a request or reply."""
     yield content
     for value in (content.get("task"), *_list(content, "queues"), *_list(content, "tasks")):

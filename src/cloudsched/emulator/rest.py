@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator import schema
-from cloudsched.emulator.dialects import from_v2, mask_to_v2, to_v2
+from cloudsched.emulator.dialects import from_v2, mask_to_v2, resources, to_v2
 from cloudsched.emulator.methods import BUFFERED, Method
 from cloudsched.emulator.refusal import Code, Refused, invalid
 
@@ -41,6 +41,7 @@ _SYSTEM: Final = frozenset(
         "upload_protocol",
     ]
 )
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
 _INTEGER_ENUMS: Final = "json;enum-encoding=int"
 
 
@@ -93,6 +94,7 @@ class Rest:
             _parse_buffered(body, content_type, request)
         elif method.body:
             content = to_v2(version, _json(body))
+            _check_bodies(content)
             if not version:
                 self._complete(content, filled)
             _parse(content, request if method.body == "*" else getattr(request, method.body))
@@ -145,6 +147,20 @@ def _json(body: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise invalid("Invalid JSON payload received. It must be an object.")
     return content
+
+
+def _check_bodies(content: dict[str, Any]) -> None:
+    """Refuse what is no base64: protobuf's own reader passes over it.
+
+    Raises:
+        Refused: INVALID_ARGUMENT if a body is broken.
+    """
+    for resource in resources(content):
+        for kind in ("httpRequest", "appEngineHttpRequest", "http_request", "app_engine_http_request"):
+            request = resource.get(kind)
+            body = request.get("body") if isinstance(request, dict) else None
+            if isinstance(body, str) and (not _BASE64.fullmatch(body) or len(body.rstrip("=")) % 4 == 1):
+                raise invalid(f"Invalid JSON payload received. {kind}.body is not base64.")
 
 
 def _parse(content: Mapping[str, Any], message: Proto) -> None:

@@ -6,6 +6,7 @@ draws who goes on. So a seed is one history, and the same one every time. A proc
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections import deque
@@ -94,6 +95,8 @@ class Process:
     app: App
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     sent: Sent | None = None
+    revision: int | None = None
+    """Which revision the dispatch is of that it was given."""
     is_done: bool = False
     is_ok: bool = False
     failure: BaseException | None = None
@@ -229,6 +232,8 @@ class World:
     def _delivered(self, app: App, body: bytes, token: str) -> None:
         self.deliveries += 1
         self.say(f"gets {body.decode()}")
+        assert self.current
+        self.current.revision = json.loads(body)["revision"]
         verdict = app.deliver(body, token)
         self.say(f"{verdict.action}: {verdict.why}")
 
@@ -281,8 +286,7 @@ class World:
         if process.failure is not None:
             raise process.failure
         if process.sent is not None:
-            answer = Answer(status=204) if process.is_ok else Answer(failure="no answer")
-            self.model.answered(process.sent, answer, self.now)
+            self.model.answered(process.sent, Answer(status=204 if process.is_ok else 503), self.now)
 
     def _put_down(self) -> None:
         """End what is still under way, when a history has failed."""
@@ -292,5 +296,3 @@ class World:
             process = self.processes[-1]
             with suppress(BaseException):
                 self._resume(process)
-            if process in self.processes and process.is_done:
-                self.processes.remove(process)

@@ -156,6 +156,8 @@ class Rules:
                 self._break(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:
                 self._break(f"3: {run.execution_id} was claimed of a task that is {before.status}")
+            if process.revision != before.revision:
+                self._break(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
             due_at = old.wakes_at if old else start_of(before, run.scheduled_for)
             if due_at > now:
                 self._break(f"{run.execution_id} was claimed before it was due, at {due_at}")

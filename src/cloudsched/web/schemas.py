@@ -19,7 +19,7 @@ from cloudsched.web import requests as said
 from cloudsched.web.answers import INTERNAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
     from pydantic_core import core_schema
@@ -68,8 +68,13 @@ def inlined(model: type[BaseModel]) -> Json:
     return flat
 
 
-def components(*, is_open: bool) -> Json:
-    """Return all schemas of the document by their names."""
+def components(handlers: Sequence[str] | None) -> Json:
+    """Return all schemas of the document by their names.
+
+    Args:
+        handlers: The handlers that there are, if everybody may know; then callers need not prove who they are, and a
+            new task must name its owner.
+    """
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in _SENT),
         *((model, "serialization") for model in _ANSWERED),
@@ -84,11 +89,12 @@ def components(*, is_open: bool) -> Json:
     schemas = {name: _answered(each) if name in answered else each for name, each in schemas.items()}
     _show(schemas["Task"])
     new = schemas["NewTask"]
-    if not is_open:
+    if handlers is not None:
+        new["properties"]["handler"] = {**new["properties"]["handler"], "enum": sorted(handlers)}
+    else:
         new["required"] = [name for name in new["required"] if name != "owner"]
         new["properties"]["owner"]["description"] = "Whose it is: the caller, if it is left out."
     schemas["TaskPatch"] = _patch(new)
-    schemas["Batch"]["properties"]["tasks"]["items"] = ref("NewTask")
     every = {**schemas, **_made()}
     used = _reachable(every, {"TaskPatch", *_made(), *_names(_SENT)})
     return {name: _described(each) for name, each in sorted(every.items()) if name in used}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -10,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
+from cloudsched.emulator.history import History
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Eventually, Hit, Http, Target
@@ -45,6 +47,21 @@ def test_every_attempt_with_its_request_answer_and_timing(
     assert shown[1]["scheduleTime"] == "2027-01-02T00:00:00.100000Z"
     assert http("GET", "/attempts?queue=other")[1] == {"attempts": []}
     assert emulator.attempts(queue=QUEUE) == emulator.attempts()
+
+
+def test_the_oldest_attempts_are_forgotten_first(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    for _ in range(3):
+        add(grpc_client, target.url, START + DAY)
+    emulator.run_until_idle()
+    kept = emulator.attempts()
+    by_number, by_size = History(2), History(most_bytes=5)
+    for attempt in kept:
+        by_number.add(attempt)
+        by_size.add(replace(attempt, answer=replace(attempt.answer, body=b"xyz")))
+    assert by_number.attempts() == kept[1:]
+    assert len(by_size.attempts()) == 1
 
 
 def test_why_a_task_waits_and_when_it_fires_next(

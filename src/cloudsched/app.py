@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports import Clock, Dispatcher, Store
     from cloudsched.engine.registry import OnFailure
     from cloudsched.engine.tally import Tally
+    from cloudsched.engine.tracing import Tracer
     from cloudsched.errors import Unavailable
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -362,6 +363,13 @@ class App:
         )
 
     @_Part
+    def tracer(self) -> Tracer:
+        """What follows a task from its caller through the queue to its handler."""
+        from cloudsched.telemetry import tracer_of  # noqa: PLC0415 - looks for what is installed
+
+        return tracer_of(self.settings)
+
+    @_Part
     def executor(self) -> Executor:
         """What runs them."""
         return Executor(
@@ -371,6 +379,7 @@ class App:
             registry=self.registry,
             keys=self._keys,
             random=self._chance,
+            tracer=self.tracer,
         )
 
     @_Part

@@ -31,22 +31,22 @@ CONFIG = Path(__file__).parent / "schemathesis.toml"
 EXAMPLES = 12
 
 
-def schemathesis(sim: Simulation, config: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Let schemathesis ask a running API all that its document allows, and some that it does not."""
     with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
         server.serve()
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run"]
         asked = [f"http://{server.address}/openapi.json", "--checks=all", "--no-color"]
         done = subprocess.run(  # noqa: S603 - our own words
-            [*command, *asked, *options], capture_output=True, text=True, check=False, timeout=110
+            [*command, *asked, *options], capture_output=True, text=True, check=False, timeout=110, cwd=cwd
         )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
 
-def test_the_open_api_does_what_its_document_says(sim: Simulation) -> None:
+def test_the_open_api_does_what_its_document_says(sim: Simulation, tmp_path: Path) -> None:
     """No 5xx, no undocumented status, content type or shape, nothing accepted that the document forbids."""
-    done = schemathesis(sim, CONFIG, f"--max-examples={EXAMPLES}")
+    done = schemathesis(sim, CONFIG, tmp_path, f"--max-examples={EXAMPLES}")
     asked = len(OPERATIONS) - 1  # all but the document itself
     assert re.search(rf"Operations:\s+{asked} selected / {asked} total", done.stdout), done.stdout
 
@@ -57,7 +57,7 @@ def test_the_closed_api_does_what_its_document_says(tmp_path: Path) -> None:
     with Simulation(app, access=Access(api_keys=(str(kept),))) as sim:
         config = tmp_path / "schemathesis.toml"
         config.write_text(f'{CONFIG.read_text()}\n[auth.openapi.key]\napi_key = "{key}"\n')
-        schemathesis(sim, config, "--phases=coverage")
+        schemathesis(sim, config, tmp_path, "--phases=coverage")
 
 
 @pytest.mark.parametrize("handlers", [None, ("greet", "report")])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.registry import Registry
     from cloudsched.engine.sending import Sender
     from cloudsched.engine.tokens import Keys
+    from cloudsched.engine.tracing import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,15 @@ class Executor:
     """Runs what dispatches ask for, once each, however often they come."""
 
     def __init__(
-        self, *, store: Store, sender: Sender, clock: Clock, registry: Registry, keys: Keys, random: Random
+        self,
+        *,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        registry: Registry,
+        keys: Keys,
+        random: Random,
+        tracer: Tracer,
     ) -> None:
         self._store = store
         self._sender = sender
@@ -80,6 +89,7 @@ class Executor:
         self._registry = registry
         self._keys = keys
         self._random = random
+        self._tracer = tracer
         self._locks = Locks(store, sender)
 
     def deliver(self, body: bytes, token: str) -> Verdict:
@@ -93,9 +103,19 @@ class Executor:
         """
         self._keys.verify(body, token)
         dispatch = _parsed(body, self._clock)
+        ids: dict[str, str | int] = {
+            "taskId": dispatch.task_id,
+            "executionId": dispatch.execution_id,
+            "attempt": dispatch.attempt,
+        }
+        with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
+            return self._answered(dispatch)
+
+    def _answered(self, dispatch: Dispatch) -> Verdict:
         stored, decision = self._claim(dispatch)
         verdict = self._carry_out(dispatch, stored, decision)
-        log.info(
+        log.log(
+            logging.DEBUG if verdict.action is Action.RAN else logging.INFO,  # the news has said so
             "%s: %s",
             verdict.action,
             verdict.why,
@@ -194,7 +214,9 @@ class Executor:
             claimed=claimed,
             run=run,
         )
-        report = call_handler(self._registry, Context(claimed.task, run, self._clock, held.renew))
+        context = Context(claimed.task, run, self._clock, held.renew)
+        with self._tracer.span(f"handler {claimed.task.handler}", execution_id=run.execution_id, attempt=run.attempt):
+            report = call_handler(self._registry, context)
         finished = held.finish(report, self._random)
         if finished is None:
             self._send(held.task)  # it may have been this result whose commit took effect and then failed

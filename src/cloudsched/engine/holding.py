@@ -8,6 +8,7 @@ from cloudsched.domain.finishing import extended, on_outcome
 from cloudsched.domain.lifecycle import ENDED
 from cloudsched.engine.calling import announce_failure
 from cloudsched.engine.context import LeaseState
+from cloudsched.engine.news import tell
 from cloudsched.engine.ports import Stored
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
@@ -34,7 +35,9 @@ def committed(store: Store, step: Step, stored: Stored, lock: StoredLock | None 
     Raises:
         VersionConflict: Somebody else was quicker.
     """
-    return Stored(step.task, store.commit(step.task, stored.version, step.executions, step.messages, lock))
+    version = store.commit(step.task, stored.version, step.executions, step.messages, lock)
+    tell(stored.task, step)
+    return Stored(step.task, version)
 
 
 class Held:

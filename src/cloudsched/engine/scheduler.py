@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, default_schedule, draft_of, edited, new_task, require_known
+from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import wakes
 from cloudsched.domain.storable import MAX_CONTEXT, MAX_PAYLOAD, require_storable
 from cloudsched.engine.holding import MAX_CONFLICTS
+from cloudsched.engine.news import tell
 from cloudsched.engine.ports import Stored
 from cloudsched.errors import InvalidInput, KeyReused, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
 
-    from cloudsched.domain.lifecycle import Step
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Clock, Store
     from cloudsched.engine.registry import Registry
@@ -93,6 +94,7 @@ class Scheduler:
                 elif existing:
                     return self._replace(existing, draft), False
             else:
+                tell(None, Step(task))
                 return self._sent(Stored(task, version)), True
         raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
 
@@ -196,6 +198,7 @@ class Scheduler:
                 version = self._store.commit(step.task, stored.version, step.executions, step.messages)
             except VersionConflict:
                 continue
+            tell(stored.task, step)
             return self._sent(Stored(step.task, version))
         raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
 

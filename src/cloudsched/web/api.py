@@ -103,6 +103,12 @@ class Api:
         caller = self._caller(operation, request)
         query = parameters(request, operation.query)
         call = Call(self._as_seen_by(caller, operation, request), caller, operation, request, dict(path), query)
+        with self._app.tracer.span(operation.name, **dict(path)):
+            return self._done(call)
+
+    @staticmethod
+    def _done(call: Call) -> Response:
+        request, operation = call.request, call.operation
         if 304 not in operation.success:  # noqa: PLR2004 - Not Modified
             return _ANSWERS[operation.name](call)
         if (known := request.headers.get("If-None-Match")) is not None:

@@ -1,4 +1,4 @@
-"""Everything may die at any moment, and nothing is lost: the benchmark that breaks the real stack, for a few seconds."""
+"""Everything may die at any moment, and nothing is lost: the benchmark that breaks the stack, for a few seconds."""
 
 import json
 import os

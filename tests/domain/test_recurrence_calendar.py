@@ -45,6 +45,12 @@ def test_weekdays_with_and_without_a_number() -> None:
     assert dates("FREQ=MONTHLY;BYDAY=MO,2TU", "2027-01-31", "2027-01-31", 6) == expected
 
 
+def test_a_numbered_weekday_counts_in_the_month_that_is_named() -> None:
+    """The last Sunday of October beside BYMONTH; the 20th Monday of the year without."""
+    assert dates("FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU", "2027-01-01", "2027-01-01", 2) == ["2027-10-31", "2028-10-29"]
+    assert dates("FREQ=YEARLY;BYDAY=20MO", "1997-05-19", "1997-05-18", 2) == ["1997-05-19", "1998-05-18"]
+
+
 def test_positions_in_a_week_that_dtstart_divides() -> None:
     """Dateutil cuts the week short: the third working day of DTSTART's week is Wednesday, not Friday."""
     expected = ["2024-10-23", "2024-10-28", "2024-10-30"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ import pytest
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
 from cloudsched.emulator.history import History
+from cloudsched.emulator.waiters import Waiters
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Eventually, Hit, Http, Target
@@ -142,6 +144,17 @@ def test_deleting_ends_the_wait(emulator: CloudTasksEmulator, grpc_client: Clien
     waiter.join(10)
     assert done == [0]
     assert emulator.explain(name) is None
+
+
+def test_reset_ends_the_wait() -> None:
+    async def run() -> bool:
+        waiters = Waiters()
+        waiting = asyncio.create_task(waiters.wait("a task", 60))
+        await asyncio.sleep(0)
+        waiters.release()
+        return await waiting
+
+    assert asyncio.run(run()) is True
 
 
 def test_waiting_for_what_never_was(emulator: CloudTasksEmulator, http: Http) -> None:

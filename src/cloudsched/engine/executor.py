@@ -206,6 +206,11 @@ class Executor:
             before = wakes(claimed.task)
         except QueueUnavailable:
             before = ()  # the handler need not wait for the queue; its end sends this too
+        now = self._clock.now()
+        if run.wakes_at <= now:  # this process stood still for too long: the next one is to close this attempt
+            lapse = Wake(run.execution_id, run.scheduled_for, run.attempt, run.wakes_at)
+            self._sender.send(claimed.task, [lapse], now)
+            return Verdict(Action.SUPERSEDED, "its lease ended before the handler could be called")
         held = Held(
             store=self._store,
             clock=self._clock,

@@ -57,7 +57,6 @@ class Value(BaseModel):
         populate_by_name=True,
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         ser_json_bytes="base64",
     )
 

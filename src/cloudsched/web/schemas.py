@@ -17,6 +17,7 @@ from cloudsched.domain.execution import Execution, Message
 from cloudsched.domain.task import Task
 from cloudsched.web import requests as said
 from cloudsched.web.answers import INTERNAL
+from cloudsched.web.docstrings import docstrings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +33,18 @@ _ANSWERED: tuple[type[BaseModel], ...] = (Task, Execution, Message)
 
 
 class _Schemas(GenerateJsonSchema):
-    """Durations as seconds, within their limits."""
+    """Durations as seconds, within their limits; fields with their docstrings."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Return a model's schema."""
+        made = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        texts = docstrings_of(model)
+        for name, field in model.model_fields.items():
+            shown = made.get("properties", {}).get(field.alias or name)
+            if shown is not None and name in texts and field.description is None:
+                shown["description"] = texts[name]
+        return made
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
         """Return a number's schema; text such as ``PT5M`` is read as well."""

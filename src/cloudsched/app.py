@@ -326,6 +326,7 @@ class App:
             url=settings.executor_url + EXECUTE_PATH,
             emulator=settings.tasks_emulator,
             invoker=settings.invoker,
+            audience=settings.executor_url,
         )
         return self._guarded("queue", dispatcher, QueueUnavailable)
 

@@ -25,13 +25,13 @@ def serving(cloud: Cloud) -> list[dict[str, int]]:
     return [cloud.serving(function) for function in FUNCTIONS]
 
 
-def shares(history: list[State], function: str) -> list[list[int]]:
-    """Return the shares that a function's new revision and its old one had, one after the other."""
-    found: list[list[int]] = []
+def shares(history: list[State], function: str, revision: str) -> list[int]:
+    """Return how many requests in a hundred a revision got, one after the other."""
+    found: list[int] = []
     for state in history:
         parts = state[f"service/cloudsched-{function}"]["status"]["traffic"]
-        share = [part["percent"] for part in parts]
-        if not found or found[-1] != share:
+        share = sum(part["percent"] for part in parts if part["revisionName"] == revision)
+        if found[-1:] != [share]:
             found.append(share)
     return found
 
@@ -44,7 +44,8 @@ def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
     after = serving(cloud)
     assert [dict.fromkeys(old, 100) for old in before] == before
     assert all(set(old).isdisjoint(new) and set(new.values()) == {100} for old, new in zip(before, after, strict=True))
-    assert shares(cloud.fake.history, "execute") == [[100], [10, 90], [50, 50], [100]]
+    for function, old in zip(FUNCTIONS, before, strict=True):
+        assert shares(cloud.fake.history, function, *old) == [100, 90, 50, 0]
     assert sum(any(word.endswith("/trigger") for word in call) for call in cloud.calls) == 3
     assert cloud.ok("deploy.sh", "--check").out == ""
 
@@ -114,9 +115,10 @@ def _write_schema(cloud: Cloud, version: int) -> None:
 
 def test_a_newer_schema_moves_at_once_and_not_back(cloud: Cloud) -> None:
     """Code that writes documents which the old code refuses does not share the requests with it, nor yields to it."""
+    (old,) = cloud.serving("execute")
     _write_schema(cloud, 2)
     cloud.ok("upgrade.sh")
-    assert shares(cloud.fake.history, "execute") == [[100]]
+    assert shares(cloud.fake.history, "execute", old) == [100, 0]
     ran = cloud.run("rollback.sh")
     assert ran.code == 1
     assert "written in version 2" in ran.err

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched import App, Context
+from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.config import Settings
 from cloudsched.engine.tokens import Keys
 from cloudsched.errors import Unauthenticated
 
@@ -16,8 +19,9 @@ if TYPE_CHECKING:
     from tests.deployables.cloud import Cloud
     from tests.deployables.fake_gcloud import State
 
+    from cloudsched.engine.ports import Envelope
+
 FUNCTIONS = ("execute", "sweep", "api")
-BROKEN = {"SETTINGS": "(BROKEN=yes)"}
 
 
 def serving(cloud: Cloud) -> list[dict[str, int]]:
@@ -183,6 +187,70 @@ def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
         assert keys.current == secrets["2"]
         if function == "execute":
             keys.verify(b"for weeks", waiting)
+
+
+class Queue:
+    """A queue that two deployments share: it keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Envelope] = []
+
+    def create(self, envelope: Envelope) -> None:
+        self.waiting.append(envelope)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Wall:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2027, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+
+def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None:
+    """Whichever app sent a task, before, amid or after the rotation, whichever executor serves then runs it, once."""
+    cloud.ok("rotate-secret.sh")
+    secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
+    store, queue, clock = SqliteStore(), Queue(), Wall()
+    ran: list[str] = []
+
+    def app(mounted: str) -> App:
+        keys = keys_of(mounted, secrets)
+        made = App(
+            Settings(secret=keys.current, previous_secret=keys.previous), store=store, dispatcher=queue, clock=clock
+        )
+
+        @made.handler("note")
+        def _note(ctx: Context) -> None:
+            ran.append(ctx.task.id)
+
+        return made
+
+    sent: list[str] = []
+    for instant in instants(cloud.fake.history):
+        for function, mounted in sorted(instant):
+            if function != "sweep":
+                task_id = f"task-{len(sent)}"
+                at = clock.now() + timedelta(days=1 if len(sent) % 2 else 20)
+                app(mounted).create(id=task_id, owner="ada", title="Note", handler="note", schedule=at)
+                sent.append(task_id)
+        clock.time += timedelta(days=2)
+        executors = [app(mounted) for function, mounted in sorted(instant) if function == "execute"]
+        due = [envelope for envelope in queue.waiting if envelope.at <= clock.now()]
+        for turn, envelope in enumerate(due):
+            queue.waiting.remove(envelope)
+            executors[turn % len(executors)].deliver(envelope.body, envelope.token)
+    clock.time += timedelta(days=20)
+    for envelope in queue.waiting:
+        executors[-1].deliver(envelope.body, envelope.token)
+    assert sorted(ran) == sorted(sent)
+    assert len(sent) > 10
+    store.close()
 
 
 def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from cloudsched.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cloudsched.client import TaskView
     from cloudsched.domain.execution import Execution, ExecutionStatus
@@ -209,7 +209,7 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
         printer.execution(execution)
 
 
-def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -> Iterable[Execution]:
+def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -> Iterator[Execution]:
     """Yield a task's executions, the earliest first, and again each time that one has changed.
 
     Args:

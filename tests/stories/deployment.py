@@ -66,6 +66,13 @@ class Deployment:
         port = self.port if target == "execute" else free_port()
         return function(target, env, self.folder / "main.py", port)
 
+    def answers(self) -> list[str]:
+        """Return what the functions have answered to the queue, to be seen when a test fails."""
+        attempts = self.emulator.attempts()
+        return [
+            f"{each.dispatch_at} {each.answer.status} {each.answer.failure or each.answer.body}" for each in attempts
+        ]
+
     @contextmanager
     def client(self) -> Iterator[App]:
         """Return an app in this process that has the same handlers by name, and reaches the same store and queue."""

@@ -75,6 +75,9 @@ class BreakableStore:
 
         self._call("commit_lock", effect, is_commit=True)
 
+    def expire(self, now: datetime) -> int:
+        return self._call("expire", lambda: self._world.inner.expire(now))
+
     def purge(self, task_id: str) -> None:
         def effect() -> None:
             before = self._world.inner.load(task_id)

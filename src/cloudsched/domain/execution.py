@@ -138,6 +138,8 @@ class Execution(Document):
     is_delivered: bool = False
     """Whether the result reached every channel that the task asks for."""
     trigger: Trigger = Trigger.SCHEDULE
+    expire_at: Instant | None = None
+    """When the store may remove it."""
 
 
 class Message(Document):
@@ -151,3 +153,5 @@ class Message(Document):
     title: str
     body: str
     created_at: Instant
+    expire_at: Instant | None = None
+    """When the store may remove it."""

@@ -47,6 +47,8 @@ class Sweep:
     """Tasks whose dispatch could not be created when they were stored, and now was."""
     unsent: int = 0
     """Tasks whose dispatches the queue did not take; they are left to the next sweep."""
+    expired: int = 0
+    """Executions and messages removed: older than their task's executionRetention. Firestore does this by itself."""
     purged: int = 0
     """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
 
@@ -80,6 +82,7 @@ class Sweeper:
             token = page.next_page_token
             if token is None:
                 break
+        done.expired = self._store.expire(now)
         log.info("swept", extra={"action": "swept", "examined": done.examined, "dispatched": done.dispatched})
         return done
 

@@ -10,7 +10,8 @@ import pytest
 HEAVY = {
     "firebase_admin",
     "google.auth",
-    "google.cloud",
+    "google.api_core",
+    "google.protobuf",
     "opentelemetry",
     "requests",
     "rich",

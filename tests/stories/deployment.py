@@ -68,10 +68,8 @@ class Deployment:
 
     def answers(self) -> list[str]:
         """Return what the functions have answered to the queue, to be seen when a test fails."""
-        attempts = self.emulator.attempts()
-        return [
-            f"{each.dispatch_at} {each.answer.status} {each.answer.failure or each.answer.body}" for each in attempts
-        ]
+        answers = [(attempt.dispatch_at, attempt.answer) for attempt in self.emulator.attempts()]
+        return [f"{at} {answer.status} {answer.failure or answer.body.decode()}" for at, answer in answers]
 
     @contextmanager
     def client(self) -> Iterator[App]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.lifecycle import delete, moved
 from cloudsched.domain.planning import lapses, repair_number, wakes
+from cloudsched.engine.news import tell
 from cloudsched.errors import QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -108,10 +109,12 @@ class Sweeper:
         now = self._clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
             return False
+        step = delete(stored.task, now)
         try:
-            self._store.commit(delete(stored.task, now).task, stored.version)
+            self._store.commit(step.task, stored.version)
         except VersionConflict:
             return False
+        tell(stored.task, step)
         self._store.purge(task_id)
         return True
 

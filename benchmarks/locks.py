@@ -34,7 +34,10 @@ def run(executors: int, tasks: int, keys: int, busy: float) -> tuple[float, int]
     done = threading.Event()
     with tempfile.TemporaryDirectory() as folder:
         store, clock = SqliteStore(Path(folder) / "tasks.db"), SystemClock()
-        deliver = lambda body, token: app.deliver(body, token)  # noqa: E731, PLW0108 - the app is made after its queue
+
+        def deliver(body: bytes, token: str) -> object:
+            return app.deliver(body, token)
+
         queue = InProcessDispatcher(clock, deliver, workers=executors)
         app = App(Settings(secret="benchmarks have no secrets"), store=store, dispatcher=queue, clock=clock)
 

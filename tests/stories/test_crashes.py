@@ -12,7 +12,7 @@ from cloudsched.adapters.firestore_emulator import Missing, find
 
 
 def test_nothing_is_lost_and_no_success_repeated_while_executors_and_sweeps_are_killed() -> None:
-    """Under SIGKILL and the queue's faults, each occurrence that came due ends as a success, or is skipped with a record.
+    """Under SIGKILL and the queue's faults, what came due ends as a success, or is skipped with a record.
 
     (An occurrence is skipped where a run of its task, held up by a death, was still open.)
     """

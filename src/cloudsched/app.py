@@ -30,7 +30,10 @@ from cloudsched.adapters.fallback import FallbackDispatcher
 from cloudsched.config import EXECUTE_PATH, Settings
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, wire_fields
 from cloudsched.domain.planning import upcoming
+from cloudsched.engine.committing import Committer
+from cloudsched.engine.durable import Journals
 from cloudsched.engine.executor import Executor, Verdict
+from cloudsched.engine.nesting import Nesting
 from cloudsched.engine.ports import Page, TaskQuery
 from cloudsched.engine.records import running, with_running
 from cloudsched.engine.registry import Registry
@@ -38,6 +41,7 @@ from cloudsched.engine.scheduler import Scheduler
 from cloudsched.engine.sending import Sender
 from cloudsched.engine.sweeper import Sweep, Sweeper
 from cloudsched.engine.tokens import Keys
+from cloudsched.engine.trees import Tree, tree
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.execution import Execution, Message
     from cloudsched.domain.policy import RetryPolicy
     from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Clock, Dispatcher, Store
+    from cloudsched.engine.ports import Blobs, Clock, Dispatcher, Store
     from cloudsched.engine.registry import OnFailure
     from cloudsched.errors import Unavailable
 
@@ -83,6 +87,7 @@ class App:
         settings: How to reach the store and the queue; read from the environment when first needed, if None.
         store: A store to use instead of the one that the settings name.
         dispatcher: A queue to use instead of the one that the settings name.
+        blobs: Where large results are kept, instead of the place that the settings name.
         clock: A clock to use instead of the system's (or of the local Cloud Tasks', where settings name one).
         chance: The source of jitter.
     """
@@ -93,6 +98,7 @@ class App:
         *,
         store: Store | None = None,
         dispatcher: Dispatcher | None = None,
+        blobs: Blobs | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> None:
@@ -100,6 +106,7 @@ class App:
         self._settings = settings
         self._store = store
         self._dispatcher = dispatcher
+        self._blobs = blobs
         self._clock = clock
         self.assembling = threading.RLock()
         self._circuits: dict[str, Circuit[Any]] = {}
@@ -126,6 +133,7 @@ class App:
         *,
         store: Store | None = None,
         dispatcher: Dispatcher | None = None,
+        blobs: Blobs | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> Iterator[App]:
@@ -136,7 +144,7 @@ class App:
         """
         before = self.__dict__.copy()
         self.__dict__.clear()
-        App.__init__(self, settings, store=store, dispatcher=dispatcher, clock=clock, chance=chance)
+        App.__init__(self, settings, store=store, dispatcher=dispatcher, blobs=blobs, clock=clock, chance=chance)
         self.registry = before["registry"]
         try:
             yield self
@@ -220,12 +228,26 @@ class App:
         """Return one execution, open or ended. Raises NotFound."""
         task = self.get(task_id)
         run = task.run(execution_id)
-        if run and run.lease:
-            return running(task, run)
+        if run and (run.lease or run.suspension):
+            steps = [entry.folded() for entry in self.store.journal(task_id, execution_id)] if run.steps else []
+            return running(task, run).model_copy(update={"steps": tuple(steps)})
         found = self.store.execution(task_id, execution_id)
         if found is None:
             raise NotFound("execution", execution_id)
         return found
+
+    def send_event(self, task_id: str, name: str, payload: Any = None) -> Task:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler something: what it waits for with `Context.wait_for`.
+
+        Raises:
+            InvalidInput: The payload is too large, or JSON cannot say it.
+            NotAllowed: The task has ended, or too many events wait for it already.
+        """
+        return self.scheduler.send_event(task_id, name, payload)
+
+    def tree(self, task_id: str) -> Tree:
+        """Return a task with the calls below it. Raises NotFound."""
+        return tree(self.scheduler.get(task_id), self._nesting)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
@@ -315,6 +337,40 @@ class App:
         return {name: circuit.state for name, circuit in self._circuits.items()}
 
     @_Part
+    def blobs(self) -> Blobs:
+        """Where results are kept that are too large for a document."""
+        if self._blobs is not None:
+            return self._blobs
+        from cloudsched.adapters import blobs  # noqa: PLC0415 - only who uses it pays for it
+
+        if self.settings.bucket is not None:
+            return blobs.BucketBlobs(self.settings.bucket)
+        data = self.settings.data
+        return blobs.FileBlobs(None if data is None else data.with_name(f"{data.name}-results"))
+
+    @_Part
+    def _committer(self) -> Committer:
+        return Committer(self.store, self.blobs)
+
+    @_Part
+    def _nesting(self) -> Nesting:
+        return Nesting(store=self.store, committer=self._committer, sender=self._sender, clock=self.clock)
+
+    @_Part
+    def _journals(self) -> Journals:
+        return Journals(
+            store=self.store,
+            blobs=self.blobs,
+            clock=self.clock,
+            registry=self.registry,
+            nesting=self._nesting,
+            chance=self._chance,
+            retention=self.settings.retention,
+            time_limit=self.settings.time_limit,
+            is_each_step=self.settings.replays_each_step,
+        )
+
+    @_Part
     def _keys(self) -> Keys:
         return Keys(self.settings.secret, self.settings.previous_secret)
 
@@ -333,6 +389,8 @@ class App:
             registry=self.registry,
             lead=lead,
             retention=self.settings.retention,
+            committer=self._committer,
+            nesting=self._nesting,
         )
 
     @_Part
@@ -340,6 +398,9 @@ class App:
         """What runs them."""
         return Executor(
             store=self.store,
+            committer=self._committer,
+            nesting=self._nesting,
+            journals=self._journals,
             sender=self._sender,
             clock=self.clock,
             registry=self.registry,
@@ -353,7 +414,7 @@ class App:
         sender = self._sender
         if self.settings.fallback:
             sender = Sender(FallbackDispatcher(self.dispatcher, self.deliver, self.clock), self._keys)
-        return Sweeper(store=self.store, sender=sender, clock=self.clock)
+        return Sweeper(store=self.store, nesting=self._nesting, sender=sender, clock=self.clock)
 
 
 def _page_size(limit: int) -> int:

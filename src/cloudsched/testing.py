@@ -132,6 +132,8 @@ class Simulation:
         store: A store of the test's own instead of one in memory.
         retention: How long ended tasks are kept. For ever unless a test is about that, so that it can look at them.
         fallback: Whether the sweep delivers by itself while the queue is down; see `Settings`.
+        replay: Whether durable handlers are suspended and replayed at every durable point, which shows what in them is
+            not deterministic.
     """
 
     def __init__(
@@ -143,6 +145,7 @@ class Simulation:
         store: Store | None = None,
         retention: timedelta | None = None,
         fallback: bool = False,
+        replay: bool = False,
     ) -> None:
         self.app = app
         self.clock = ManualClock(start)
@@ -153,7 +156,9 @@ class Simulation:
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
         self._swept_at = start
-        self._settings = Settings(secret=secrets.token_hex(16), retention=retention, fallback=fallback)
+        self._settings = Settings(
+            secret=secrets.token_hex(16), retention=retention, fallback=fallback, replays_each_step=replay
+        )
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

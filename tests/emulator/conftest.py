@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol, TypeAlias, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import grpc  # type: ignore[import-untyped]
 import pytest

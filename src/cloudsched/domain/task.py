@@ -136,6 +136,25 @@ class Ask(Value):
     """Tells a request that is made again, since its answer was lost, from another one."""
 
 
+class Parent(Value):
+    """Whose call a task is."""
+
+    task_id: str
+    execution_id: str
+    step: int
+    """Which entry of that execution's journal."""
+    depth: int
+    """How deep the call is nested: 1 for one by a task that nobody called."""
+
+
+class Event(Value):
+    """Something that a durable handler was told from outside, and has not taken yet."""
+
+    name: str
+    payload: Any = None
+    at: Instant
+
+
 class Task(Document, Wish):
     """One task, whole."""
 
@@ -164,6 +183,10 @@ class Task(Document, Wish):
     last_execution_id: str | None = None
     backfill: Backfill | None = None
     last_ask: Ask | None = None
+    parent: Parent | None = None
+    """Whose call this task is; None if it was created by itself."""
+    events: tuple[Event, ...] = ()
+    """What has come for its durable handler, the earliest first."""
     deferred: bool = False
     """A dispatch could not be created; the sweep does it."""
     deleted_at: Instant | None = None

@@ -16,7 +16,9 @@ from cloudsched.domain.execution import ExecutionError
 from cloudsched.domain.finishing import FAILURES, Report
 from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from cloudsched.domain.storable import MAX_CONTENT, require_storable
-from cloudsched.errors import InvalidInput, UnknownHandler
+from cloudsched.engine.context import Call
+from cloudsched.engine.suspension import Suspended
+from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +45,13 @@ def call_handler(registry: Registry, context: Context) -> Report:
         return _report(context, Fail(str(error)), error)
     try:
         answer = handler.call(context, payload)
+        if isinstance(answer, Call):
+            answer = answer.result()
+        context.journal.end()
+    except Suspended as suspended:
+        return _report(context, suspended.outcome)
+    except WorkflowError as error:  # every replay would meet it again
+        return _report(context, Fail(str(error)), error)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises is its failure, not ours
         outcome = Retry(str(error)) if isinstance(error, handler.retry_on) else Fail(str(error))
         return _report(context, outcome, error)
@@ -94,6 +103,8 @@ def _report(context: Context, outcome: Outcome, error: Exception | None = None) 
         progress=said.progress,
         queries=said.queries,
         tokens=said.tokens,
+        entries=context.journal.unwritten,
+        calls_made=context.journal.calls_made,
     )
 
 

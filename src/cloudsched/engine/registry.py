@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from cloudsched.domain.drafts import invalid_input
-from cloudsched.domain.policy import RetryPolicy
+from cloudsched.domain.policy import retry_policy
 from cloudsched.engine.context import Context
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from cloudsched.domain.execution import Execution
+    from cloudsched.domain.policy import RetryPolicy
     from cloudsched.domain.task import Task
 
     OnFailure = Callable[[Task, Execution], object]
@@ -110,7 +111,7 @@ class Registry:
                 function=function,
                 takes_context=takes_context,
                 payload=payload,
-                retry=_retry_policy(retry),
+                retry=None if retry is None else retry_policy(retry),
                 retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
                 expected_duration=expected_duration,
                 on_failure=on_failure,
@@ -136,14 +137,6 @@ class Registry:
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())
-
-
-def _retry_policy(retry: RetryPolicy | int | bool | None) -> RetryPolicy | None:  # noqa: FBT001 - True, 3 or a policy
-    if retry is None or isinstance(retry, RetryPolicy):
-        return retry
-    if isinstance(retry, bool):
-        return RetryPolicy() if retry else RetryPolicy(max_retries=0)
-    return RetryPolicy(max_retries=retry)
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:

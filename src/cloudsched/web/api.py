@@ -9,6 +9,8 @@
 ``POST   /v1/tasks/{id}/pause``               also ``resume``, ``cancel``, ``trigger``
 ``POST   /v1/tasks/{id}/retry``               one more attempt for ``executionId``, or for the last execution
 ``POST   /v1/tasks/{id}/backfill``            run the occurrences from ``start`` to ``end`` again
+``POST   /v1/tasks/{id}/events/{name}``       tell its durable handler something: a JSON object, or nothing (202)
+``GET    /v1/tasks/{id}/tree``                the task and the calls below it: ``{task, children}``
 ``GET    /v1/tasks/{id}/upcoming``            the next ``count`` occurrences
 ``GET    /v1/tasks/{id}/executions``          list, the latest first; ``…/executions/{executionId}`` gets one
 ``GET    /v1/inboxes/{owner}/messages``       list, the newest first
@@ -41,10 +43,11 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Page
+    from cloudsched.engine.trees import Tree
 
 MAX_PREVIEW = 1000
 _LIST = ("pageSize", "pageToken")
-_INTERNAL = {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk"}
+_INTERNAL = {"events", "runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk"}
 """What a task's document keeps for the scheduler alone."""
 
 
@@ -65,6 +68,8 @@ _ROUTES = Map(
         ),
         _rule("/v1/tasks/<task_id>/retry", "POST", "retry"),
         _rule("/v1/tasks/<task_id>/backfill", "POST", "backfill"),
+        _rule("/v1/tasks/<task_id>/events/<name>", "POST", "event"),
+        _rule("/v1/tasks/<task_id>/tree", "GET", "tree"),
         _rule("/v1/tasks/<task_id>/upcoming", "GET", "upcoming"),
         _rule("/v1/tasks/<task_id>/executions", "GET", "executions"),
         _rule("/v1/tasks/<task_id>/executions/<execution_id>", "GET", "execution"),
@@ -140,6 +145,15 @@ class Api:
         start, end = (instant(name, content.get(name)) for name in ("start", "end"))
         return _json(shown(self._app.backfill(task_id, start, end)))
 
+    def _event(self, request: Request, task_id: str, name: str) -> Response:
+        parameters(request, ())
+        payload = json_object(request) if request.content_length else None
+        return _json(shown(self._app.send_event(task_id, name, payload)), 202)
+
+    def _tree(self, request: Request, task_id: str) -> Response:
+        parameters(request, ())
+        return _json(_branch(self._app.tree(task_id)))
+
     def _upcoming(self, request: Request, task_id: str) -> Response:
         given = parameters(request, ("count",))
         task = self._app.get(task_id)
@@ -194,6 +208,10 @@ def shown(task: Task) -> dict[str, Any]:
         content["dispatchDeferred"] = True
         content["message"] = f"{task.message} Saved; its dispatch is deferred until the queue can be reached.".strip()
     return content
+
+
+def _branch(tree: Tree) -> dict[str, Any]:
+    return {"task": shown(tree.task), "children": [_branch(each) for each in tree.children]}
 
 
 def _moment(at: datetime, timezone: str) -> dict[str, str]:

@@ -72,7 +72,7 @@ case ${1:-} in
 pytest)
     shift
     cd "$root"
-    exec "$python" -m pytest "$@"
+    exec "$python" -m pytest -n 2 "$@" # of two -n the last one counts
     ;;
 check)
     check

@@ -18,12 +18,11 @@ import tempfile
 import time
 import urllib.request
 import venv
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]
 from google.auth.credentials import AnonymousCredentials
@@ -34,6 +33,9 @@ from google.protobuf import timestamp_pb2  # type: ignore[import-untyped]
 from cloudsched.emulator.board import Board
 from cloudsched.emulator.queue import QueueConfig
 from cloudsched.emulator.task import Answer, HttpTarget, RateLimits, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 PARENT = "projects/demo/locations/here"
 QUEUES = [f"{PARENT}/queues/q{n}" for n in range(8)]

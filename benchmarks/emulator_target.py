@@ -16,11 +16,13 @@ class Target(asyncio.Protocol):
     arrivals: list[tuple[str, float]] = []  # noqa: RUF012 - one for all connections, on purpose
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client came."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.buffer = b""
 
     def data_received(self, data: bytes) -> None:
+        """Some bytes came."""
         self.buffer += data
         while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
             head = self.buffer[:end].decode("latin-1")

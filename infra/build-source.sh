@@ -8,7 +8,8 @@ set -euo pipefail
 functions="${1:?the folder with main.py}"
 output="${2:?the folder to make}"
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-python="${PYTHON:-python3}"
+python="$(command -v "${PYTHON:-python3}")"
+python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")"
 
 rm -rf "$output"
 mkdir -p "$output"

@@ -7,7 +7,7 @@ PROJECT=""                       # the project's id
 REGION="us-central1"             # functions, queues and the sweep's schedule
 FIRESTORE_LOCATION="nam5"        # where the database is created; it can never be moved
 DATABASE="(default)"             # the database's id
-NAME="cloudsched"                # what everything is named after: <NAME>-api, <NAME>-critical, …
+NAME="cloudsched"                # what everything is named after: <NAME>-api, <NAME>-critical, … (2 to 20)
 
 # Who may call the api function --------------------------------------------------------------------------------------
 API_ACCESS="private"             # private: only callers with roles/run.invoker · public: the app alone decides

@@ -56,7 +56,7 @@ if [[ -n "$finish" ]]; then
   rotated="$(ledger secret.rotated)"
   left=$((${rotated:-0} + LONGEST_WAIT - $(date +%s)))
   [[ -n "$compromised" ]] || ((left <= 0)) || die "Dispatches that were signed with the old secret may still wait. \
-Come back in $((left / 86400 + 1)) days."
+Come back in $(((left + 86399) / 86400)) days."
   change "let $NAME-execute accept version $current alone" gcloud run services update "$NAME-execute" \
     --region="$REGION" --remove-secrets=CLOUDSCHED_PREVIOUS_SECRET --project="$PROJECT" --quiet
   change "disable version $previous" gcloud secrets versions disable "$previous" --secret="$SECRET" \

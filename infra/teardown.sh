@@ -55,9 +55,10 @@ for function in api sweep execute; do
     gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
 done
 for priority in "${PRIORITIES[@]}"; do
-  remove "queue $NAME-$priority, with the dispatches that wait in it" "queue.$NAME-$priority" \
-    gcloud tasks queues describe "$NAME-$priority" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
-    gcloud tasks queues delete "$NAME-$priority" --location="$REGION" --project="$PROJECT" --quiet
+  queue="$(queue_of "$priority")"
+  remove "queue $queue, with the dispatches that wait in it" "queue.$queue" \
+    gcloud tasks queues describe "$queue" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
+    gcloud tasks queues delete "$queue" --location="$REGION" --project="$PROJECT" --quiet
 done
 # A binding of an account that is gone would stay in the project's policy for ever.
 unbind() {

@@ -68,20 +68,15 @@ ask() {
     return 1
   fi
   local errors status=0
-  errors="$(mktemp)"
-  "$@" 2>"$errors" || status=$?
-  if ((status)); then
-    if grep -qiE 'NOT_FOUND|not found|does not exist\.|cannot find|notFound|SERVICE_DISABLED|has not been used in project' "$errors"; then
-      rm -f "$errors"
-      return 1
-    fi
-    cat "$errors" >&2
-    rm -f "$errors"
-    # `ask` runs in a substitution: only the script's own process can end it all.
-    kill -s TERM "$$"
-    exit 1
+  { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
+  ((status)) || return 0
+  if [[ "${errors,,}" =~ not_found|notfound|not\ found|does\ not\ exist\.|cannot\ find|service_disabled|has\ not\ been\ used\ in\ project ]]; then
+    return 1
   fi
-  rm -f "$errors"
+  printf '%s\n' "$errors" >&2
+  # `ask` runs in a substitution: only the script's own process can end it all.
+  kill -s TERM "$$"
+  exit 1
 }
 exec 3>&1
 
@@ -140,6 +135,15 @@ FUNCTIONS=(execute sweep api) # the order in which they are deployed: who must u
 queue_limits() {
   local name="QUEUE_${1^^}"
   printf '%s' "${!name}"
+}
+
+# The name of a priority's queue, as `queue_id` in src/cloudsched/adapters/cloudtasks.py has it.
+queue_of() {
+  if [[ "$1" == normal ]]; then
+    printf '%s' "$NAME"
+  else
+    printf '%s-%s' "$NAME" "$1"
+  fi
 }
 
 account() { printf '%s-%s@%s.iam.gserviceaccount.com' "$NAME" "$1" "$PROJECT"; }

@@ -1,4 +1,5 @@
-"""Compares firestore.indexes.json with what a database has, and prints what is missing as arguments for gcloud.
+# ruff: noqa: INP001 - a script beside others, not a package
+"""Compares the index and TTL files with what a database has, and prints what is missing as arguments for gcloud.
 
 Usage: firestore_indexes.py composite|fields|ttl FILE < what `gcloud firestore … list --format=json` says
 
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Line = tuple[str, ...]
 
@@ -32,7 +33,7 @@ def composite(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterato
 
 
 def fields(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
-    """Yield the single-field overrides that differ. The rule for all fields of a collection comes before its exceptions."""
+    """Yield the single-field overrides that differ: first the rule for all fields of a collection, as in the file."""
     there = {
         _field(field): sorted(_shape(index) for index in field.get("indexConfig", {}).get("indexes", ()))
         for field in existing
@@ -46,12 +47,12 @@ def fields(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[L
             yield (group, path, *(arguments if override["indexes"] else ("--disable-indexes",)))
 
 
-def ttl(wanted: dict[str, Any], existing: list[dict[str, Any]]) -> Iterator[Line]:
+def ttl(wanted: list[dict[str, str]], existing: list[dict[str, Any]]) -> Iterator[Line]:
     """Yield the fields whose TTL policy is missing."""
     there = {_field(field) for field in existing if field.get("ttlConfig")}
-    for override in wanted["fieldOverrides"]:
-        if override.get("ttl") and (override["collectionGroup"], override["fieldPath"]) not in there:
-            yield (override["collectionGroup"], override["fieldPath"], "--enable-ttl")
+    for policy in wanted:
+        if (policy["collectionGroup"], policy["fieldPath"]) not in there:
+            yield (policy["collectionGroup"], policy["fieldPath"], "--enable-ttl")
 
 
 def _shape(index: dict[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -71,7 +72,7 @@ def _part(name: str, kind: str) -> str:
 if __name__ == "__main__":
     kind, file = sys.argv[1:]
     listed = sys.stdin.read().strip()
-    lines = {"composite": composite, "fields": fields, "ttl": ttl}[kind](
-        json.loads(Path(file).read_text(encoding="utf-8")), json.loads(listed) if listed else []
-    )
+    kinds: dict[str, Callable[[Any, list[dict[str, Any]]], Iterator[Line]]]
+    kinds = {"composite": composite, "fields": fields, "ttl": ttl}
+    lines = kinds[kind](json.loads(Path(file).read_text(encoding="utf-8")), json.loads(listed) if listed else [])
     sys.stdout.writelines("\t".join(line) + "\n" for line in lines)

@@ -111,7 +111,7 @@ deploy_functions() {
 expect_address() {
   [[ "$MODE" == apply ]] || return 0
   local found
-  found="$(ask gcloud run services describe "$NAME-execute" --region="$REGION" --format="json(metadata.annotations,status.url)" \
+  found="$(ask gcloud run services describe "$NAME-execute" --region="$REGION" --format="json(metadata.annotations)" \
     --project="$PROJECT" --quiet)" || found=""
   grep -qF "$(service_url execute)" <<<"$found" ||
     die "Cloud Run did not give $NAME-execute the address $(service_url execute). It has: $found"

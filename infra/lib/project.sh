@@ -118,8 +118,8 @@ bind_resource_roles() {
     bind "account $NAME-invoker" "serviceAccount:$(account "$role")" roles/iam.serviceAccountUser -- \
       gcloud iam service-accounts -- "$(account invoker)"
     for priority in "${PRIORITIES[@]}"; do
-      bind "queue $NAME-$priority" "serviceAccount:$(account "$role")" roles/cloudtasks.enqueuer -- \
-        gcloud tasks queues -- "$NAME-$priority" --location="$REGION"
+      bind "queue $(queue_of "$priority")" "serviceAccount:$(account "$role")" roles/cloudtasks.enqueuer -- \
+        gcloud tasks queues -- "$(queue_of "$priority")" --location="$REGION"
     done
   done
 }
@@ -138,12 +138,12 @@ create_database() {
   fi
 }
 
-# Lines of `lib/firestore_indexes.py`: what the database does not have yet.
+# missing_indexes KIND FILE ASKING-COMMAND: what the database does not have yet, as `lib/firestore_indexes.py` puts it.
 missing_indexes() {
-  local kind="$1" found
-  shift
+  local kind="$1" file="$2" found
+  shift 2
   found="$(ask "$@" --database="$DATABASE" --format=json --project="$PROJECT" --quiet)" || found=""
-  python3 "$INFRA/lib/firestore_indexes.py" "$kind" "$INFRA/firestore.indexes.json" <<<"$found"
+  python3 "$INFRA/lib/firestore_indexes.py" "$kind" "$INFRA/$file" <<<"$found"
 }
 
 create_indexes() {
@@ -153,16 +153,16 @@ create_indexes() {
     IFS=$'\t' read -ra arguments <<<"$arguments"
     change "create composite index on $group (${arguments[*]:1})" gcloud firestore indexes composite create \
       --collection-group="$group" "${arguments[@]}" --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(missing_indexes composite gcloud firestore indexes composite list)
+  done < <(missing_indexes composite firestore.indexes.json gcloud firestore indexes composite list)
   while IFS=$'\t' read -r group field arguments; do
     IFS=$'\t' read -ra arguments <<<"$arguments"
     change "set the indexes of $group.$field (${arguments[*]})" gcloud firestore indexes fields update "$field" \
       --collection-group="$group" "${arguments[@]}" --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(missing_indexes fields gcloud firestore indexes fields list)
+  done < <(missing_indexes fields firestore.indexes.json gcloud firestore indexes fields list)
   while IFS=$'\t' read -r group field arguments; do
     change "let $group expire by $field" gcloud firestore fields ttls update "$field" \
       --collection-group="$group" --enable-ttl --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(missing_indexes ttl gcloud firestore fields ttls list)
+  done < <(missing_indexes ttl firestore.ttl.json gcloud firestore fields ttls list)
 }
 
 create_queues() {
@@ -171,7 +171,7 @@ create_queues() {
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
   for priority in "${PRIORITIES[@]}"; do
-    queue="$NAME-$priority"
+    queue="$(queue_of "$priority")"
     IFS=/ read -r rate concurrent <<<"$(queue_limits "$priority")"
     flags=(
       --max-dispatches-per-second="$rate" --max-concurrent-dispatches="$concurrent"

@@ -20,29 +20,30 @@ that needs them, as `Settings` (from the environment unless given) describe.
 
 from __future__ import annotations
 
+import copy
 import random
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.adapters.clocks import EmulatorClock, SystemClock
 from cloudsched.adapters.fallback import FallbackDispatcher
-from cloudsched.config import EXECUTE_PATH, Settings
+from cloudsched.config import Settings
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, wire_fields
 from cloudsched.domain.planning import upcoming
-from cloudsched.engine.committing import Committer
-from cloudsched.engine.durable import Journals
+from cloudsched.engine.durable import Durable
 from cloudsched.engine.executor import Executor, Verdict
-from cloudsched.engine.nesting import Nesting
 from cloudsched.engine.ports import Page, TaskQuery
 from cloudsched.engine.records import running, with_running
 from cloudsched.engine.registry import Registry
 from cloudsched.engine.scheduler import Scheduler
 from cloudsched.engine.sending import Sender
 from cloudsched.engine.sweeper import Sweep, Sweeper
+from cloudsched.engine.tally import ListedTally
 from cloudsched.engine.tokens import Keys
 from cloudsched.engine.trees import Tree, tree
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavailable, StoreUnavailable
+from cloudsched.parts import Part, cloud_tasks, firestore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Blobs, Clock, Dispatcher, Store
     from cloudsched.engine.registry import OnFailure
+    from cloudsched.engine.tally import Tally
     from cloudsched.errors import Unavailable
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -61,23 +63,6 @@ T = TypeVar("T")
 
 MAX_PAGE = 500
 """How many items one page may have."""
-
-
-class _Part(Generic[T]):
-    """A part that is made when it is first needed, once, whichever thread needs it."""
-
-    def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self._name = make.__name__
-        self.__doc__ = make.__doc__
-
-    def __get__(self, app: App | None, owner: type[App]) -> T:
-        if app is None:
-            return cast("T", self)  # as seen from the class, by help() and the like
-        with app.assembling:
-            if self._name not in app.__dict__:
-                app.__dict__[self._name] = self._make(app)
-            return cast("T", app.__dict__[self._name])
 
 
 class App:
@@ -152,6 +137,16 @@ class App:
             self.__dict__.clear()
             self.__dict__.update(before)
 
+    def guarded(self, check: Callable[[Task], None]) -> App:
+        """Return the app as it is to somebody who may not do everything; see `Scheduler.guarded`.
+
+        Lists are not checked, nor are new tasks.
+        """
+        scheduler = self.scheduler  # with it, all that the two share is made
+        view = copy.copy(self)
+        view.__dict__["scheduler"] = scheduler.guarded(check)
+        return view
+
     # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
@@ -166,9 +161,9 @@ class App:
         """
         return self.put(draft if draft is not None else TaskDraft.of(**fields))[0]
 
-    def put(self, draft: TaskDraft) -> tuple[Task, bool]:
-        """Create or edit a task as `create` does; return it, and whether it is new."""
-        return self.scheduler.create(draft)
+    def put(self, draft: TaskDraft, *, mark: str | None = None) -> tuple[Task, bool]:
+        """Create or edit a task as `create` does, or see `Scheduler.create`; return it, and whether it is new."""
+        return self.scheduler.create(draft, mark)
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
@@ -229,8 +224,7 @@ class App:
         task = self.get(task_id)
         run = task.run(execution_id)
         if run and (run.lease or run.suspension):
-            steps = [entry.folded() for entry in self.store.journal(task_id, execution_id)] if run.steps else []
-            return running(task, run).model_copy(update={"steps": tuple(steps)})
+            return running(task, run, self.store.journal(task_id, execution_id) if run.steps else ())
         found = self.store.execution(task_id, execution_id)
         if found is None:
             raise NotFound("execution", execution_id)
@@ -247,7 +241,7 @@ class App:
 
     def tree(self, task_id: str) -> Tree:
         """Return a task with the calls below it. Raises NotFound."""
-        return tree(self.scheduler.get(task_id), self._nesting)
+        return tree(self.scheduler.get(task_id), self._durable.nesting)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
@@ -264,19 +258,21 @@ class App:
         return self.sweeper.sweep()
 
     def close(self) -> None:
-        """Let go of the store and the queue, if they were opened."""
+        """Let go of the store, the queue and a clock elsewhere, if they were opened."""
+        if isinstance(clock := self.__dict__.get("clock"), EmulatorClock):
+            clock.close()
         for name in ("dispatcher", "store"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
 
     # ── How it is put together ───────────────────────────────────────────────────────────────────────────────────
 
-    @_Part
+    @Part
     def settings(self) -> Settings:
         """What can be set from outside."""
         return self._settings or Settings.from_environment()
 
-    @_Part
+    @Part
     def clock(self) -> Clock:
         """Where the present comes from."""
         settings = self.settings
@@ -286,7 +282,7 @@ class App:
             return self._clock
         return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
 
-    @_Part
+    @Part
     def store(self) -> Store:
         """Where tasks are kept."""
         if self._store is not None:
@@ -295,34 +291,25 @@ class App:
             from cloudsched.adapters.sqlite import SqliteStore  # noqa: PLC0415 - only who uses it pays for it
 
             return SqliteStore(self.settings.data)
-        from cloudsched.adapters.firestore import FirestoreStore  # noqa: PLC0415 - the same
+        return self._guarded("store", firestore(self.settings), StoreUnavailable)
 
-        store = FirestoreStore(
-            project=self.settings.project,
-            database=self.settings.database,
-            emulator=self.settings.firestore_emulator,
+    @Part
+    def tally(self) -> Tally:
+        """What counts an owner's tasks."""
+        if self._store is not None or self.settings.store == "sqlite":
+            return ListedTally(self.store)
+        from cloudsched.adapters.firestore_tally import FirestoreTally  # noqa: PLC0415 - the same
+
+        return FirestoreTally(
+            project=self.settings.project, database=self.settings.database, emulator=self.settings.firestore_emulator
         )
-        return self._guarded("store", store, StoreUnavailable)
 
-    @_Part
+    @Part
     def dispatcher(self) -> Dispatcher:
         """What carries dispatches to the executor."""
         if self._dispatcher is not None:
             return self._dispatcher
-        settings = self.settings
-        if not settings.executor_url:
-            raise Misconfigured("Set CLOUDSCHED_EXECUTOR_URL to the address of the executor function.")
-        from cloudsched.adapters.cloudtasks import CloudTasksDispatcher  # noqa: PLC0415 - the same
-
-        dispatcher = CloudTasksDispatcher(
-            project=settings.project,
-            location=settings.location,
-            queue=settings.queue,
-            url=settings.executor_url + EXECUTE_PATH,
-            emulator=settings.tasks_emulator,
-            invoker=settings.invoker,
-        )
-        return self._guarded("queue", dispatcher, QueueUnavailable)
+        return self._guarded("queue", cloud_tasks(self.settings), QueueUnavailable)
 
     def _guarded(self, name: str, port: T, error: type[Unavailable]) -> T:
         from cloudsched.adapters.breaking import Circuit  # noqa: PLC0415 - only remote services need it
@@ -336,49 +323,34 @@ class App:
         """The state of the circuit breaker before each remote service that was used: closed, open or half_open."""
         return {name: circuit.state for name, circuit in self._circuits.items()}
 
-    @_Part
+    @Part
     def blobs(self) -> Blobs:
         """Where results are kept that are too large for a document."""
-        if self._blobs is not None:
-            return self._blobs
-        from cloudsched.adapters import blobs  # noqa: PLC0415 - only who uses it pays for it
+        from cloudsched.adapters.blobs import open_blobs  # noqa: PLC0415 - only who uses it pays for it
 
-        if self.settings.bucket is not None:
-            return blobs.BucketBlobs(self.settings.bucket)
-        data = self.settings.data
-        return blobs.FileBlobs(None if data is None else data.with_name(f"{data.name}-results"))
+        return self._blobs or open_blobs(self.settings.bucket, self.settings.data)
 
-    @_Part
-    def _committer(self) -> Committer:
-        return Committer(self.store, self.blobs)
-
-    @_Part
-    def _nesting(self) -> Nesting:
-        return Nesting(store=self.store, committer=self._committer, sender=self._sender, clock=self.clock)
-
-    @_Part
-    def _journals(self) -> Journals:
-        return Journals(
+    @Part
+    def _durable(self) -> Durable:
+        return Durable(
             store=self.store,
             blobs=self.blobs,
+            sender=self._sender,
             clock=self.clock,
             registry=self.registry,
-            nesting=self._nesting,
             chance=self._chance,
-            retention=self.settings.retention,
-            time_limit=self.settings.time_limit,
-            is_each_step=self.settings.replays_each_step,
+            settings=self.settings,
         )
 
-    @_Part
+    @Part
     def _keys(self) -> Keys:
         return Keys(self.settings.secret, self.settings.previous_secret)
 
-    @_Part
+    @Part
     def _sender(self) -> Sender:
         return Sender(self.dispatcher, self._keys)
 
-    @_Part
+    @Part
     def scheduler(self) -> Scheduler:
         """What changes tasks."""
         lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
@@ -389,18 +361,16 @@ class App:
             registry=self.registry,
             lead=lead,
             retention=self.settings.retention,
-            committer=self._committer,
-            nesting=self._nesting,
+            committer=self._durable.committer,
+            nesting=self._durable.nesting,
         )
 
-    @_Part
+    @Part
     def executor(self) -> Executor:
         """What runs them."""
         return Executor(
             store=self.store,
-            committer=self._committer,
-            nesting=self._nesting,
-            journals=self._journals,
+            durable=self._durable,
             sender=self._sender,
             clock=self.clock,
             registry=self.registry,
@@ -408,13 +378,13 @@ class App:
             random=self._chance,
         )
 
-    @_Part
+    @Part
     def sweeper(self) -> Sweeper:
         """What repairs them."""
         sender = self._sender
         if self.settings.fallback:
             sender = Sender(FallbackDispatcher(self.dispatcher, self.deliver, self.clock), self._keys)
-        return Sweeper(store=self.store, nesting=self._nesting, sender=sender, clock=self.clock)
+        return Sweeper(store=self.store, nesting=self._durable.nesting, sender=sender, clock=self.clock)
 
 
 def _page_size(limit: int) -> int:

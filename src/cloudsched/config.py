@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from cloudsched.access import Access
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Settings:
         time_limit: How long the executor function may run; a durable handler is suspended before that.
         replays_each_step: Whether durable handlers are suspended at every durable point, to test that they replay the
             same.
+        access: Who may use the API, and how much.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
     """
 
@@ -70,6 +72,7 @@ class Settings:
     bucket: str | None = None
     time_limit: timedelta = timedelta(minutes=9)
     replays_each_step: bool = False
+    access: Access = field(default_factory=Access)
     is_deployed: bool = False
 
     @classmethod
@@ -105,6 +108,7 @@ class Settings:
             bucket=env.get("CLOUDSCHED_BUCKET") or None,
             time_limit=_seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", defaults.time_limit),
             replays_each_step=_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
+            access=Access.of(env),
             is_deployed="K_SERVICE" in env,
         )
 
@@ -139,8 +143,14 @@ class Settings:
             "CLOUDSCHED_BUCKET": self.bucket,
             "CLOUDSCHED_TIME_LIMIT_SECONDS": f"{self.time_limit.total_seconds():g}",
             "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
+            **self.access.variables(),
             "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
         }
+
+
+def is_firebase_emulated() -> bool:
+    """Return whether Google's library, which looks at the environment itself, takes unsigned tokens in this process."""
+    return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:

@@ -6,7 +6,8 @@
     ├── InvalidInput                 the caller's data is wrong; `field` and `hint` say what and how to mend it
     │   ├── InvalidSchedule          a rule, zone, date or policy of a schedule
     │   ├── InvalidPayload           a payload that does not fit its handler's model
-    │   └── UnknownHandler           no handler is registered by that name
+    │   ├── UnknownHandler           no handler is registered by that name
+    │   └── KeyReused                an idempotency key that came before, with another request
     ├── WorkflowError                what a durable handler met; every replay meets it again, so no attempt follows
     │   ├── StepFailed               a step failed as often as it may
     │   ├── CallFailed               a nested call did not succeed
@@ -16,7 +17,10 @@
     ├── NotFound                     no such task or execution (or not this caller's)
     ├── NotAllowed                   this status does not permit that change
     ├── VersionConflict              the document changed since it was read
+    │   └── PreconditionFailed       it is not in the state that the caller says it is (If-Match)
     ├── Unauthenticated              a token is missing, wrong or expired
+    ├── Forbidden                    the caller is known, and may not do this
+    ├── QuotaExceeded                an owner has as much as one owner may have
     ├── Unavailable                  an outside service did not answer; trying again may help
     │   ├── StoreUnavailable
     │   └── QueueUnavailable
@@ -60,6 +64,10 @@ class InvalidPayload(InvalidInput):
 
 class UnknownHandler(InvalidInput):
     """No handler is registered by that name."""
+
+
+class KeyReused(InvalidInput):
+    """An idempotency key stands for one request, and came again with another."""
 
 
 class WorkflowError(CloudschedError):
@@ -160,8 +168,33 @@ class VersionConflict(CloudschedError):
         super().__init__(f"{key} was changed by somebody else since it was read; read it and try again.")
 
 
+class PreconditionFailed(VersionConflict):
+    """A document is not in the state that its caller has seen. Nothing was changed."""
+
+
 class Unauthenticated(CloudschedError):
     """A token is missing, wrong or expired. The message never repeats it."""
+
+
+class Forbidden(CloudschedError):
+    """The caller is known, and may not do this."""
+
+
+class QuotaExceeded(CloudschedError):
+    """An owner has as much as one owner may have.
+
+    Attributes:
+        quota: What there is enough of, such as ``active tasks``.
+        limit: How many an owner may have.
+        retry_after: In how many seconds there may be room again; None if that is in the owner's own hands.
+    """
+
+    def __init__(self, quota: str, limit: int, hint: str, retry_after: int | None = None) -> None:
+        self.quota = quota
+        self.limit = limit
+        self.hint = hint
+        self.retry_after = retry_after
+        super().__init__(f"An owner may have {limit} {quota}. {hint}")
 
 
 class Unavailable(CloudschedError):

@@ -26,7 +26,7 @@ import secrets
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
@@ -131,9 +131,9 @@ class Simulation:
         seed: What chance (the jitter of retries) is drawn from, so that a run can be repeated.
         store: A store of the test's own instead of one in memory.
         retention: How long ended tasks are kept. For ever unless a test is about that, so that it can look at them.
-        fallback: Whether the sweep delivers by itself while the queue is down; see `Settings`.
         replay: Whether durable handlers are suspended and replayed at every durable point, which shows what in them is
             not deterministic.
+        settings: Any other of the `Settings`, by its name.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class Simulation:
         seed: int = 0,
         store: Store | None = None,
         retention: timedelta | None = None,
-        fallback: bool = False,
         replay: bool = False,
+        **settings: Any,
     ) -> None:
         self.app = app
         self.clock = ManualClock(start)
@@ -156,9 +156,8 @@ class Simulation:
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
         self._swept_at = start
-        self._settings = Settings(
-            secret=secrets.token_hex(16), retention=retention, fallback=fallback, replays_each_step=replay
-        )
+        settings = {"replays_each_step": replay, **settings}
+        self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:

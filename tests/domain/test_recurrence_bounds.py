@@ -1,11 +1,14 @@
-"""No rule burns time: what can never fire is refused at once, and every search has a bound."""
+"""No rule burns time: what can never fire is refused at once, and every search has a bound.
+
+Times are of the processor, so that other work on the machine does not count.
+"""
 
 from __future__ import annotations
 
 import random
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -24,15 +27,15 @@ def seconds_for(rule: str) -> tuple[float, Schedule | InvalidSchedule]:
     zones.zone(START["timezone"])  # reading a zone's file is not the rule's work
     best = float("inf")
     result: Schedule | InvalidSchedule | None = None
-    for _ in range(3):  # the machine has other work too
+    for _ in range(3):
         recurrence.compiled.cache_clear()
         rrule.parse_rule.cache_clear()
-        begin = perf_counter()
+        begin = thread_time()
         try:
             result = Schedule(rrule=rule, **START)
         except InvalidSchedule as refused:
             result = refused
-        best = min(best, perf_counter() - begin)
+        best = min(best, thread_time() - begin)
     assert result is not None
     return best, result
 
@@ -47,6 +50,8 @@ def seconds_for(rule: str) -> tuple[float, Schedule | InvalidSchedule]:
         "FREQ=DAILY;INTERVAL=7;BYMONTH=2;BYMONTHDAY=29;BYDAY=TU",
         "FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=3",
         "FREQ=WEEKLY;BYMONTH=2;BYMONTHDAY=30",
+        "FREQ=WEEKLY;INTERVAL=7;BYMONTHDAY=1,2,3;BYYEARDAY=10,20,30",
+        "FREQ=WEEKLY;INTERVAL=2;BYWEEKNO=25;BYSETPOS=104",
         "FREQ=YEARLY;BYWEEKNO=20;BYMONTH=1",
         "FREQ=YEARLY;BYYEARDAY=366;BYMONTH=11",
         "FREQ=YEARLY;INTERVAL=4;BYYEARDAY=366",
@@ -95,9 +100,9 @@ def test_dense_and_sparse_rules_are_worked_off_quickly(rule: str) -> None:
     seconds, result = seconds_for(rule)
     assert isinstance(result, Schedule)
     assert seconds < 0.05
-    begin = perf_counter()
+    begin = thread_time()
     result.after(datetime(2031, 5, 5, tzinfo=UTC))
-    assert perf_counter() - begin < (2.5 if "COUNT" in rule else 0.05)  # COUNT is resolved once
+    assert thread_time() - begin < (2.5 if "COUNT" in rule else 0.05)  # COUNT is resolved once
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_random_rules_are_answered_or_refused_quickly() -> None:
     chance = random.Random(7)  # noqa: S311 -- reproducible examples, no secret
     spans = {"BYSECOND": 60, "BYMINUTE": 60, "BYHOUR": 24, "BYMONTHDAY": 31, "BYYEARDAY": 366, "BYWEEKNO": 53}
     slowest = (0.0, "")
-    for _ in range(1500):
+    for _ in range(700):
         parts = [f"FREQ={chance.choice(list(rrule.Frequency)).name}", f"INTERVAL={chance.choice([1, 2, 7, 97, 1000])}"]
         for name, highest in spans.items():
             if chance.random() < 0.25:
@@ -140,8 +145,8 @@ def test_random_rules_are_answered_or_refused_quickly() -> None:
             if chance.random() < 0.2:
                 parts.append(f"{name}={chance.randint(1, highest)}")
         rule = ";".join(parts)
-        begin = perf_counter()
+        begin = thread_time()
         with suppress(InvalidSchedule):
             Schedule(rrule=rule, **START).after(NOW + timedelta(days=36_500))
-        slowest = max(slowest, (perf_counter() - begin, rule))
+        slowest = max(slowest, (thread_time() - begin, rule))
     assert slowest[0] < 0.5, slowest

@@ -19,7 +19,7 @@ from cloudsched.domain import zones
 from cloudsched.domain.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
-CASES = int(os.environ.get("CLOUDSCHED_RECURRENCE_CASES", "6000"))
+CASES = int(os.environ.get("CLOUDSCHED_RECURRENCE_CASES", "3000"))
 BATCHES = 20
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 COMPARED = 12

@@ -163,6 +163,47 @@ def test_southern_summers() -> None:
     assert len({at.astimezone(zone).utcoffset() for at in occurrences}) == 2
 
 
+@pytest.mark.parametrize("rule", ["FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SU", "FREQ=HOURLY;BYHOUR=9;BYMINUTE=0;BYSECOND=0"])
+def test_the_far_future(rule: str) -> None:
+    """Nothing happens where a table of clock changes is extended, decades ahead."""
+    schedule = Schedule(rrule=rule, dtstart="2027-01-01T09:00:00", timezone="Europe/Paris")
+    zone = zones.tzinfo("Europe/Paris")
+    found = schedule.between(datetime(2097, 12, 1, tzinfo=UTC), datetime(2099, 12, 1, tzinfo=UTC))
+    assert {at.astimezone(zone).hour for at in found} == {9}
+    assert len(found) == (105 if "SU" in rule else 730)
+    late = schedule.upcoming(datetime(9998, 12, 1, tzinfo=UTC), 50)
+    assert late[-1].year == 9998
+    assert {at.astimezone(zone).hour for at in late} == {9}
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({}, ["03-14T03:30-0400", "11-07T01:30-0400"]),
+        ({"gap": "skip", "fold": "last"}, ["11-07T01:30-0500"]),
+        ({"fold": "both"}, ["03-14T03:30-0400", "11-07T01:30-0400", "11-07T01:30-0500"]),
+    ],
+)
+def test_single_dates_follow_the_policies(policies: dict[str, str], expected: list[str]) -> None:
+    """RDATEs as local times meet gaps and folds like any other, and so do EXDATEs."""
+    dates = ["2027-03-14T02:30:00", "2027-11-07T01:30:00"]
+    fields = {"dtstart": "2027-01-01T09:00:00", "timezone": "America/New_York"} | policies
+    assert local(Schedule(**fields, rdates=dates), "2027-02-01T00:00", 9) == expected
+    hourly = Schedule(**fields, rrule="FREQ=HOURLY;BYMINUTE=30", exdates=dates)
+    assert not set(local(hourly, "2027-03-14T00:00", 24) + local(hourly, "2027-11-07T00:00", 24)) & set(expected)
+
+
+def test_a_start_that_comes_twice() -> None:
+    """An elapsed rule begins, and ends with a local UNTIL, at the half of the fold that the policy names."""
+    fields = {"dtstart": "2027-11-07T01:30:00", "timezone": "America/New_York"}
+    for fold, offset in {"first": "-0400", "last": "-0500", "both": "-0400"}.items():
+        hourly = Schedule(rrule="FREQ=HOURLY", fold=fold, **fields)
+        assert local(hourly, "2027-11-07T00:00", 1) == [f"11-07T01:30{offset}"]
+    until = {"rrule": "FREQ=HOURLY;UNTIL=20271107T013000", **fields}
+    assert local(Schedule(**until), "2027-11-07T00:00", 9) == ["11-07T01:30-0400"]
+    assert local(Schedule(**until, fold="both"), "2027-11-07T00:00", 9) == ["11-07T01:30-0400", "11-07T01:30-0500"]
+
+
 def test_until_and_exdates_are_instants() -> None:
     """UNTIL in UTC ends between a fold's two halves; an EXDATE takes away the one it names."""
     both = {"rrule": "FREQ=DAILY;BYHOUR=1", "dtstart": "2027-11-05T01:00:00", "timezone": "America/New_York"}

@@ -183,3 +183,10 @@ def http(emulator: CloudTasksEmulator) -> Http:
             connection.close()
 
     return call
+
+
+@pytest.fixture(scope="module")
+def shared_emulator() -> Iterator[CloudTasksEmulator]:
+    """For tests of many examples that leave nothing behind."""
+    with CloudTasksEmulator(queues=[QUEUE]) as running:
+        yield running

@@ -6,6 +6,7 @@ draws who goes on. So a seed is one history, and the same one every time. A proc
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections import deque
@@ -62,6 +63,8 @@ class Weather:
     """How many things clients do."""
     length: timedelta = timedelta(hours=6)
     """How long they do it."""
+    is_crowded: bool = False
+    """Whether all tasks want the same lock, and their runs take long."""
     is_long: bool = False
     """Whether tasks are days and months apart rather than minutes."""
 
@@ -77,6 +80,7 @@ WEATHERS = (
     Weather("faults", fault=0.08, linger=0.05),
     Weather("deaths", kill=0.05, linger=0.1),
     Weather("storm", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
+    Weather("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
     Weather("years", fault=0.05, kill=0.02, purge=0.05, changes=8, length=timedelta(days=70), is_long=True),
     Weather("calm years", changes=8, length=timedelta(days=70), is_long=True),
 )
@@ -91,6 +95,8 @@ class Process:
     app: App
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     sent: Sent | None = None
+    revision: int | None = None
+    """Which revision the dispatch is of that it was given."""
     is_done: bool = False
     is_ok: bool = False
     failure: BaseException | None = None
@@ -226,6 +232,8 @@ class World:
     def _delivered(self, app: App, body: bytes, token: str) -> None:
         self.deliveries += 1
         self.say(f"gets {body.decode()}")
+        assert self.current
+        self.current.revision = json.loads(body)["revision"]
         verdict = app.deliver(body, token)
         self.say(f"{verdict.action}: {verdict.why}")
 
@@ -278,8 +286,7 @@ class World:
         if process.failure is not None:
             raise process.failure
         if process.sent is not None:
-            answer = Answer(status=204) if process.is_ok else Answer(failure="no answer")
-            self.model.answered(process.sent, answer, self.now)
+            self.model.answered(process.sent, Answer(status=204 if process.is_ok else 503), self.now)
 
     def _put_down(self) -> None:
         """End what is still under way, when a history has failed."""
@@ -289,5 +296,3 @@ class World:
             process = self.processes[-1]
             with suppress(BaseException):
                 self._resume(process)
-            if process in self.processes and process.is_done:
-                self.processes.remove(process)

@@ -81,7 +81,7 @@ def _policies(world: World) -> dict[str, Any]:
         "retry": RetryPolicy(max_retries=choose([0, 1, 3]), base=timedelta(seconds=choose([5, 600]))),
         "pause_after_failures": choose([None, None, 2]),
         "max_runs": choose([None, None, None, 1, 4]),
-        "lock_key": choose([None, None, "one thing", "another"]),
+        "lock_key": "one thing" if world.weather.is_crowded else choose([None, None, "one thing", "another"]),
         "delivery_channels": choose([(), ("WEB",)]),
     }
 

@@ -23,7 +23,7 @@ def register_handlers(app: App, world: World) -> None:
     @app.handler("work")
     def work(ctx: Context) -> object:
         world.rules.handler_began(ctx)
-        for _ in range(world.random.choice([0, 0, 1, 3])):
+        for _ in range(world.random.choice([2, 5] if world.weather.is_crowded else [0, 0, 1, 3])):
             world.hand_over()
             if world.random.random() < 0.4:
                 world.rules.heartbeat(ctx, is_held=ctx.heartbeat())

@@ -80,9 +80,14 @@ class Rules:
         self._calls.append(Call(process, key, until, ctx.task.lock_key))
 
     def heartbeat(self, ctx: Context, *, is_held: bool) -> None:
-        for call in self._calls:
-            if call.process is self._world.current and is_held:
-                call.until = self._world.now + ctx.time_left()
+        (mine,) = [call for call in self._calls if call.process is self._world.current]
+        if not is_held:
+            return
+        mine.until = self._world.now + ctx.time_left()
+        for other in self._calls:
+            is_live = other is not mine and other.until > self._world.now + 2 * self._world.weather.drift
+            if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
+                self._break(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
 
     def handler_ended(self) -> None:
         self._calls = [call for call in self._calls if call.process is not self._world.current]
@@ -151,6 +156,8 @@ class Rules:
                 self._break(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:
                 self._break(f"3: {run.execution_id} was claimed of a task that is {before.status}")
+            if process.revision != before.revision:
+                self._break(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
             due_at = old.wakes_at if old else start_of(before, run.scheduled_for)
             if due_at > now:
                 self._break(f"{run.execution_id} was claimed before it was due, at {due_at}")
@@ -211,7 +218,9 @@ class Rules:
         self._verbs[self._world.current.name] = verb
 
     def told(self, task: Task) -> None:
-        self._told[task.id] = task
+        stored = self._world.inner.load(task.id)
+        if stored and stored.task.created_at == task.created_at:  # else somebody has deleted it before its client heard
+            self._told[task.id] = task
 
     def _no_secret(self, *texts: str) -> None:
         from tests.engine.world import SECRET  # noqa: PLC0415 - the world imports the rules

@@ -30,6 +30,7 @@ app = App()
 @app.handler("remind")
 def remind(ctx: Context, payload: dict[str, str]) -> None: ...
 print(app.settings.store, app.clock.now().isoformat(), app.create(owner="ada", title="Tea", handler="remind").status)
+print(app.settings.is_deployed, app.settings.firestore_emulator)
 app.close()
 """
 
@@ -59,7 +60,8 @@ def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:
     env = {**os.environ, "K_SERVICE": "left over", "FIRESTORE_EMULATOR_HOST": "127.0.0.1:1"}
     frozen = (*DEV, "--freeze", "2027-01-01T00:00:00Z")
     with process(*frozen, "--", sys.executable, "-c", AS_A_CLIENT, env=env, cwd=tmp_path) as dev:
-        assert (dev.wait(), dev.output.splitlines()[-1]) == (0, "sqlite 2027-01-01T00:00:00+00:00 ACTIVE")
+        assert dev.wait() == 0, dev.output
+        assert dev.output.splitlines()[-2:] == ["sqlite 2027-01-01T00:00:00+00:00 ACTIVE", "False None"]
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])

@@ -112,3 +112,10 @@ def _authorized() -> Any:  # noqa: ANN401 - google-auth ships no types for it
         hint = "run `gcloud auth application-default login`"
         raise Misconfigured(f"Cloud Storage needs credentials, and there are none: {hint}.") from error
     return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
+
+
+def open_blobs(bucket: str | None, data: Path | None) -> FileBlobs | BucketBlobs:
+    """Return the bucket, if there is one; else a folder beside the store's file, or memory as for the store."""
+    if bucket is not None:
+        return BucketBlobs(bucket)
+    return FileBlobs(None if data is None else data.with_name(f"{data.name}-results"))

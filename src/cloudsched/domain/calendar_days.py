@@ -63,6 +63,8 @@ class Days(Protocol):
 
     cycle: int
     """The number of periods after which the pattern of days repeats."""
+    most: int
+    """The largest number of days that a period can have."""
     lookback: int
     """1 if a period may name days that lie in the next one, else 0."""
 
@@ -152,6 +154,7 @@ class DayFilter:
 class DailyDays(Days):
     """Every day that passes the limits; each day is its own period."""
 
+    most = 1
     lookback = 0
 
     def __init__(self, rule: Rule, start_weekday: int) -> None:
@@ -181,6 +184,7 @@ class DailyDays(Days):
 class WeeklyDays(Days):
     """The weekdays of BYDAY, or DTSTART's, in weeks that begin on WKST."""
 
+    most = 7
     lookback = 0
 
     def __init__(self, rule: Rule, start_weekday: int) -> None:
@@ -191,7 +195,7 @@ class WeeklyDays(Days):
             only_months = not (rule.month_days or rule.year_days or rule.week_numbers)
             weekdays = [start_weekday] if only_months else list(range(7))
         self._in_week = tuple(sorted((weekday - self._week_start) % 7 for weekday in weekdays))
-        self._filter = DayFilter(rule) if limits else None
+        self._filter = DayFilter(rule, weekdays=weekdays) if limits else None
         self.cycle = 20_871 if limits else 1
 
     @override
@@ -221,6 +225,7 @@ class MonthlyDays(Days):
     """The days of BYMONTHDAY and BYDAY in each month, or DTSTART's day of the month."""
 
     cycle = CYCLE_YEARS * 12
+    most = 31
 
     def __init__(self, rule: Rule, start: date) -> None:
         named = rule.month_days or rule.weekdays or rule.year_days or rule.week_numbers

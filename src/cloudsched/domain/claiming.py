@@ -16,6 +16,7 @@ Policies, each decided here and each leaving its trace in the executions:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.planning import Dispatch
     from cloudsched.domain.task import Task
+
+CROWDED = timedelta(minutes=1)
+"""How long an occurrence waits at least that finds all places taken: those who hold them may be overdue themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def on_dispatch(task: Task, dispatch: Dispatch, now: datetime, lease_token: str)
         return Drop("the task is being deleted")
     run = task.run(dispatch.execution_id)
     if run and run.lease and run.lease.until <= now:
-        return _take_over(task, run, now, lease_token)
+        return _take_over(task, run, dispatch, now, lease_token)
     if dispatch.revision != task.revision:
         return Drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
     if not task.is_active:
@@ -98,7 +102,8 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease_token: s
     if task.runs and task.overlap is not Overlap.ALLOW:
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
-        return Hop(min(run.wakes_at for run in task.runs), f"{MAX_OPEN_RUNS} runs of the task are open")
+        soonest = min(run.wakes_at for run in task.runs)
+        return Hop(max(soonest, now + CROWDED), f"{MAX_OPEN_RUNS} runs of the task are open")
     return _begin(task, now, lease_token)
 
 
@@ -158,12 +163,17 @@ def _claimed(task: Task, run: Run, now: datetime, lease_token: str) -> Run:
     )
 
 
-def _take_over(task: Task, run: Run, now: datetime, lease_token: str) -> Begin:
-    """Close the attempt whose lease has ended, and begin the next one if there may be one."""
+def _take_over(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease_token: str) -> Begin:
+    """Close the attempt whose lease has ended, and begin the next one if there may be one.
+
+    A dispatch of an older revision closes it too, but begins nothing: what follows is sent with the task's own.
+    """
     lapsed = lease_lapsed(task, run, now)
     waiting = lapsed.task.run(run.execution_id)
     if waiting is None or not task.is_active:
         return Begin(lapsed, None, "its lease had ended, and no attempt follows")
+    if dispatch.revision != task.revision:
+        return Begin(lapsed, None, "its lease had ended; the next attempt is the task's newer revision's")
     claimed = _claimed(task, waiting, now, lease_token)
     step = Step(moved(lapsed.task, now, runs=lapsed.task.with_run(claimed)), lapsed.executions)
     return Begin(step, claimed, f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 DAY = 86_400
-MAX_STEPS = 10_000
+MAX_STEPS = 8_000
 LAST_SECOND = (LAST_DAY + 1) * DAY - 1
 
 
@@ -76,13 +76,15 @@ class DatedTimes(WallTimes):
         self._anchor = self._days.period_of(day)
         self._last_period = self._days.period_of(LAST_DAY)
         self._positions = rule.positions
+        most = self._days.most * self._times.count
+        self._never = bool(rule.positions) and min(abs(place) for place in rule.positions) > most
         self._look_ahead = rule.skip != "OMIT"
         self._members: dict[Hashable, tuple[int, ...]] = {}
 
     @override
     def first_from(self, wall: int) -> int | None:
         wall = max(wall, self._start)
-        if wall > LAST_SECOND:
+        if wall > LAST_SECOND or self._never:
             return None
         days, interval, anchor = self._days, self._interval, self._anchor
         period = anchor + max(0, -((anchor + days.lookback - days.period_of(wall // DAY)) // interval)) * interval

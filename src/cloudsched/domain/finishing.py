@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.execution import Attempt, Execution, ExecutionError, ExecutionStatus, Message, Run, Trigger
-from cloudsched.domain.lifecycle import Step, closed, moved, pumped, settled
+from cloudsched.domain.lifecycle import ENDED, Step, closed, moved, pumped, settled
 from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.planning import due_occurrences, execution_id, occurrence_after
 from cloudsched.domain.policy import Overlap
@@ -45,8 +45,6 @@ MAX_EARLIER_MESSAGE = 300
 
 FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """How an occurrence ends that was tried and did not succeed."""
-_GOING_ON = frozenset({TaskStatus.ACTIVE, TaskStatus.PAUSED})
-"""The statuses of a task whose open runs may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def _ending(  # noqa: PLR0911 - one return for each outcome of the closed set
             waiting = run.model_copy(update={"lease": None, "due_at": max(due_at, now + SHORTEST_SNOOZE)})
             return _waiting(task, waiting, now, message=reason, **said)
         case Suspend() as wish:
-            if task.status not in _GOING_ON:
+            if task.status in ENDED:
                 return _waiting(task, run.model_copy(update={"lease": None}), now, **said)
             return Step(moved(task, now, runs=task.with_run(suspended(task, run, wish, now))))
         case Fail(reason):
@@ -143,9 +141,12 @@ def lease_lapsed(task: Task, run: Run, now: datetime) -> Step:
 def extended(
     task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressStep], now: datetime
 ) -> Step | None:
-    """Renew a lease from now and keep the progress so far; None if the caller no longer holds it."""
+    """Renew a lease from now and keep the progress so far; None if the caller no longer holds it.
+
+    One that has ended is not renewed, although nobody may have taken over the run yet: its lock may be another's.
+    """
     run = task.run(execution_id)
-    if run is None or run.lease is None or run.lease.token != lease_token:
+    if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
         return None
     lease = run.lease.model_copy(update={"until": now + task.expected_duration})
     renewed = run.model_copy(update={"lease": lease, "progress": tuple(progress)})
@@ -171,14 +172,14 @@ def _shortened(attempt: Attempt) -> Attempt:
 def _retried_or_final(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: int
 ) -> Step:
-    if task.status in _GOING_ON and run.attempt - run.forgiven > task.retry.max_retries:
+    if task.status not in ENDED and run.attempt - run.forgiven > task.retry.max_retries:
         return _final(task, run, final, now, **said)
     return _waiting(task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": now + wait}), now, **said)
 
 
 def _waiting(task: Task, run: Run, now: datetime, **said: Any) -> Step:
     """Return the run waiting for its next attempt, or ended if its task has been, since nothing would wake it."""
-    if task.status not in _GOING_ON:
+    if task.status in ENDED:
         ended = {**said, "message": f"The task is {task.status}."}
         return _final(task, run, ExecutionStatus.CANCELLED, now, **ended)
     record = closed(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **said)

@@ -31,6 +31,9 @@ ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
 }
 """Which status may follow which. From a final one only a new schedule leads back to ACTIVE."""
 
+ENDED = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
+"""The final statuses: nothing of the task runs any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -258,7 +261,4 @@ def closed(
 
 def _require(task: Task, action: str, *statuses: TaskStatus) -> None:
     if task.status not in statuses:
-        raise NotAllowed(action, task.status, "Give it a new schedule to start it again." * (task.status in _ENDED))
-
-
-_ENDED = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
+        raise NotAllowed(action, task.status, "Give it a new schedule to start it again." * (task.status in ENDED))

@@ -170,7 +170,7 @@ class Schedule(BaseModel):
         return schedule if start is None else schedule.anchored(start)
 
     @classmethod
-    def parse(cls, text: str, *, timezone: str = "UTC", now: datetime | None = None) -> Self:
+    def parse(cls, text: str, timezone: str = "UTC", *, now: datetime | None = None) -> Self:
         """Read a schedule as people write it.
 
         Accepts an RRULE value, an iCalendar block, a cron expression of five fields, an ISO 8601 instant or local

@@ -36,6 +36,11 @@ def require_storable(field: str, value: object, max_bytes: int) -> None:
         raise InvalidInput(field, f"has {size} bytes", hint)
 
 
+def storable_text(text: str) -> str:
+    """Return a text with what UTF-8 cannot say (lone surrogates) put as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _check(field: str, value: object, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise InvalidInput(field, f"is nested more than {MAX_DEPTH} deep", "Flatten it.")

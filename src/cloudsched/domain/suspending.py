@@ -11,11 +11,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from cloudsched.domain.execution import Run, Suspension
 from cloudsched.domain.lifecycle import Step, moved
 from cloudsched.domain.storable import require_storable
 from cloudsched.domain.task import Event
-from cloudsched.errors import NotAllowed
+from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -57,9 +59,9 @@ def suspended(task: Task, run: Run, wish: Suspend, now: datetime) -> Run:
 def recorded(
     task: Task, execution_id: str, lease_token: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
 ) -> Step | None:
-    """Keep what a handler did and renew its lease; None if the caller no longer holds it."""
+    """Keep what a handler did and renew its lease; None if the caller no longer holds it, or it has ended."""
     run = task.run(execution_id)
-    if run is None or run.lease is None or run.lease.token != lease_token:
+    if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
         return None
     lease = run.lease.model_copy(update={"until": now + task.expected_duration})
     size = max((entry.number for entry in entries), default=0)
@@ -105,10 +107,15 @@ def event_received(task: Task, name: str, payload: Any, now: datetime) -> Step: 
     """Keep an event for the task's durable handler, and let a run that waits for it go on.
 
     Raises:
-        InvalidInput: The payload is too large, or not JSON.
+        InvalidInput: The name is no event's, or the payload is too large, or not JSON.
         NotAllowed: The task has ended, or too many events wait for it.
     """
     require_storable("payload", payload, MAX_EVENT)
+    try:
+        event = Event(name=name, payload=payload, at=now)
+    except ValidationError as error:
+        hint = "Up to 128 letters, digits, dots, hyphens and underscores."
+        raise InvalidInput("event", f"is {name[:200]!r}", hint) from error
     if task.has_ended:
         raise NotAllowed("send an event to", task.status, "Its handler runs no more.")
     if len(task.events) >= MAX_EVENTS:
@@ -119,4 +126,4 @@ def event_received(task: Task, name: str, payload: Any, now: datetime) -> Step: 
         else run
         for run in task.runs
     )
-    return Step(moved(task, now, events=(*task.events, Event(name=name, payload=payload, at=now)), runs=runs))
+    return Step(moved(task, now, events=(*task.events, event), runs=runs))

@@ -20,6 +20,10 @@ from cloudsched.domain.schedule import Schedule
 MAX_OPEN_RUNS = 20
 """How many runs of one task may be open at once: with all that they may carry, they fit Firestore's 1 MiB."""
 
+MAX_NAME = 200
+"""How many characters a handler's name may have."""
+MAX_DURATION = timedelta(hours=1)
+"""How long one attempt may take at most: a function in the cloud is stopped then."""
 MAX_COUNT = 10**9
 """The largest number that a task may count to; no store keeps integers without a bound."""
 
@@ -82,7 +86,7 @@ class Wish(Value):
     description: LongText = ""
     purpose: LongText = ""
     category: Category = Category.OTHERS
-    handler: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    handler: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
     """The registered name of the function to run."""
     payload: dict[str, Any] = Field(default_factory=dict)
     """What the handler is given; checked against its model."""
@@ -99,7 +103,7 @@ class Wish(Value):
     lock_limit: int = Field(default=1, ge=1, le=100)
     """How many runs of that key may be under way at once."""
     retry: RetryPolicy = RetryPolicy()
-    expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=timedelta(hours=1))
+    expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
     """How long one attempt may take. It is the lease: past it, another executor may take over."""
     until: Instant | None = None
     """No occurrence after this instant is run."""
@@ -147,10 +151,14 @@ class Parent(Value):
     """How deep the call is nested: 1 for one by a task that nobody called."""
 
 
+EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+"""Letters, digits, dots, hyphens and underscores: a segment of a URL."""
+
+
 class Event(Value):
     """Something that a durable handler was told from outside, and has not taken yet."""
 
-    name: str
+    name: EventName
     payload: Any = None
     at: Instant
 
@@ -189,6 +197,8 @@ class Task(Document, Wish):
     """What has come for its durable handler, the earliest first."""
     deferred: bool = False
     """A dispatch could not be created; the sweep does it."""
+    request_mark: str | None = None
+    """What the request that made it said, as a hash, if it is to be safe to repeat by its idempotency key."""
     deleted_at: Instant | None = None
     """The task is being deleted; to everybody it is gone."""
     wake_at: Instant | None = None

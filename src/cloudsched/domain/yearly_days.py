@@ -32,6 +32,7 @@ class YearlyDays(Days):
     """
 
     cycle = CYCLE_YEARS
+    most = 366
 
     def __init__(self, rule: Rule, start: date) -> None:
         self._rule = rule

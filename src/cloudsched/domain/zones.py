@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib import import_module, resources
-from importlib.metadata import version as package_version
+from importlib import import_module
+from io import BytesIO
+from pkgutil import get_data
 from zoneinfo import ZoneInfo
 
 from cloudsched.domain.posix_tz import Footer, parse_footer
-from cloudsched.errors import InvalidSchedule
+from cloudsched.errors import InvalidSchedule, Misconfigured
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
 LAST_YEAR = 9999
@@ -36,17 +37,19 @@ class Offsets:
         changes: The instants of the clock changes, ascending.
         offsets: One more than there are changes: ``offsets[i]`` holds until ``changes[i]``.
         end: The first instant that the table does not answer for.
+        next_year: The first year whose changes are not listed yet.
     """
 
     changes: tuple[int, ...]
     offsets: tuple[int, ...]
     end: float
+    next_year: int
 
 
 class Zone:
     """One time zone and its table of clock changes, extended into the future as far as it is asked about."""
 
-    __slots__ = ("_footer", "_from_year", "_listed_until", "_table", "largest", "name", "smallest")
+    __slots__ = ("_footer", "_listed_until", "_table", "largest", "name", "smallest")
 
     def __init__(
         self, name: str, changes: list[int], offsets: list[int], footer: Footer | None, listed_until: int
@@ -55,16 +58,15 @@ class Zone:
         self._footer = footer
         self._listed_until = listed_until  # the footer rules only what comes later
         recurring = footer is not None and footer.summer is not None
-        self._table = Offsets(tuple(changes), tuple(offsets), float("-inf") if recurring else float("inf"))
-        self._from_year = (EPOCH + timedelta(seconds=listed_until)).year
-        known = [*offsets, footer.standard, footer.summer or footer.standard] if footer else offsets
-        self.smallest, self.largest = min(known), max(known)
+        end = float("-inf") if recurring else float("inf")
+        self._table = Offsets(tuple(changes), tuple(offsets), end, (EPOCH + timedelta(seconds=listed_until)).year)
         if recurring:
             self._extend(_FIRST_TABLE_ENDS)
+        self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
 
     def until(self, seconds: int) -> Offsets:
-        """Return a table that answers for ``seconds`` and at least a year beyond it."""
-        if self._table.end < seconds:
+        """Return a table that answers for an instant."""
+        if self._table.end <= seconds:
             year = (EPOCH + timedelta(seconds=seconds)).year
             self._extend(min(year + _TABLE_YEARS, LAST_YEAR))
         return self._table
@@ -79,24 +81,19 @@ class Zone:
         if footer is None:
             return
         changes, offsets = list(table.changes), list(table.offsets)
-        for year in range(self._from_year, to_year):
+        for year in range(table.next_year, to_year):
             for at, offset in footer.changes(year):
                 if at > self._listed_until and offset != offsets[-1]:
                     changes.append(at)
                     offsets.append(offset)
-        self._from_year = to_year
         end = (datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH).total_seconds()
-        self._table = Offsets(tuple(changes), tuple(offsets), end if to_year < LAST_YEAR else float("inf"))
+        # One assignment, so that threads see the old table or the new one.
+        self._table = Offsets(tuple(changes), tuple(offsets), end if to_year < LAST_YEAR else float("inf"), to_year)
 
 
 def version() -> str:
     """Return the IANA release that all schedules are computed with, such as ``2026a``."""
     return str(import_module("tzdata").IANA_VERSION)
-
-
-def package() -> str:
-    """Return the version of the ``tzdata`` package, as pip names it."""
-    return package_version("tzdata")
 
 
 @lru_cache(maxsize=1024)
@@ -106,8 +103,7 @@ def tzinfo(name: str) -> ZoneInfo:
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    with _resource(name).open("rb") as file:
-        return ZoneInfo.from_file(file, key=name)
+    return ZoneInfo.from_file(BytesIO(_file(name)), key=name)
 
 
 @lru_cache(maxsize=1024)
@@ -117,21 +113,28 @@ def zone(name: str) -> Zone:
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    return _read(name, _resource(name).read_bytes())
+    return _read(name, _file(name))
 
 
 @lru_cache(maxsize=1)
 def names() -> tuple[str, ...]:
     """Return the names of all zones in the package, sorted."""
-    return tuple(sorted(resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()))
+    return tuple(sorted(_data("zones").decode().split()))
 
 
-def _resource(name: str) -> resources.abc.Traversable:
+def _file(name: str) -> bytes:
     if name not in _name_set():
         close = get_close_matches(name[:64], names(), n=1)
         hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
         raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
-    return resources.files("tzdata").joinpath("zoneinfo", *name.split("/"))
+    return _data(f"zoneinfo/{name}")
+
+
+def _data(path: str) -> bytes:
+    data = get_data("tzdata", path)
+    if data is None:
+        raise Misconfigured(f"the tzdata package cannot be read: it has no {path}")
+    return data
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,6 @@ REGIONS: Final = (
 )  # fmt: skip
 MAX_BATCH_CREATE: Final = 100
 MAX_BATCH_DELETE: Final = 1000
-_SUCCEEDED, _PARTIALLY, _FAILED = 2, 3, 4
 _NONE_SUCCEEDED: Final = "None of the requests succeeded, refer to {}.failed_requests for individual error details"
 _Policy: Final = schema.message_class("google.iam.v1.Policy")
 _Permissions: Final = schema.message_class("google.iam.v1.TestIamPermissionsResponse")
@@ -165,13 +164,13 @@ class Administration:
 
     def _end(self, operation: Proto, metadata: Proto, response: Proto, asked: int) -> Proto:
         failed = len(metadata.failed_requests)
-        metadata.state = _PARTIALLY if failed else _SUCCEEDED
+        state = "FAILED" if failed == asked else "PARTIALLY_SUCCEEDED" if failed else "SUCCEEDED"
+        metadata.state = metadata.State.Value(state)
         put_instant(metadata.end_time, self._calls.now())
         operation.done = True
         if failed == asked:
             kind = metadata.DESCRIPTOR.name
             operation.error.CopyFrom(_Status(code=Code.ABORTED, message=_NONE_SUCCEEDED.format(kind)))
-            metadata.state = _FAILED
         else:
             operation.response.Pack(response)
         operation.metadata.Pack(metadata)

@@ -35,7 +35,8 @@ def plan(dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | O
 
     Args:
         dispatch: What is sent.
-        app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`; may be empty.
+        app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`; may be empty, and may have
+            {service}, {version} and {instance} in it.
         authorize: Makes the Authorization header for a token and the target's URL; an empty one is left out.
     """
     target = dispatch.target
@@ -47,7 +48,9 @@ def plan(dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | O
         if target.auth is not None and (value := authorize(target.auth, url)):
             headers["Authorization"] = value
     else:
-        prefix, url = "X-AppEngine-", f"{app_engine}{target.relative_uri}" if app_engine else ""
+        routing = dispatch.queue.config.app_engine_routing or target.routing
+        host = app_engine.format(service=routing.service, version=routing.version, instance=routing.instance)
+        prefix, url = "X-AppEngine-", f"{host}{target.relative_uri}" if host else ""
     headers[f"{prefix}QueueName"] = dispatch.queue.name.rpartition("/")[2]
     headers[f"{prefix}TaskName"] = dispatch.task.id
     headers[f"{prefix}TaskRetryCount"] = str(dispatch.retry_count)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.methods import Method
     from cloudsched.emulator.schema import Proto
 
-_SHUTDOWN_SECONDS: Final = 1.0
+_SHUTDOWN_SECONDS: Final = 0.1
 _DecodeError: Final = schema.DecodeError
 Settle = Callable[[], Awaitable[None] | None]
 """Called after each call: starts what it made due, and returns what an acknowledgement has to wait for, if anything."""
@@ -60,9 +60,10 @@ class Front:
         """Stop listening and end all connections."""
         if self._server is not None:
             self._server.close()
-        await self._web.shutdown(_SHUTDOWN_SECONDS)
         for transport in tuple(self._connections):
-            transport.abort() if isinstance(transport, asyncio.Transport) else transport.close()
+            transport.close()
+        await asyncio.sleep(0)  # the connections hear that they are lost, and give up what they were doing
+        await self._web.shutdown(_SHUTDOWN_SECONDS)
         if self._server is not None:
             await self._server.wait_closed()
 
@@ -96,6 +97,8 @@ class Front:
         except web.HTTPRequestEntityTooLarge:
             reply = refusal(invalid(f"The request is over {MAX_MESSAGE_BYTES} bytes."))
             return _json_response(reply.status, reply.body)
+        except ConnectionError:  # the client went away in the middle; nobody reads this
+            return web.Response(status=400)
         found = self._rest.find(request.method, request.path)
         if found is None:
             answered = await self._control.answer(request.method, request.path, request.query, body)

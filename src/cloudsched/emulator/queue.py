@@ -104,7 +104,7 @@ class Queue:
         Raises:
             Refused: ALREADY_EXISTS if its name is taken, by a task or by one that is gone since less than a day.
         """
-        if task.id in self.tasks or self.remembers(task.id, now):
+        if self.takes(task.id, now):
             raise Refused(Code.ALREADY_EXISTS, ENTITY_EXISTS)
         self._numbers += 1
         task.number = self._numbers
@@ -222,6 +222,10 @@ class Queue:
             self._wait(task)
         self.log.task_put(self, task)
         return False
+
+    def takes(self, task_id: str, now: datetime) -> bool:
+        """Whether a name is taken, by a task or by one that is gone since less than a day."""
+        return task_id in self.tasks or self.remembers(task_id, now)
 
     def remembers(self, task_id: str, now: datetime) -> bool:
         """Whether a task of that name is gone, but its name still taken."""

@@ -32,7 +32,7 @@ enum Queue.State STATE_UNSPECIFIED RUNNING PAUSED DISABLED
 enum Task.View VIEW_UNSPECIFIED BASIC FULL
 enum UriOverride.Scheme SCHEME_UNSPECIFIED HTTP HTTPS
 enum UriOverride.UriOverrideEnforceMode URI_OVERRIDE_ENFORCE_MODE_UNSPECIFIED IF_NOT_EXISTS ALWAYS
-enum BatchCreateTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
+enum BatchCreateTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED FAILED CANCELLED PARTIALLY_SUCCEEDED
 enum BatchDeleteTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
 Queue name:string=1 app_engine_routing_override:AppEngineRouting=2 http_target:HttpTarget=10 rate_limits:RateLimits=3 \
 retry_config:RetryConfig=4 state:Queue.State=5 purge_time:Timestamp=6 \

@@ -53,7 +53,8 @@ class CloudTasksEmulator:
         queues: Queues to create at the start: `queues.yaml` files, full names, or settings in
             gcloud's names by full name.
         auto_create_queues: Whether a task for a missing queue creates the queue instead of being refused.
-        app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`.
+        app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`; {service}, {version} and
+            {instance} in it are filled in.
         functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
         faults: What goes wrong on purpose.
         tokens: What OIDC and OAuth tokens are like: `valid`, `wrongAudience`, `expired` or `missing`.

@@ -165,6 +165,8 @@ class TaskCalls:
                 raise invalid(f"The task's name must begin with its queue's, {queue_name!r}.")
         else:
             task_id = self.new_id()
+            while queue is not None and queue.takes(task_id, now):  # after a restart with the same seed
+                task_id = self.new_id()
         config = queue.config if queue is not None else QueueConfig()
         task = read_task(
             message,

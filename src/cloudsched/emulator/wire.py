@@ -316,9 +316,10 @@ def _write_target(message: Proto, target: Target, *, with_body: bool) -> None:
     else:
         request = message.app_engine_http_request
         request.relative_uri = target.relative_uri
-        request.app_engine_routing.service = target.routing.service
-        request.app_engine_routing.version = target.routing.version
-        request.app_engine_routing.instance = target.routing.instance
+        if target.routing != AppEngineRouting():
+            request.app_engine_routing.service = target.routing.service
+            request.app_engine_routing.version = target.routing.version
+            request.app_engine_routing.instance = target.routing.instance
     request.http_method = METHODS.index(target.method) + 1
     request.headers.update(target.headers)
     if with_body:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 import traceback
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from cloudsched.domain.execution import ExecutionError
 from cloudsched.domain.finishing import FAILURES, Report
+from cloudsched.domain.isotime import LAST_YEAR
 from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
-from cloudsched.domain.storable import MAX_CONTENT, require_storable
+from cloudsched.domain.storable import MAX_CONTENT, require_storable, storable_text
 from cloudsched.engine.context import Call
 from cloudsched.engine.suspension import Suspended
-from cloudsched.errors import InvalidInput, UnknownHandler, WorkflowError
+from cloudsched.errors import InvalidInput, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,10 +43,10 @@ def call_handler(registry: Registry, context: Context) -> Report:
     try:
         handler = registry.get(task.handler)
         payload = handler.read(task.payload)
-    except (InvalidInput, UnknownHandler) as error:
-        return _report(context, Fail(str(error)), error)
+    except Exception as error:  # noqa: BLE001 - a model's validators are the handler's own, too
+        return _report(context, Fail(_text_of(error)), error)
     try:
-        answer = handler.call(context, payload)
+        answer = handler.function(*handler.arguments(context, payload))
         if isinstance(answer, Call):
             answer = answer.result()
         context.journal.end()
@@ -53,12 +55,12 @@ def call_handler(registry: Registry, context: Context) -> Report:
     except WorkflowError as error:  # every replay would meet it again
         return _report(context, Fail(str(error)), error)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises is its failure, not ours
-        outcome = Retry(str(error)) if isinstance(error, handler.retry_on) else Fail(str(error))
-        return _report(context, outcome, error)
+        reason = _text_of(error)
+        return _report(context, Retry(reason) if isinstance(error, handler.retry_on) else Fail(reason), error)
     try:
-        return _report(context, _outcome_of(answer))
-    except InvalidInput as error:
-        return _report(context, Fail(str(error)), error)
+        return _report(context, _outcome_of(answer, context.journal.present()))
+    except Exception as error:  # noqa: BLE001 - what turns a result into JSON is the handler's own, too
+        return _report(context, Fail(_text_of(error)), error)
 
 
 def announce_failure(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
@@ -79,9 +81,32 @@ def announce_failure(registry: Registry, task: Task, executions: Iterable[Execut
             log.exception("hook failed", extra={"action": "hook failed", "taskId": task.id})
 
 
-def _outcome_of(answer: object) -> Outcome:
-    if isinstance(answer, Retry | Snooze | Fail | Cancel):
-        return answer
+def _outcome_of(answer: object, now: datetime) -> Outcome:
+    match answer:
+        case Retry(reason, after):
+            return Retry(_shown(reason), None if after is None else _later("after", after, now) - now)
+        case Snooze(until, reason):
+            return Snooze(_later("until", until, now), _shown(reason))
+        case Fail(reason):
+            return Fail(_shown(reason))
+        case Cancel(reason):
+            return Cancel(_shown(reason))
+        case _:
+            return _done(answer)
+
+
+def _later(field: str, when: object, now: datetime) -> datetime:
+    """Return a time that a handler chose, as an instant."""
+    if isinstance(when, timedelta):
+        when = now + when
+    if not isinstance(when, datetime) or when.tzinfo is None:
+        raise InvalidInput(field, f"is {when!r}", "Give a timedelta or an aware datetime.")
+    if when.year > LAST_YEAR:
+        raise InvalidInput(field, f"is {when!r}", f"Give a year up to {LAST_YEAR}.")
+    return max(when.astimezone(UTC), now)
+
+
+def _done(answer: object) -> Done:
     content = _as_json(answer.content if isinstance(answer, Done) else answer)
     require_storable("content", content, MAX_CONTENT)
     return Done(content)
@@ -114,10 +139,17 @@ def _described(error: Exception) -> ExecutionError:
     text = "".join(traceback.format_exception(type(error), error, frames))
     return ExecutionError(
         type=type(error).__qualname__,
-        message=_storable_text(str(error)[:MAX_MESSAGE]),
-        traceback=_storable_text(text[-MAX_TRACEBACK:]),
+        message=_text_of(error),
+        traceback=storable_text(text[-MAX_TRACEBACK:]),
     )
 
 
-def _storable_text(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+def _text_of(error: Exception) -> str:
+    try:
+        return _shown(str(error))
+    except Exception:  # noqa: BLE001 - an exception's own text may fail as well
+        return "(it cannot say why)"
+
+
+def _shown(reason: object) -> str:
+    return storable_text(str(reason)[:MAX_MESSAGE])

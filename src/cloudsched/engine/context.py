@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from cloudsched.domain.execution import ProgressStep
 from cloudsched.domain.finishing import Notice
 from cloudsched.domain.policy import retry_policy
-from cloudsched.errors import CallFailed
+from cloudsched.domain.storable import MAX_CONTENT, require_storable, storable_text
+from cloudsched.domain.task import MAX_COUNT
+from cloudsched.errors import CallFailed, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +29,8 @@ T = TypeVar("T")
 
 MAX_STEPS = 50
 """How many progress steps a record keeps; the oldest go first."""
+MAX_NOTICES = 20
+"""How many messages one attempt may put into the inbox: they are written in the commit that ends it."""
 MAX_TEXT = 200
 """How many characters of a progress step or a notice's title are kept."""
 
@@ -104,7 +108,6 @@ class Context:
         self._clock = clock
         self._renew = renew
         self._lease_until = run.wakes_at
-        self._is_cancelled = False
         self._steps = list(run.progress)
         self._notices: list[Notice] = []
         self._queries = 0
@@ -195,7 +198,7 @@ class Context:
         """Wait so long, or until an aware instant, without any function running meanwhile."""
         if isinstance(until, datetime) and until.tzinfo is None:
             raise ValueError("Give an aware datetime: with its time zone, or in UTC.")
-        self.journal.sleep(lambda now: now + until if isinstance(until, timedelta) else until)
+        self.journal.sleep_until(lambda now: now + until if isinstance(until, timedelta) else until)
 
     def wait_for(self, event: str, timeout: timedelta | None = None) -> Any:  # noqa: ANN401 - any JSON
         """Return the payload of an event that is sent to this task from outside, once it has come.
@@ -215,29 +218,39 @@ class Context:
 
     def progress(self, text: str) -> None:
         """Say how far the work is. It is stored at once (one commit), and renews the lease."""
-        self._steps.append(ProgressStep(at=self._clock.now(), text=text[:MAX_TEXT]))
+        self._steps.append(ProgressStep(at=self._clock.now(), text=storable_text(text[:MAX_TEXT])))
         del self._steps[:-MAX_STEPS]
         self.heartbeat()
 
     def heartbeat(self) -> bool:
-        """Renew the lease (one commit); return False if the task was cancelled or the run taken over meanwhile."""
+        """Renew the lease (one commit); return False if the task was cancelled or the run is no longer this one's.
+
+        A lease that has ended is not renewed: others may be at it already. A task that is paused lets its runs finish.
+        """
         state = self._renew(self._steps)
         if state.until is not None:
             self._lease_until = state.until
-        self._is_cancelled = state.is_cancelled
         return not state.is_cancelled
 
     def notify(self, title: str, body: str) -> None:
         """Put a message into the owner's web inbox, in the same commit as the success of this attempt.
 
         So it is there exactly once if the occurrence succeeds, and not at all if it does not.
+
+        Raises:
+            InvalidInput: It is larger than a store keeps, or there are too many of them.
         """
-        self._notices.append(Notice(title[:MAX_TEXT], body))
+        if len(self._notices) == MAX_NOTICES:
+            raise InvalidInput("notices", f"are more than {MAX_NOTICES}", "Put several things into one message.")
+        body = storable_text(body)
+        require_storable("body", body, MAX_CONTENT)
+        self._notices.append(Notice(storable_text(title[:MAX_TEXT]), body))
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
         """Add to what the record says this attempt has cost."""
-        if queries < 0 or tokens < 0:
-            raise ValueError("What was used is not negative.")
+        for number in (queries, tokens):
+            if type(number) is not int or not 0 <= number <= MAX_COUNT:
+                raise ValueError(f"What was used is a whole number from 0 to {MAX_COUNT}; {number!r} is not.")
         self._queries += queries
         self._tokens += tokens
 

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.execution import Run
     from cloudsched.domain.task import Task
-    from cloudsched.engine.committing import Committer
-    from cloudsched.engine.durable import Journals
-    from cloudsched.engine.nesting import Nesting
+    from cloudsched.engine.durable import Durable
     from cloudsched.engine.ports import Clock, Store, Stored
     from cloudsched.engine.registry import Registry
     from cloudsched.engine.sending import Sender
@@ -75,13 +73,11 @@ Decision = Drop | Hop | Wait | Begin
 class Executor:
     """Runs what dispatches ask for, once each, however often they come."""
 
-    def __init__(  # noqa: PLR0913 - each is a part of its own
+    def __init__(
         self,
         *,
         store: Store,
-        committer: Committer,
-        nesting: Nesting,
-        journals: Journals,
+        durable: Durable,
         sender: Sender,
         clock: Clock,
         registry: Registry,
@@ -89,9 +85,9 @@ class Executor:
         random: Random,
     ) -> None:
         self._store = store
-        self._committer = committer
-        self._nesting = nesting
-        self._journals = journals
+        self._durable = durable
+        self._committer = durable.committer
+        self._nesting = durable.nesting
         self._sender = sender
         self._clock = clock
         self._registry = registry
@@ -214,7 +210,7 @@ class Executor:
             claimed=claimed,
             run=run,
         )
-        journal = self._journals.open(held, run)
+        journal = self._durable.journal(held, run)
         report = call_handler(self._registry, Context(claimed.task, run, self._clock, held.renew, journal))
         finished = held.finish(report, self._random, journal.known)
         if finished is None:
@@ -241,5 +237,5 @@ class Executor:
 def _parsed(body: bytes, clock: Clock) -> Dispatch:
     try:
         return Dispatch.from_wire(json.loads(body), clock.now())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched makes these.") from error

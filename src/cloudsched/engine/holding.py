@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.finishing import extended, on_outcome
+from cloudsched.domain.lifecycle import ENDED
 from cloudsched.domain.suspending import event_taken, recorded
 from cloudsched.engine.calling import announce_failure
 from cloudsched.engine.context import LeaseState
@@ -76,7 +77,7 @@ class Held:
         run = None if task is None else task.run(identity)
         if task is None or run is None:
             return LeaseState(None, is_cancelled=True)
-        return LeaseState(run.wakes_at, is_cancelled=not task.is_active)
+        return LeaseState(run.wakes_at, is_cancelled=task.deleted_at is not None or task.status in ENDED)
 
     def record(self, entries: Sequence[JournalEntry], calls_made: int, event: str | None = None) -> Task | None:
         """Keep what a durable handler did, and take an event of that name off the task; this renews the lease.

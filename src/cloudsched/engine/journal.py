@@ -116,7 +116,7 @@ class Journal(Walk):
         raise self._failure(entry)
 
     @patient
-    def sleep(self, until: Callable[[datetime], datetime]) -> None:
+    def sleep_until(self, until: Callable[[datetime], datetime]) -> None:
         """Wait without a function until an instant that is chosen once."""
         number, entry = self._next(StepKind.SLEEP, "")
         self.is_durable = True

@@ -12,16 +12,20 @@ from cloudsched.domain.lifecycle import closed
 from cloudsched.engine.ports import Page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.domain.execution import Execution, Run
+    from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.task import Task
 
 
-def running(task: Task, run: Run) -> Execution:
-    """Return a run that is under way, or suspended, as an execution."""
+def running(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execution:
+    """Return a run that is under way, or suspended, as an execution, with what its journal says."""
+    steps = tuple(entry.folded() for entry in journal)
     if run.suspension is not None:
         why = run.suspension.reason
-        return closed(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=f"It {why}.")
-    return closed(task, run, ExecutionStatus.RUNNING, task.updated_at)
+        return closed(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=f"It {why}.", steps=steps)
+    return closed(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
 
 
 def with_running(task: Task, first_page: Page[Execution]) -> Page[Execution]:

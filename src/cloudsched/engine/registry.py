@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError
+from pydantic.errors import PydanticUserError
 
 from cloudsched.domain.drafts import invalid_input
 from cloudsched.domain.policy import retry_policy
+from cloudsched.domain.task import MAX_DURATION, MAX_NAME
 from cloudsched.engine.context import Context
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import timedelta
 
     from cloudsched.domain.execution import Execution
     from cloudsched.domain.policy import RetryPolicy
@@ -65,12 +66,10 @@ class Handler:
         except ValidationError as error:
             raise invalid_input(error, "payload", InvalidPayload) from error
 
-    def call(self, context: Context, payload: Any) -> Any:  # noqa: ANN401 - the same
-        """Call the function with what it takes."""
-        arguments = [context] if self.takes_context else []
-        if self.payload is not None:
-            arguments.append(payload)
-        return self.function(*arguments)
+    def arguments(self, context: Context, payload: object) -> list[object]:
+        """Return what the function is called with."""
+        arguments: list[object] = [context] if self.takes_context else []
+        return arguments if self.payload is None else [*arguments, payload]
 
 
 class Registry:
@@ -99,8 +98,9 @@ class Registry:
                 stored: so it is called at least once, and again if the process dies in between.
 
         Raises:
-            Misconfigured: The name is taken, or the function's parameters cannot be understood.
+            Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
         """
+        policy = _checked_options(name, retry, retry_on, expected_duration)
 
         def decorate(function: F) -> F:
             if name in self._handlers:
@@ -111,7 +111,7 @@ class Registry:
                 function=function,
                 takes_context=takes_context,
                 payload=payload,
-                retry=None if retry is None else retry_policy(retry),
+                retry=policy,
                 retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
                 expected_duration=expected_duration,
                 on_failure=on_failure,
@@ -139,10 +139,38 @@ class Registry:
         return iter(self._handlers.values())
 
 
+def _checked_options(
+    name: object,
+    retry: RetryPolicy | int | bool | None,  # noqa: FBT001 - True, 3 or a policy
+    retry_on: type[Exception] | tuple[type[Exception], ...],
+    expected_duration: timedelta | None,
+) -> RetryPolicy | None:
+    """Return the retry policy that a handler's options mean; refuse options that its tasks could not be stored with."""
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME:
+        raise Misconfigured(
+            f'A handler is registered by its name, of at most {MAX_NAME} characters: @app.handler("greet"); '
+            f"{name!r} is none."
+        )
+    kinds: tuple[object, ...] = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise Misconfigured(f"Handler {name!r}: retry_on is {retry_on!r}; give exception classes.")
+    if expected_duration is not None and not timedelta(0) < expected_duration <= MAX_DURATION:
+        raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
+    try:
+        return None if retry is None else retry_policy(retry)
+    except ValidationError as error:
+        raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 100, or a RetryPolicy.") from error
+
+
 def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:
     """Return whether the function takes the context, and how its payload is validated."""
+    for is_kind in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+        if is_kind(function):
+            raise Misconfigured(f"Handler {name!r} is a coroutine or a generator; write a plain function.")
     try:
         hints = get_type_hints(function, include_extras=True)
+    except TypeError as error:
+        raise Misconfigured(f"Handler {name!r} is a {type(function).__name__}; write a plain function.") from error
     except NameError as error:
         raise Misconfigured(
             f"Handler {name!r}: {error}. Its annotations are read at run time: import the name outside TYPE_CHECKING."
@@ -161,5 +189,5 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdap
         )
     try:
         return takes_context, TypeAdapter(hints[rest[0].name])
-    except PydanticSchemaGenerationError as error:
+    except (PydanticUserError, NameError) as error:
         raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {error}") from error

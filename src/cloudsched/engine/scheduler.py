@@ -7,26 +7,27 @@ deferred, its caller is told so, and the sweep sends what is missing.
 
 from __future__ import annotations
 
+import copy
 import logging
 import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, default_schedule, draft_of, edited, new_task, require_known
-from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import wakes
 from cloudsched.domain.suspending import event_received
 from cloudsched.engine.checking import checked
 from cloudsched.engine.holding import MAX_CONFLICTS
 from cloudsched.engine.ports import Stored
 from cloudsched.engine.stepping import as_json
-from cloudsched.errors import InvalidInput, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import InvalidInput, KeyReused, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
 
+    from cloudsched.domain.lifecycle import Step
     from cloudsched.domain.task import Task
     from cloudsched.engine.committing import Committer
     from cloudsched.engine.nesting import Nesting
@@ -60,30 +61,54 @@ class Scheduler:
         self._registry = registry
         self._lead = lead
         self._retention = retention
+        self._check: Callable[[Task], None] | None = None
 
-    def create(self, draft: TaskDraft) -> tuple[Task, bool]:
+    def guarded(self, check: Callable[[Task], None]) -> Self:
+        """Return a scheduler that shows each task to `check` before it returns or changes it.
+
+        What `check` raises is raised, and the task stays as it is. A change is checked against the very state that it
+        replaces, however many others are changing the task.
+        """
+        twin = copy.copy(self)
+        twin._check = check  # noqa: SLF001 - its own class
+        return twin
+
+    def create(self, draft: TaskDraft, mark: str | None = None) -> tuple[Task, bool]:
         """Store a task and send it on its way; return it, and whether it is new.
 
         A draft that carries the id of an existing task of the same owner edits that task instead. One commit, and one
         created dispatch.
 
+        Args:
+            draft: The task.
+            mark: A hash of the request, if that is to be safe to repeat: then an existing task stays as it is.
+
         Raises:
             InvalidInput: Something in it is wrong; nothing was stored.
+            KeyReused: The existing task was made by another request.
         """
         draft = self._checked(draft)
         for _ in range(MAX_CONFLICTS):
-            step = new_task(draft, self._clock.now(), self._lead)
+            task = new_task(draft, self._clock.now(), self._lead).task.model_copy(update={"request_mark": mark})
             try:
-                version = self._store.commit(step.task, None)
+                version = self._store.commit(task, None)
             except VersionConflict:
-                existing = self._store.load(step.task.id)
+                existing = self._store.load(task.id)
                 if existing and existing.task.deleted_at:
-                    self._store.purge(step.task.id)
+                    self._store.purge(task.id)
+                elif existing and mark is not None:
+                    return self._repeated(existing, mark), False
                 elif existing:
                     return self._replace(existing, draft), False
             else:
-                return self._sent(Stored(step.task, version)), True
+                return self._sent(Stored(task, version)), True
         raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
+
+    def _repeated(self, existing: Stored, mark: str) -> Task:
+        if existing.task.request_mark != mark:
+            hint = "A key stands for one request; make a new one for another."
+            raise KeyReused("Idempotency-Key", "came before, with another request", hint)
+        return self._sent(existing)
 
     def _replace(self, existing: Stored, draft: TaskDraft) -> Task:
         if existing.task.owner != draft.owner:
@@ -134,9 +159,19 @@ class Scheduler:
         """Finish a cancel: reach the calls below, and whoever called the task. The sweep does it if this dies."""
         if task.deferred:
             self._nesting.cancel_below(task.id)
-            task = self._change(task.id, lambda task, now: Step(lifecycle.moved(task, now, deferred=False)))
+            task = self._undeferred(task.id) or task
         self._nesting.tell(task)
         return task
+
+    def _undeferred(self, task_id: str) -> Task | None:
+        """Take the mark off a task whose calls are cancelled; whoever changed it meanwhile leaves that to the sweep."""
+        stored = self._store.load(task_id)
+        if stored is None:
+            return None
+        done = lifecycle.moved(stored.task, self._clock.now(), deferred=False)
+        with suppress(VersionConflict):
+            self._store.commit(done, stored.version)
+        return done
 
     def send_event(self, task_id: str, name: str, payload: Any) -> Task:  # noqa: ANN401 - any JSON
         """Tell a task's durable handler something.
@@ -187,6 +222,8 @@ class Scheduler:
         stored = self._store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
+        if self._check is not None:
+            self._check(stored.task)
         return stored
 
     def _change(self, task_id: str, decide: Callable[[Task, datetime], Step]) -> Task:

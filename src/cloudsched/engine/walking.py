@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from cloudsched.domain.journal import MAX_STEPS, JournalEntry, StepKind, StepRecord
 from cloudsched.domain.outcome import Cancel, Suspend
-from cloudsched.domain.task import TaskStatus
+from cloudsched.domain.task import MAX_NAME, TaskStatus
 from cloudsched.engine.results import Results
 from cloudsched.engine.suspension import Suspended
 from cloudsched.errors import JournalMismatch, LimitExceeded, Unavailable, WorkflowError
@@ -84,6 +84,10 @@ class Walk:
             raise JournalMismatch(following.number, following.what, "the handler's end")
         self._flush()
 
+    def present(self) -> datetime:
+        """Return the present instant, which is nobody's to replay."""
+        return self._clock.now()
+
     def pause(self, why: str) -> NoReturn:
         """Leave the handler for a moment: what it needs cannot be reached."""
         self._leave(Suspend(why, self._clock.now() + PATIENCE))
@@ -111,6 +115,8 @@ class Walk:
     def _next(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
         if self.suspension is not None:
             raise self.suspension
+        if len(name) > MAX_NAME:
+            raise ValueError(f"{name[:50]!r}… is no name: it has more than {MAX_NAME} characters.")
         if self._is_in_step:
             asked = StepRecord(number=self._position, kind=kind, name=name, started_at=self._clock.now()).what
             raise WorkflowError(f"A step is one thing: {asked} inside it belongs beside it, in the handler.")
@@ -140,7 +146,7 @@ class Walk:
         """Write what is not written, and go on only if the run is still this executor's and its task wants it."""
         task = self._held.record(tuple(self._unwritten.values()), self.calls_made, event)
         if task is None:
-            self._leave(Cancel("The run was taken over, or its task deleted."))
+            self._leave(Suspend("its lease has ended", self._clock.now()))
         self._unwritten.clear()
         now = self._clock.now()
         if task.status is TaskStatus.PAUSED:
@@ -156,7 +162,7 @@ class Walk:
         if self._unwritten:
             task = self._held.record(tuple(self._unwritten.values()), self.calls_made)
             if task is None:
-                self._leave(Cancel("The run was taken over, or its task deleted."))
+                self._leave(Suspend("its lease has ended", self._clock.now()))
             self._unwritten.clear()
             if not task.is_active and task.status is not TaskStatus.PAUSED:
                 self._leave(Cancel(f"The task is {task.status}."))

@@ -1,85 +1,80 @@
 """The HTTP API: plain REST under ``/v1``, JSON in camelCase, errors as RFC 9457 problems.
 
-============================================  ======================================================================
-``POST   /v1/tasks``                          create a task (201), or edit the one of the same ``id`` (200)
-``GET    /v1/tasks``                          list: owner, status, handler, dueFrom, dueUntil, pageSize, pageToken
-``GET    /v1/tasks/{id}``                     get one
-``PATCH  /v1/tasks/{id}``                     edit by JSON merge patch (RFC 7396)
-``DELETE /v1/tasks/{id}``                     remove it and its executions (204)
-``POST   /v1/tasks/{id}/pause``               also ``resume``, ``cancel``, ``trigger``
-``POST   /v1/tasks/{id}/retry``               one more attempt for ``executionId``, or for the last execution
-``POST   /v1/tasks/{id}/backfill``            run the occurrences from ``start`` to ``end`` again
-``POST   /v1/tasks/{id}/events/{name}``       tell its durable handler something: a JSON object, or nothing (202)
-``GET    /v1/tasks/{id}/tree``                the task and the calls below it: ``{task, children}``
-``GET    /v1/tasks/{id}/upcoming``            the next ``count`` occurrences
-``GET    /v1/tasks/{id}/executions``          list, the latest first; ``…/executions/{executionId}`` gets one
-``GET    /v1/inboxes/{owner}/messages``       list, the newest first
-``POST   /v1/schedules/preview``              the next ``count`` occurrences of a schedule, without storing it
-``GET    /healthz``, ``GET /readyz``           whether this process is alive, and whether it reaches its store
-============================================  ======================================================================
+`cloudsched.web.operations` lists what there is. A request goes this way: may a page of that origin ask at all (CORS)?
+which operation is it? who calls, and may they do that? are its parameters and its body what the operation takes? Then
+the operation does its work on the app as that caller sees it: with the tasks of others left out, and with tasks in
+another state than ``If-Match`` says refused.
 """
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Response
 
-from cloudsched.domain import zones
-from cloudsched.domain.drafts import TaskDraft
-from cloudsched.errors import CloudschedError, InvalidInput
+from cloudsched.domain.planning import upcoming
+from cloudsched.errors import CloudschedError, NotFound
+from cloudsched.web import cors
+from cloudsched.web import requests as said
+from cloudsched.web.answers import json_answer, moment, page_answer, shown, task_answer, tree_shown
+from cloudsched.web.auth import gate_of
+from cloudsched.web.batch import created_batch
+from cloudsched.web.etags import condition
+from cloudsched.web.idempotency import key_of, put
+from cloudsched.web.operations import OPERATIONS, Operation
 from cloudsched.web.problems import problem
-from cloudsched.web.reading import instant, json_object, paging, parameters, task_query, whole_number
+from cloudsched.web.quotas import require_room
+from cloudsched.web.reading import json_object, parameters, validated
+from cloudsched.web.roles import ANYBODY, Caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
+    from collections.abc import Callable
 
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
+    from cloudsched.domain.document import Value
     from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Page
-    from cloudsched.engine.trees import Tree
-
-MAX_PREVIEW = 1000
-_LIST = ("pageSize", "pageToken")
-_INTERNAL = {"events", "runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk"}
-"""What a task's document keeps for the scheduler alone."""
-
-
-def _rule(path: str, method: str, endpoint: str) -> Rule:
-    return Rule(path, methods=[method], endpoint=endpoint, strict_slashes=False)
-
 
 _ROUTES = Map(
     [
-        _rule("/v1/tasks", "POST", "create"),
-        _rule("/v1/tasks", "GET", "list"),
-        _rule("/v1/tasks/<task_id>", "GET", "get"),
-        _rule("/v1/tasks/<task_id>", "PATCH", "patch"),
-        _rule("/v1/tasks/<task_id>", "DELETE", "delete"),
-        *(
-            Rule(f"/v1/tasks/<task_id>/{verb}", methods=["POST"], endpoint="change", defaults={"verb": verb})
-            for verb in ("pause", "resume", "cancel", "trigger")
-        ),
-        _rule("/v1/tasks/<task_id>/retry", "POST", "retry"),
-        _rule("/v1/tasks/<task_id>/backfill", "POST", "backfill"),
-        _rule("/v1/tasks/<task_id>/events/<name>", "POST", "event"),
-        _rule("/v1/tasks/<task_id>/tree", "GET", "tree"),
-        _rule("/v1/tasks/<task_id>/upcoming", "GET", "upcoming"),
-        _rule("/v1/tasks/<task_id>/executions", "GET", "executions"),
-        _rule("/v1/tasks/<task_id>/executions/<execution_id>", "GET", "execution"),
-        _rule("/v1/inboxes/<owner>/messages", "GET", "inbox"),
-        _rule("/v1/schedules/preview", "POST", "preview"),
-        _rule("/healthz", "GET", "healthz"),
-        _rule("/readyz", "GET", "readyz"),
+        Rule(each.path.replace("{", "<").replace("}", ">"), methods=[each.method], endpoint=each, strict_slashes=False)
+        for each in OPERATIONS
     ],
     merge_slashes=False,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, as the operations see it: everything in it has been checked."""
+
+    app: App
+    """The app as the caller sees it."""
+    caller: Caller
+    operation: Operation
+    request: Request
+    path: dict[str, str]
+    query: Value
+
+    @property
+    def task_id(self) -> str:
+        """The task that the path names."""
+        return self.path["taskId"]
+
+    def content(self) -> dict[str, Any]:
+        """Return the body, which is one JSON object."""
+        return json_object(self.request)
+
+    def body(self) -> Value:
+        """Return the body as the operation's model has it."""
+        model = self.operation.body
+        assert model is not None  # noqa: S101 - only operations with a body ask for it
+        is_empty = self.operation.body_is_optional and not self.request.content_length
+        return validated(model, {} if is_empty else self.content())
 
 
 class Api:
@@ -90,142 +85,183 @@ class Api:
 
     def answer(self, request: Request) -> Response:
         """Answer a request; whatever goes wrong is answered as a problem document."""
+        origins: tuple[str, ...] = ()
         try:
-            endpoint, arguments = _ROUTES.bind_to_environ(request.environ).match()
-            answer: Response = getattr(self, f"_{endpoint}")(request, **arguments)
+            origins = self._app.settings.access.origins
+            response = cors.preflight(request, origins) or self._answered(request, origins)
         except (CloudschedError, HTTPException) as error:
-            return problem(error)
+            response = problem(error)
         except Exception as error:  # noqa: BLE001 - the caller is told that it is ours, the log why
-            return problem(error)
-        return answer
+            response = problem(error)
+        cors.add_headers(request, response, origins)
+        return response
 
-    def _create(self, request: Request) -> Response:
-        parameters(request, ())
-        task, is_new = self._app.put(TaskDraft.from_wire(json_object(request)))
-        return _json(shown(task), 201 if is_new else 200, {"Location": f"/v1/tasks/{task.id}"})
+    def _answered(self, request: Request, origins: tuple[str, ...]) -> Response:
+        cors.require_allowed(request, origins)
+        found, path = _ROUTES.bind_to_environ(request.environ).match()
+        operation = cast("Operation", found)
+        caller = self._caller(operation, request)
+        query = parameters(request, operation.query)
+        call = Call(self._as_seen_by(caller, operation, request), caller, operation, request, dict(path), query)
+        response = _ANSWERS[operation.name](call)
+        return response.make_conditional(request) if 304 in operation.success else response  # noqa: PLR2004 - Not Modified
 
-    def _list(self, request: Request) -> Response:
-        given = parameters(request, ("owner", "status", "handler", "dueFrom", "dueUntil", *_LIST))
-        page = self._app.tasks(task_query(given), **paging(given))
-        return _page("tasks", page, (shown(task) for task in page.items))
+    def _caller(self, operation: Operation, request: Request) -> Caller:
+        if operation.right is None:
+            return ANYBODY
+        caller = gate_of(self._app.settings).caller(request)
+        caller.require(operation.right)
+        return caller
 
-    def _get(self, request: Request, task_id: str) -> Response:
-        parameters(request, ())
-        return _json(shown(self._app.get(task_id)))
+    def _as_seen_by(self, caller: Caller, operation: Operation, request: Request) -> App:
+        unchanged = condition(request) if operation.is_conditional else None
+        if caller.only is None and unchanged is None:
+            return self._app
 
-    def _patch(self, request: Request, task_id: str) -> Response:
-        parameters(request, ())
-        return _json(shown(self._app.patch(task_id, json_object(request))))
+        def check(task: Task) -> None:
+            if not caller.sees(task.owner):
+                raise NotFound("task", task.id)
+            if unchanged is not None:
+                unchanged(task)
 
-    def _delete(self, request: Request, task_id: str) -> Response:
-        parameters(request, ())
-        self._app.delete(task_id)
-        return Response(status=204)
-
-    def _change(self, request: Request, task_id: str, verb: str) -> Response:
-        parameters(request, ())
-        change = {
-            "pause": self._app.pause,
-            "resume": self._app.resume,
-            "cancel": self._app.cancel,
-            "trigger": self._app.trigger,
-        }[verb]
-        return _json(shown(change(task_id)))
-
-    def _retry(self, request: Request, task_id: str) -> Response:
-        parameters(request, ())
-        identity = json_object(request, ("executionId",)).get("executionId") if request.content_length else None
-        if not isinstance(identity, str | None):
-            raise InvalidInput("executionId", "is not a string", "Give an execution's id, or none for the last one.")
-        return _json(shown(self._app.retry(task_id, identity)))
-
-    def _backfill(self, request: Request, task_id: str) -> Response:
-        parameters(request, ())
-        content = json_object(request, ("start", "end"))
-        start, end = (instant(name, content.get(name)) for name in ("start", "end"))
-        return _json(shown(self._app.backfill(task_id, start, end)))
-
-    def _event(self, request: Request, task_id: str, name: str) -> Response:
-        parameters(request, ())
-        payload = json_object(request) if request.content_length else None
-        return _json(shown(self._app.send_event(task_id, name, payload)), 202)
-
-    def _tree(self, request: Request, task_id: str) -> Response:
-        parameters(request, ())
-        return _json(_branch(self._app.tree(task_id)))
-
-    def _upcoming(self, request: Request, task_id: str) -> Response:
-        given = parameters(request, ("count",))
-        task = self._app.get(task_id)
-        times = self._app.upcoming(task_id, whole_number("count", given.get("count", "10"), MAX_PREVIEW))
-        return _json({"occurrences": [_moment(at, task.timezone) for at in times]})
-
-    def _executions(self, request: Request, task_id: str) -> Response:
-        page = self._app.executions(task_id, **paging(parameters(request, _LIST)))
-        return _page("executions", page, (execution.to_wire() for execution in page.items))
-
-    def _execution(self, request: Request, task_id: str, execution_id: str) -> Response:
-        parameters(request, ())
-        return _json(self._app.execution(task_id, execution_id).to_wire())
-
-    def _inbox(self, request: Request, owner: str) -> Response:
-        page = self._app.inbox(owner, **paging(parameters(request, _LIST)))
-        return _page("messages", page, (message.to_wire() for message in page.items))
-
-    def _healthz(self, request: Request) -> Response:
-        parameters(request, ())
-        return _json({"status": "ok", "circuits": self._app.circuits})
-
-    def _readyz(self, request: Request) -> Response:
-        parameters(request, ())
-        self._app.store.check()
-        return _json({"status": "ready", "circuits": self._app.circuits})
-
-    def _preview(self, request: Request) -> Response:
-        parameters(request, ())
-        content = json_object(request, ("schedule", "count", "from"))
-        draft = TaskDraft.from_wire({"title": "-", "handler": "-", "owner": "-", "schedule": content.get("schedule")})
-        now = self._app.clock.now()
-        start = instant("from", content["from"]) if "from" in content else now
-        if draft.schedule is None:
-            raise InvalidInput("schedule", "is missing", "Give the schedule to preview.")
-        schedule = draft.schedule if draft.schedule.is_anchored else draft.schedule.anchored(start)
-        times = schedule.upcoming(start, whole_number("count", content.get("count", 10), MAX_PREVIEW))
-        return _json(
-            {
-                "description": schedule.describe(),
-                "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-                "occurrences": [_moment(at, schedule.timezone) for at in times],
-            }
-        )
+        return self._app.guarded(check)
 
 
-def shown(task: Task) -> dict[str, Any]:
-    """Return a task as its callers see it."""
-    content = {name: value for name, value in task.to_wire().items() if name not in _INTERNAL}
-    content["isRunning"] = any(run.lease for run in task.runs)
-    if task.deferred:
-        content["dispatchDeferred"] = True
-        content["message"] = f"{task.message} Saved; its dispatch is deferred until the queue can be reached.".strip()
-    return content
+def _create_task(call: Call) -> Response:
+    require_room(call.app, call.caller)
+    task, is_new = put(call.app, call.caller, call.content(), key_of(call.request))
+    return task_answer(task, 201 if is_new else 200, {"Location": f"/v1/tasks/{task.id}"})
 
 
-def _branch(tree: Tree) -> dict[str, Any]:
-    return {"task": shown(tree.task), "children": [_branch(each) for each in tree.children]}
+def _batch_create_tasks(call: Call) -> Response:
+    tasks = cast("said.Batch", call.body()).tasks
+    return json_answer({"results": created_batch(call.app, call.caller, tasks, key_of(call.request))})
 
 
-def _moment(at: datetime, timezone: str) -> dict[str, str]:
-    local = at.astimezone(zones.tzinfo(timezone))
-    return {"utc": at.isoformat().replace("+00:00", "Z"), "local": local.isoformat()}
+def _list_tasks(call: Call) -> Response:
+    wanted = cast("said.TaskList", call.query)
+    owner = wanted.owner if call.caller.only is None else str(call.caller.owner_of_new(wanted.owner))
+    page = call.app.tasks(wanted.query(owner), **wanted.arguments())
+    return page_answer("tasks", page, (shown(task) for task in page.items))
 
 
-def _page(name: str, page: Page[Any], items: Iterable[dict[str, Any]]) -> Response:
-    content: dict[str, Any] = {name: list(items)}
-    if page.next_page_token:
-        content["nextPageToken"] = page.next_page_token
-    return _json(content)
+def _get_task(call: Call) -> Response:
+    return task_answer(call.app.get(call.task_id))
 
 
-def _json(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return Response(text, status, {"Content-Type": "application/json", **(headers or {})})
+def _update_task(call: Call) -> Response:
+    return task_answer(call.app.patch(call.task_id, call.content()))
+
+
+def _delete_task(call: Call) -> Response:
+    call.app.delete(call.task_id)
+    return Response(status=204)
+
+
+def _change(call: Call) -> Response:
+    return task_answer(getattr(call.app, call.operation.name)(call.task_id))
+
+
+def _retry(call: Call) -> Response:
+    return task_answer(call.app.retry(call.task_id, cast("said.Retry", call.body()).execution_id))
+
+
+def _backfill(call: Call) -> Response:
+    wanted = cast("said.Range", call.body())
+    return task_answer(call.app.backfill(call.task_id, wanted.start, wanted.end))
+
+
+def _send_event(call: Call) -> Response:
+    payload = cast("said.EventPayload", call.body()).payload
+    return task_answer(call.app.send_event(call.task_id, call.path["event"], payload))
+
+
+def _tree(call: Call) -> Response:
+    return json_answer(tree_shown(call.app.tree(call.task_id)))
+
+
+def _upcoming(call: Call) -> Response:
+    task = call.app.get(call.task_id)
+    times = upcoming(task, cast("said.Count", call.query).count)
+    return json_answer({"occurrences": [moment(at, task.timezone) for at in times]})
+
+
+def _list_executions(call: Call) -> Response:
+    page = call.app.executions(call.task_id, **cast("said.Paging", call.query).arguments())
+    return page_answer("executions", page, (execution.to_wire() for execution in page.items))
+
+
+def _get_execution(call: Call) -> Response:
+    return json_answer(call.app.execution(call.task_id, call.path["executionId"]).to_wire())
+
+
+def _list_messages(call: Call) -> Response:
+    owner = call.path["owner"]
+    call.caller.require_inbox(owner)
+    page = call.app.inbox(owner, **cast("said.Paging", call.query).arguments())
+    return page_answer("messages", page, (message.to_wire() for message in page.items))
+
+
+def _preview_schedule(call: Call) -> Response:
+    wanted = cast("said.Preview", call.body())
+    start = wanted.start or call.app.clock.now()
+    schedule = wanted.schedule if wanted.schedule.is_anchored else wanted.schedule.anchored(start)
+    times = schedule.upcoming(start, wanted.count)
+    return json_answer(
+        {
+            "description": schedule.describe(),
+            "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "occurrences": [moment(at, schedule.timezone) for at in times],
+        }
+    )
+
+
+def _healthz(call: Call) -> Response:
+    return json_answer({"status": "ok", "circuits": call.app.circuits})
+
+
+def _readyz(call: Call) -> Response:
+    gate_of(call.app.settings)
+    call.app.store.check()
+    return json_answer({"status": "ready", "circuits": call.app.circuits})
+
+
+def _openapi(call: Call) -> Response:
+    from cloudsched.web.openapi import document  # noqa: PLC0415 - only its readers pay for it
+
+    return json_answer(document(is_open=_is_open(call.app)))
+
+
+def _reference(call: Call) -> Response:
+    from cloudsched.web.openapi import document  # noqa: PLC0415 - the same
+    from cloudsched.web.reference import page  # noqa: PLC0415 - the same
+
+    return page(document(is_open=_is_open(call.app)))
+
+
+def _is_open(app: App) -> bool:
+    return not app.settings.access.is_configured
+
+
+_ANSWERS: dict[str, Callable[[Call], Response]] = {
+    "create_task": _create_task,
+    "batch_create_tasks": _batch_create_tasks,
+    "list_tasks": _list_tasks,
+    "get_task": _get_task,
+    "update_task": _update_task,
+    "delete_task": _delete_task,
+    **dict.fromkeys(("pause", "resume", "cancel", "trigger"), _change),
+    "retry": _retry,
+    "backfill": _backfill,
+    "send_event": _send_event,
+    "tree": _tree,
+    "upcoming": _upcoming,
+    "list_executions": _list_executions,
+    "get_execution": _get_execution,
+    "list_messages": _list_messages,
+    "preview_schedule": _preview_schedule,
+    "healthz": _healthz,
+    "readyz": _readyz,
+    "openapi": _openapi,
+    "reference": _reference,
+}

@@ -14,6 +14,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Response
 
 from cloudsched.web.api import Api
+from cloudsched.web.auth import require_account
 from cloudsched.web.problems import problem
 from cloudsched.web.reading import body_bytes
 
@@ -47,10 +48,15 @@ def serve_execute(app: App, request: Request) -> Response:
 
 
 def serve_sweep(app: App, request: Request) -> Response:
-    """Answer Cloud Scheduler: sweep once, and say what was repaired."""
+    """Answer Cloud Scheduler: sweep once, and say what was repaired.
+
+    401 to all others, if the settings name the service account that it comes with; else Cloud Run alone sees to that.
+    """
     if request.method != "POST":
         return problem(MethodNotAllowed(["POST"]))
     try:
+        if (sweeper := app.settings.access.sweeper) is not None:
+            require_account(app.settings, request, sweeper)
         body_bytes(request)
         done = app.sweep()
     except Exception as error:  # noqa: BLE001 - the same

@@ -16,9 +16,14 @@ from werkzeug.wrappers import Response
 
 from cloudsched.errors import (
     CloudschedError,
+    Forbidden,
     InvalidInput,
+    KeyReused,
+    Misconfigured,
     NotAllowed,
     NotFound,
+    PreconditionFailed,
+    QuotaExceeded,
     Unauthenticated,
     Unavailable,
     VersionConflict,
@@ -40,11 +45,15 @@ class PayloadTooLarge(InvalidInput):
 
 _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
     (PayloadTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (KeyReused, HTTPStatus.UNPROCESSABLE_ENTITY),
     (InvalidInput, HTTPStatus.BAD_REQUEST),
     (NotFound, HTTPStatus.NOT_FOUND),
     (NotAllowed, HTTPStatus.CONFLICT),
+    (PreconditionFailed, HTTPStatus.PRECONDITION_FAILED),
     (VersionConflict, HTTPStatus.CONFLICT),
     (Unauthenticated, HTTPStatus.UNAUTHORIZED),
+    (Forbidden, HTTPStatus.FORBIDDEN),
+    (QuotaExceeded, HTTPStatus.TOO_MANY_REQUESTS),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
@@ -57,6 +66,10 @@ def problem(error: Exception) -> Response:
     for kind, status in _KINDS:
         if isinstance(error, kind):
             return _known(error, status)
+    if isinstance(error, Misconfigured):
+        log.error("misconfigured: %s", error, extra={"action": "misconfigured"})
+        detail = "The service is not set up; its log says what is missing."
+        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, "Misconfigured", detail)
     log.error("failed", exc_info=error, extra={"action": "failed"})
     return _answer(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
 
@@ -66,13 +79,21 @@ def _known(error: CloudschedError, status: HTTPStatus) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, InvalidInput):
         more = {"field": error.field, "hint": error.hint}
-    elif isinstance(error, NotAllowed):
+    elif isinstance(error, NotAllowed | QuotaExceeded):
         more = {"hint": error.hint}
+        if isinstance(error, QuotaExceeded) and error.retry_after is not None:
+            headers = {"Retry-After": str(error.retry_after)}
     elif isinstance(error, Unavailable):
         headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     elif isinstance(error, Unauthenticated):
-        headers = {"WWW-Authenticate": 'Cloudsched realm="executor"'}
-    return _answer(status, _title(error), str(error), {key: value for key, value in more.items() if value}, headers)
+        headers = {"WWW-Authenticate": 'Bearer realm="cloudsched"'}
+    return _answer(
+        status,
+        _title(error),
+        str(error),
+        {key: value for key, value in more.items() if value or key == "field"},
+        headers,
+    )
 
 
 def _title(error: CloudschedError) -> str:
@@ -98,5 +119,10 @@ def _answer(
         # What is repeated of a caller's own words may hold lone surrogates: they stay the escapes that they came as.
         json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace"),
         status.value,
-        {"Content-Type": "application/problem+json", **(headers or {})},
+        {
+            "Content-Type": "application/problem+json",
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            **(headers or {}),
+        },
     )

@@ -1,0 +1,65 @@
+"""Which web pages may call the API (the Fetch standard, section 3.2): none, unless their origin is listed.
+
+A request that a browser sends for a page of another origin says so (``Origin``), and is refused unless that is listed,
+even where a browser would send it without asking first. So no page can use the open API of a developer's machine.
+No credentials are allowed: callers prove themselves by headers, and there are no cookies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from werkzeug.wrappers import Response
+
+from cloudsched.errors import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from werkzeug.wrappers import Request
+
+_METHODS = "GET, POST, PATCH, DELETE"
+_HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
+_EXPOSED = "ETag, Location, Retry-After"
+_MAX_AGE_SECONDS = 600
+
+
+def preflight(request: Request, origins: Sequence[str]) -> Response | None:
+    """Return the answer to a browser that asks whether a page may send a request; None if this is no such question."""
+    if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
+        return None
+    require_allowed(request, origins)
+    headers = {
+        "Access-Control-Allow-Methods": _METHODS,
+        "Access-Control-Allow-Headers": _HEADERS,
+        "Access-Control-Max-Age": str(_MAX_AGE_SECONDS),
+    }
+    return Response(status=204, headers=headers)
+
+
+def require_allowed(request: Request, origins: Sequence[str]) -> None:
+    """Check that a request comes from no page, from one of this very host, or from one that is listed.
+
+    Raises:
+        Forbidden: It comes from another page.
+    """
+    origin = request.headers.get("Origin")
+    if origin is None or _is_listed(origin, origins) or urlsplit(origin).netloc == request.host:
+        return
+    raise Forbidden("Pages of this origin may not call the API; its operator lists those that may.")
+
+
+def add_headers(request: Request, response: Response, origins: Sequence[str]) -> None:
+    """Tell a browser that the page may read the answer, if it may."""
+    if not origins:
+        return
+    response.headers.add("Vary", "Origin")
+    origin = request.headers.get("Origin")
+    if origin is not None and _is_listed(origin, origins):
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+
+
+def _is_listed(origin: str, origins: Sequence[str]) -> bool:
+    return origin in origins or "*" in origins

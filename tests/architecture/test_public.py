@@ -1,0 +1,59 @@
+"""What `import cloudsched` offers: whole, in order, imported when it is used, and typed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cloudsched
+import cloudsched.errors
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_all_is_sorted_and_without_doubles() -> None:
+    """A reader finds a name where it belongs."""
+    assert cloudsched.__all__ == sorted(set(cloudsched.__all__))
+    assert dir(cloudsched) == cloudsched.__all__
+
+
+@pytest.mark.parametrize("name", cloudsched.__all__)
+def test_a_public_name_can_be_imported_and_says_what_it_is(name: str) -> None:
+    """Each name leads to an object of that name, with a docstring."""
+    found = getattr(cloudsched, name)
+    assert found.__name__ == name
+    assert found.__doc__
+    assert found is getattr(sys.modules[found.__module__], name)
+
+
+def test_what_type_checkers_see_is_what_is_there() -> None:
+    """The imports under TYPE_CHECKING are exactly the names that are loaded lazily."""
+    tree = ast.parse(Path(cloudsched.__file__).read_text())
+    seen = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen - {"import_module", "TYPE_CHECKING"} == set(cloudsched.__all__) == set(cloudsched._MODULES)  # noqa: SLF001
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """As for any module, so that hasattr and friends work."""
+    assert not hasattr(cloudsched, "Nothing")
+
+
+def test_every_error_has_the_one_root_and_is_drawn() -> None:
+    """The tree in the docstring of errors.py names every error, and each derives from CloudschedError."""
+    drawn = cloudsched.errors.__doc__ or ""
+    for name, kind in vars(cloudsched.errors).items():
+        if isinstance(kind, type):
+            assert issubclass(kind, cloudsched.CloudschedError)
+            assert name in drawn
+
+
+def test_type_checkers_accept_the_public_api() -> None:
+    """A file that uses each public name as its users do passes mypy --strict; the wrong uses in it are refused."""
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "typing_public.py"]
+    folder = Path(__file__).parent
+    run = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)  # noqa: S603 - ours
+    assert run.returncode == 0, run.stdout + run.stderr

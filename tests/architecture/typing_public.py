@@ -1,0 +1,100 @@
+"""The public API as its users write it. Type checkers must accept this file, and nothing runs it.
+
+A line with ``type: ignore`` is a mistake that they must find: were it accepted, the ignore would be unused, an error.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from pydantic import BaseModel
+
+from cloudsched import (
+    App,
+    Cancel,
+    CatchUp,
+    CloudschedError,
+    Context,
+    Done,
+    Execution,
+    ExecutionStatus,
+    Fail,
+    Overlap,
+    Retry,
+    RetryPolicy,
+    Schedule,
+    Settings,
+    Snooze,
+    Task,
+    TaskDraft,
+    TaskQuery,
+    TaskStatus,
+)
+from cloudsched.testing import Simulation
+
+
+class Greeting(BaseModel):
+    """A payload."""
+
+    name: str
+
+
+app = App(Settings(secret="x" * 32))
+
+
+@app.handler("greet", retry=RetryPolicy(max_retries=2), expected_duration=timedelta(minutes=1))
+def greet(ctx: Context, greeting: Greeting) -> Done | Retry | Snooze | Fail | Cancel:
+    """End in each of the ways that there are."""
+    ctx.progress("half way")
+    ctx.notify("Hello", greeting.name)
+    ctx.used(queries=1, tokens=2)
+    if not ctx.heartbeat():
+        return Cancel("nobody wants it")
+    if ctx.attempt > 1 and ctx.time_left() < timedelta(seconds=1):
+        return Retry("too late", after=timedelta(minutes=1))
+    if ctx.scheduled_for > ctx.now():
+        return Snooze(until=ctx.scheduled_for)
+    return Fail("no") if greeting.name == "" else Done({"greeted": greeting.name})
+
+
+@app.handler("plain", retry=False)
+def plain() -> None:
+    """Take nothing and return nothing."""
+
+
+def create() -> Task:
+    """Create tasks in both ways."""
+    app.create(TaskDraft.of(owner="ada", title="Once", handler="plain", schedule=datetime.now(UTC)))
+    return app.create(
+        owner="ada",
+        title="Greet",
+        handler="greet",
+        payload=Greeting(name="Ada"),
+        schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone="Europe/Paris"),
+        overlap=Overlap.BUFFER,
+        catch_up=CatchUp(window=timedelta(hours=1)),
+    )
+
+
+def look(task: Task) -> tuple[list[datetime], datetime | None, list[Execution], list[Task]]:
+    """Read what there is."""
+    query = TaskQuery(owner="ada", status=TaskStatus.ACTIVE)
+    executions = [one for one in app.executions(task.id).items if one.status is ExecutionStatus.SUCCEEDED]
+    try:
+        return app.upcoming(task.id, 3), task.next_execution_time, executions, list(app.tasks(query).items)
+    except CloudschedError:
+        return [], None, [], []
+
+
+def a_test_of_a_user() -> None:
+    """Move time."""
+    with Simulation(app) as sim:
+        task = create()
+        sim.advance(timedelta(days=1))
+        assert [one.content for one in sim.executions(task.id)]
+
+
+def mistakes() -> None:
+    """What a type checker finds."""
+    app.pause(5)  # type: ignore[arg-type]
+    app.handler("x", retry="often")  # type: ignore[arg-type]
+    Retry("later", after=5)  # type: ignore[arg-type]
+    greet("not a context", Greeting(name="Ada"))  # type: ignore[arg-type]

@@ -1,0 +1,418 @@
+"""A Google Cloud project in memory, behind the commands `gcloud` and `curl`: it records calls and keeps state.
+
+It knows the commands that ``infra/`` uses and no other, and is as strict as the services about what exists: creating
+what is there fails, and so does changing what is not. `die_at` kills the script that called, at the n-th change of the
+run: before the change if n is odd, after it if n is even.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NUMBER = "123456789012"
+KILLED = 137
+
+State = dict[str, Any]
+
+CLIENT = """#!/bin/bash
+exec 9<>/dev/tcp/127.0.0.1/{port} || exit 99
+extra=""
+for word in "$@"; do
+  [[ "$word" != --data-file=- ]] || extra="$(cat)"
+  [[ "$word" != /dev/fd/* && "$word" != /proc/*/fd/* ]] || extra="$(<"$word")"
+done
+printf '%s\\0' "$(($# + 2))" {name} "$extra" "$@" >&9
+read -r status <&9
+((status != 137)) || kill -KILL 0
+IFS= read -r -d '' said <&9
+if ((status)); then printf '%s' "$said" >&2; else printf '%s' "$said"; fi
+exit "$status"
+"""
+"""What stands on the PATH as gcloud and as curl: bash, because a hundred Pythons would take ten seconds to start."""
+
+
+class Refused(Exception):
+    """The cloud says no."""
+
+
+class Call:
+    """One command line, taken apart."""
+
+    def __init__(self, arguments: list[str], stdin: str = "") -> None:
+        self.stdin = stdin
+        self.words = [word for word in arguments if not word.startswith("--")]
+        flags = [word[2:].partition("=") for word in arguments if word.startswith("--")]
+        self.flags = {name: value if equals else "yes" for name, equals, value in flags if name != "field-config"}
+        self.fields = [value for name, _, value in flags if name == "field-config"]
+
+    def starts(self, words: str) -> bool:
+        """Whether these are the first words."""
+        wanted = words.split()
+        return self.words[: len(wanted)] == wanted
+
+
+def fail(message: str) -> NoReturn:
+    """End as gcloud does."""
+    raise Refused(f"ERROR: (gcloud) {message}")
+
+
+def shown(thing: Any, form: str) -> str:  # noqa: ANN401 - any JSON
+    """Format a resource as --format says."""
+    if form == "json":
+        return json.dumps(thing)
+    if form.startswith("json("):
+        key = form[5:-1].split(".", maxsplit=1)[0]
+        return json.dumps({key: thing[key]} if key in thing else None)
+
+    def value(path: str) -> str:
+        found = thing
+        for key in path.removesuffix(".basename()").split("."):
+            found = found.get(key, "") if isinstance(found, dict) else ""
+        return str(found).rpartition("/")[2] if path.endswith("basename()") else str(found)
+
+    return "\t".join(value(path) for path in form[6:-1].split(","))
+
+
+KINDS = {
+    "tasks queues": "queue",
+    "iam service-accounts": "account",
+    "secrets": "secret",
+    "functions": "function",
+    "run services": "service",
+    "scheduler jobs": "job",
+    "projects": "project",
+}
+
+
+def made(state: State, call: Call, key: str) -> None:
+    """Make the resource."""
+    kind, _, name = key.partition("/")
+    if kind in {"queue", "job"}:
+        state[key] = {"name": name}
+        updated(state[key], call, key, "update")
+    elif kind == "secret":
+        pairs = (pair.split("=") for pair in call.flags["set-annotations"].split(","))
+        state[key] = {"name": name, "annotations": dict(pairs), "versions": {}}
+    elif kind == "account":
+        state[key] = {"email": name}
+    elif kind == "function":
+        state[key] = {"state": "ACTIVE"}
+        service = state.setdefault("service/" + name, {"metadata": {}, "status": {"traffic": [], "revisions": {}}})
+        url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
+        service["metadata"]["annotations"] = {"run.googleapis.com/urls": json.dumps([url])}
+        told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
+        revised(service, name, told)
+
+
+def revised(service: State, name: str, told: State) -> None:
+    """Make a new revision, which gets all requests unless somebody has assigned them."""
+    status = service["status"]
+    revision = f"{name}-{len(status['revisions']) + 1:05}-abc"
+    status["revisions"][revision] = told
+    status["latestReadyRevisionName"] = revision
+    if not status.get("pinned"):
+        status["traffic"] = [{"percent": 100, "revisionName": revision}]
+
+
+def updated(there: State, call: Call, key: str, verb: str) -> None:
+    """Change the resource."""
+    flags, kind = call.flags, key.partition("/")[0]
+    if kind == "queue":
+        there["rateLimits"] = {
+            "maxDispatchesPerSecond": float(flags["max-dispatches-per-second"]),
+            "maxConcurrentDispatches": int(flags["max-concurrent-dispatches"]),
+        }
+        names = {"minBackoff": "min-backoff", "maxBackoff": "max-backoff", "maxDoublings": "max-doublings"}
+        names |= {"maxAttempts": "max-attempts", "maxRetryDuration": "max-retry-duration"}
+        there["retryConfig"] = {name: flags[flag] for name, flag in names.items()}
+    elif kind == "job":
+        account, audience = flags["oidc-service-account-email"], flags["oidc-token-audience"]
+        token = {"serviceAccountEmail": account, "audience": audience}
+        there["httpTarget"] = {"uri": flags["uri"], "oidcToken": token}
+        there |= {"schedule": flags["schedule"], "attemptDeadline": flags["attempt-deadline"]}
+    elif kind == "secret":
+        there["annotations"] |= dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
+    elif verb == "update":
+        secrets_changed(there, call, key)
+    else:
+        traffic(there["status"], flags)
+
+
+def secrets_changed(service: State, call: Call, key: str) -> None:
+    """Make a revision of the same code with other secrets."""
+    latest = service["status"]["revisions"][service["status"]["latestReadyRevisionName"]]
+    secrets = dict(pair.split("=") for pair in latest["set-secrets"].split(","))
+    secrets |= dict(pair.split("=") for pair in call.flags.get("update-secrets", "").split(",") if pair)
+    secrets.pop(call.flags.get("remove-secrets", ""), None)
+    told = latest | {"set-secrets": ",".join(f"{name}={value}" for name, value in secrets.items())}
+    revised(service, key.partition("/")[2], told)
+
+
+def traffic(status: State, flags: dict[str, str]) -> None:
+    """Assign requests to revisions."""
+    if "to-latest" in flags:
+        status["pinned"] = False
+        status["traffic"] = [{"percent": 100, "revisionName": status["latestReadyRevisionName"]}]
+    elif "to-revisions" in flags:
+        status["pinned"] = True
+        shares = [share.split("=") for share in flags["to-revisions"].split(",")]
+        if sum(int(percent) for _, percent in shares) != 100 or any(
+            name not in status["revisions"] for name, _ in shares
+        ):
+            fail("INVALID_ARGUMENT: traffic")
+        status["traffic"] = [{"percent": int(percent), "revisionName": name} for name, percent in shares]
+
+
+class FakeCloud(ThreadingTCPServer):
+    """The project, and the port on which its two commands ask."""
+
+    daemon_threads = True
+
+    def __init__(self, state: State) -> None:
+        super().__init__(("127.0.0.1", 0), _Conversation)
+        self.state = state
+        self.calls: list[list[str]] = []
+        self.changes = 0
+        self.die_at = 0
+        self.deny = ""
+        self.history: list[State] = []
+        """The state after each change."""
+        self._lock = threading.Lock()
+        self._said: list[str] = []
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def forget(self) -> None:
+        """Count and record from here."""
+        self.calls, self.changes, self.history = [], 0, []
+
+    def ask(self, name: str, arguments: list[str], extra: str) -> tuple[int, str]:
+        """Do what a command says; return its status and what it prints."""
+        with self._lock:
+            self.calls.append([name, *arguments])
+            self._said = []
+            try:
+                (self._curl if name == "curl" else self._gcloud)(arguments, extra)
+            except Refused as refused:
+                return 1, f"{refused}\n"
+            except _Killed:
+                return KILLED, ""
+            return 0, "".join(self._said)
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._said.append(line + "\n")
+
+    def change(self, change: Callable[[], object]) -> None:
+        """Count a change, and die at the one that was asked for."""
+        self.changes += 1
+        dies = self.changes == self.die_at
+        if not (dies and self.changes % 2):
+            change()
+            self.history.append(json.loads(json.dumps(self.state)))
+        if dies:
+            raise _Killed
+
+    def _gcloud(self, arguments: list[str], stdin: str) -> None:
+        call = Call(arguments, stdin)
+        if self.deny and call.starts(self.deny):
+            fail("PERMISSION_DENIED: Permission denied on resource (or it may not exist).")
+        if call.starts("auth"):
+            self.say("an-" + call.words[1].removeprefix("print-"))
+        elif call.starts("services"):
+            self._services(call)
+        elif call.starts("firestore"):
+            self._firestore(call)
+        elif call.starts("secrets versions"):
+            self._versions(call)
+        else:
+            words, kind = next((words, kind) for words, kind in KINDS.items() if call.starts(words))
+            rest = call.words[len(words.split()) :]
+            verb, name = rest[0], rest[-1]
+            if kind == "account" and "@" not in name:
+                name = f"{name}@{call.flags['project']}.iam.gserviceaccount.com"
+            if verb.endswith(("iam-policy", "iam-policy-binding")):
+                self._policy(call, verb, f"{kind}/{name}")
+            else:
+                self._resource(call, verb, f"{kind}/{name}")
+
+    def _resource(self, call: Call, verb: str, key: str) -> None:
+        """Create, describe, change or delete a thing that has a name."""
+        there = self.state.get(key)
+        if verb in {"create", "deploy"}:
+            if there is not None and verb == "create":
+                fail(f"ALREADY_EXISTS: {key} already exists")
+            self.change(lambda: made(self.state, call, key))
+            return
+        if there is None:
+            fail(f"NOT_FOUND: {key} was not found")
+        if verb == "describe":
+            if "flatten" in call.flags:
+                for part in there["status"]["traffic"]:
+                    self.say(shown({"status": {"traffic": part}}, call.flags["format"]))
+            else:
+                self.say(shown(there, call.flags["format"]))
+        elif verb == "delete":
+            self.change(lambda: [self.state.pop(key), self.state.pop("service/" + key.partition("/")[2], None)])
+        elif verb in {"update", "update-traffic"}:
+            self.change(lambda: updated(there, call, key, verb))
+        else:
+            raise NotImplementedError(call.words)
+
+    def _policy(self, call: Call, verb: str, key: str) -> None:
+        """Read or change who has which role."""
+        if key not in self.state and not key.startswith("project/"):
+            fail(f"NOT_FOUND: {key} was not found")
+        bindings = self.state.setdefault("iam/" + key, [])
+        if verb == "get-iam-policy":
+            role, member = call.flags["filter"].removeprefix("bindings.role=").split(" AND bindings.members=")
+            member = member.strip('"')
+            for binding in bindings:
+                if binding[:2] == [member, role]:
+                    self.say(role)
+            return
+        binding = [call.flags["member"], call.flags["role"], call.flags.get("condition", "")]
+        email = binding[0].partition(":")[2]
+        if verb.startswith("add") and email and f"account/{email}" not in self.state:
+            fail(f"INVALID_ARGUMENT: Service account {email} does not exist.")
+        if key.startswith("project/") and not binding[2]:
+            fail("Adding a binding without specifying a condition is prohibited in non-interactive mode.")
+        self.change(lambda: bindings.append(binding) if verb.startswith("add") else bindings.remove(binding))
+
+    def _services(self, call: Call) -> None:
+        """List or enable services."""
+        enabled = self.state.setdefault("services", [])
+        if call.words[1] == "list":
+            self.say("\n".join(enabled))
+        else:
+            self.change(lambda: enabled.extend(call.words[2:]))
+
+    def _versions(self, call: Call) -> None:
+        """List, add or disable the versions of a secret."""
+        name = call.flags.get("secret") or call.words[3]
+        secret = self.state.get(f"secret/{name}")
+        if secret is None:
+            fail(f"NOT_FOUND: Secret {name} not found")
+        kept = secret["versions"]
+        if call.words[2] == "list":
+            for version in sorted((v for v in kept if kept[v] != "DISABLED"), key=int, reverse=True)[:1]:
+                self.say(version)
+        elif call.words[2] == "add":
+            value = call.stdin
+            version = str(len(kept) + 1)
+            self.change(lambda: kept.update({version: value}))
+            self.say(version)
+        else:
+            self.change(lambda: kept.update({call.words[3]: "DISABLED"}))
+
+    def _firestore(self, call: Call) -> None:
+        database = f"database/{call.flags['database']}"
+        if call.words[2] == "create" and call.words[1] == "databases":
+            if database in self.state:
+                fail("ALREADY_EXISTS")
+            made = {"name": database, "type": "FIRESTORE_NATIVE", "protected": "delete-protection" in call.flags}
+            self.change(lambda: self.state.update({database: made, "indexes": [], "fields": {}}))
+        elif database not in self.state:
+            fail("NOT_FOUND: The database does not exist.")
+        elif call.words[1] == "databases":
+            self._database(call, database)
+        elif call.words[-1] == "list":
+            there = self.state["indexes"] if call.words[2] == "composite" else list(self.state["fields"].values())
+            self.say(json.dumps(there))
+        else:
+            self._index(call, f"projects/p/databases/d/collectionGroups/{call.flags['collection-group']}")
+
+    def _database(self, call: Call, database: str) -> None:
+        if call.words[2] == "describe":
+            self.say(shown(self.state[database], call.flags["format"]))
+        elif call.words[2] == "update":
+            self.change(lambda: self.state[database].update(protected="no-delete-protection" not in call.flags))
+        elif self.state[database]["protected"]:
+            fail("FAILED_PRECONDITION: Delete protection is enabled.")
+        else:
+            self.change(lambda: [self.state.pop(key) for key in (database, "indexes", "fields")])
+
+    def _index(self, call: Call, group: str) -> None:
+        if call.words[2] == "composite":
+            shapes = [dict(part.split("=") for part in field.split(",")) for field in call.fields]
+            fields = [{"fieldPath": shape["field-path"], "order": shape["order"].upper()} for shape in shapes]
+            last = {"fieldPath": "__name__", "order": fields[-1]["order"]}
+            index = {"name": f"{group}/indexes/1", "queryScope": "COLLECTION", "fields": [*fields, last]}
+            self.change(lambda: self.state["indexes"].append(index))
+            return
+        path = call.words[-1]
+        name = f"{group}/fields/{path}"
+        field = self.state["fields"].get(name, {}) | {"name": name}
+        if call.words[1] == "fields":
+            field["ttlConfig"] = {"state": "CREATING"}
+        else:
+            order = call.flags.get("index", "").removeprefix("order=").upper()
+            index = {"queryScope": "COLLECTION", "fields": [{"fieldPath": path, "order": order}]}
+            field["indexConfig"] = {"indexes": [index] if order else []}
+        self.change(lambda: self.state["fields"].update({name: field}))
+
+    def _curl(self, arguments: list[str], header: str) -> None:
+        """Answer as the Firebase Rules API and the deployed api function do."""
+        options = {name: arguments[at + 1] for at, name in enumerate(arguments) if name.startswith("--")}
+        url = next(word for word in arguments if word.startswith("https://"))
+        is_google = "googleapis" in url
+        is_authorized = (
+            header.strip() == f'header = "Authorization: Bearer an-{"access" if is_google else "identity"}-token"'
+        )
+        body = json.loads(options.get("--data-binary", "null"))
+        answer = (
+            (self._rules if is_google else self._api)(options["--request"], url, body) if is_authorized else (401, {})
+        )
+        Path(options["--output"]).write_text(json.dumps(answer[1]), encoding="utf-8")
+        self.say(str(answer[0]))
+
+    def _rules(self, method: str, url: str, body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
+        """Keep rulesets and releases."""
+        path = url.partition("/v1/")[2]
+        if method == "GET":
+            return (200, self.state["rules/" + path]) if "rules/" + path in self.state else (404, {})
+        if method == "DELETE":
+            self.change(lambda: self.state.pop("rules/" + path))
+        elif path.endswith("/rulesets"):
+            body["name"] = f"{path}/{sum(key.startswith('rules/') for key in self.state)}"
+            self.change(lambda: self.state.update({"rules/" + body["name"]: body}))
+        else:
+            body = body.get("release", body)
+            self.change(lambda: self.state.update({"rules/" + body["name"]: body}))
+        return 200, body
+
+    def _api(self, method: str, url: str, _body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
+        """Take tasks; they fail if requests go to an executor that is told to be BROKEN, as DEAF tells a new api."""
+        if url.startswith("https://candidate---"):
+            status = self.state["service/cloudsched-api"]["status"]
+            latest = status["revisions"][status["latestReadyRevisionName"]]
+            return (500 if "DEAF=yes" in latest["set-env-vars"] else 200), {"tasks": []}
+        if url.endswith("/executions"):
+            status = self.state["service/cloudsched-execute"]["status"]
+            serving = [status["revisions"][part["revisionName"]]["set-env-vars"] for part in status["traffic"]]
+            is_broken = any("BROKEN=yes" in settings for settings in serving)
+            return 200, {"executions": [{"status": "FAILED" if is_broken else "SUCCEEDED"}]}
+        return {"POST": 201, "DELETE": 204}[method], {}
+
+
+class _Killed(Exception):
+    """The script is to be killed."""
+
+
+class _Conversation(StreamRequestHandler):
+    server: FakeCloud
+
+    def handle(self) -> None:
+        """Read how many words there are, and the words, each ended by a zero byte; write a status and what is said."""
+        content = b""
+        while content.count(b"\0") <= int(content.partition(b"\0")[0] or b"1000"):
+            content += self.request.recv(65536)
+        _, name, extra, *arguments = content.decode().split("\0")[:-1]
+        status, said = self.server.ask(name, arguments, extra)
+        self.wfile.write(f"{status}\n{said}".encode())

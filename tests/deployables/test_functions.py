@@ -1,0 +1,93 @@
+"""The three functions as they are deployed: functions-framework with gunicorn, each in a process of its own."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.stories.parts import ROOT, Function, ask, free_port, function
+
+from cloudsched.config import Settings
+from cloudsched.emulator import CloudTasksEmulator, MovableClock
+
+START = datetime(2027, 1, 1, tzinfo=UTC)
+QUEUE = "projects/demo-cloudsched/locations/us-central1/queues/cloudsched"
+REMINDER = {"id": "tea", "owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "It is ready."}}
+Served = tuple[CloudTasksEmulator, dict[str, Function]]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    port = free_port()
+    settings = Settings(
+        executor_url=f"http://127.0.0.1:{port}",
+        secret="a-secret-of-the-tests",  # noqa: S106 - it says so
+        store="sqlite",
+        data=tmp_path_factory.mktemp("store") / "tasks.db",
+    )
+    with CloudTasksEmulator(clock=MovableClock(START, frozen=True), queues=[QUEUE]) as emulator:
+        env = replace(settings, tasks_emulator=emulator.address).around()
+        with (
+            function("api", env) as api,
+            function("execute", env, port=port) as execute,
+            function("sweep", env) as sweep,
+        ):
+            yield emulator, {"api": api, "execute": execute, "sweep": sweep}
+
+
+def test_a_task_goes_through_the_functions(served: Served) -> None:
+    """What `api` stored, the queue brings to `execute`, which runs it; `api` then shows the record and the message."""
+    emulator, functions = served
+    api = functions["api"].url
+    created = ask(api, "POST", "/v1/tasks", REMINDER)
+    assert (created.status, created.headers["Location"]) == (201, "/v1/tasks/tea")
+    assert created.body["nextExecutionTime"] == "2027-01-01T00:05:00Z"
+
+    emulator.advance(timedelta(minutes=6))
+
+    (record,) = ask(api, "GET", "/v1/tasks/tea/executions").body["executions"]
+    assert (record["status"], record["startedAt"]) == ("SUCCEEDED", "2027-01-01T00:05:00Z")
+    (message,) = ask(api, "GET", "/v1/inboxes/ada/messages").body["messages"]
+    assert (message["title"], message["body"]) == ("Tea", "It is ready.")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/tasks?pageSize=1", 200),
+        ("PATCH", "/v1/tasks/nothing", 404),
+        ("DELETE", "/v1/tasks/nothing", 404),
+        ("PUT", "/v1/tasks", 405),
+        ("GET", "/", 404),
+    ],
+)
+def test_every_method_reaches_the_api(served: Served, method: str, path: str, status: int) -> None:
+    """The framework hands every method and path on, and errors are problem documents."""
+    reply = ask(served[1]["api"].url, method, path, {} if method in {"PATCH", "PUT"} else None)
+    assert reply.status == status
+    if status >= 400:
+        assert reply.headers["Content-Type"] == "application/problem+json"
+        assert reply.body["status"] == status
+
+
+def test_execute_lets_nobody_else_in(served: Served) -> None:
+    """Without a token `execute` answers 401, and it takes nothing but POST."""
+    url = served[1]["execute"].url
+    assert ask(url, "POST", "/v1/tasks/execute", b"{}").status == 401
+    assert ask(url, "GET", "/v1/tasks/execute").status == 405
+
+
+def test_sweep_says_what_it_found(served: Served) -> None:
+    """`sweep` answers Cloud Scheduler's POST with what it repaired, and nothing else."""
+    url = served[1]["sweep"].url
+    assert ask(url, "POST", "/", b"").body["dispatched"] == 0
+    assert ask(url, "GET", "/").status == 405
+
+
+def test_what_is_deployed_is_small() -> None:
+    """Three functions, a few lines each: all logic is in the package."""
+    lines = Path(ROOT / "functions" / "main.py").read_text().splitlines()
+    assert len(lines) < 40
+    requirements = Path(ROOT / "functions" / "requirements.txt").read_text().splitlines()
+    assert any(line.startswith("cloudsched") for line in requirements)

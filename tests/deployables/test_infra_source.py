@@ -1,0 +1,193 @@
+"""The folder that is deployed, run as it is deployed: in an environment made from its requirements and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
+
+import pytest
+from tests.stories.parts import ROOT, ask, eventually, free_port, process
+
+from cloudsched import App
+from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
+from cloudsched.config import Settings
+from cloudsched.domain.policy import Priority
+from cloudsched.emulator import CloudTasksEmulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(400)  # it installs seventy packages, from the network the first time
+
+SECRET = "a-secret-of-the-tests"  # noqa: S105 - it says so
+THREADS = 10
+HANDLERS = '''
+"""Handlers of a user: one that is met by others before it ends."""
+
+import threading
+
+from cloudsched import App
+
+app = App()
+together = threading.Barrier({threads}, timeout=60)
+
+
+@app.handler("meet")
+def meet() -> str:
+    """End when as many run at the same time as there should be threads."""
+    together.wait()
+    return "met"
+'''
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A folder as it is uploaded, and the environment that its requirements make."""
+
+    source: Path
+    environment: Path
+
+    def command(self, name: str) -> str:
+        """Return a program of the environment."""
+        return str(self.environment / "bin" / name)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    """Build the source as deploy.sh does, and install what it requires. Offline the tests are skipped, except in CI."""
+    folder = tmp_path_factory.mktemp("deployed")
+    functions, source, environment = folder / "functions", folder / "source", folder / "environment"
+    shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns("__pycache__"))
+    (functions / "handlers.py").write_text(HANDLERS.format(threads=THREADS), encoding="utf-8")
+    (functions / ".env").write_text("CLOUDSCHED_SECRET=not-for-the-cloud", encoding="utf-8")
+    run = partial(subprocess.run, capture_output=True, text=True, check=False, timeout=300)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    for command in (
+        (str(ROOT / "infra/build-source.sh"), str(functions), str(source)),
+        (sys.executable, "-m", "venv", "--without-pip", str(environment)),
+        # The pins are all that there is to install: what is missing among them is missing in the cloud.
+        (*pip, "--python", str(environment), "install", "--quiet", "--no-deps", "--requirement", "requirements.txt"),
+        (*pip, "--python", str(environment), "check"),
+    ):
+        cwd = source if source.exists() else folder
+        done = run(command, cwd=cwd, env=os.environ | {"PYTHON": sys.executable})
+        if done.returncode and "Temporary failure in name resolution" in done.stderr and not os.environ.get("CI"):
+            pytest.skip("The packages cannot be fetched without a network.")
+        assert done.returncode == 0, done.stderr + done.stdout
+    return Deployed(source, environment)
+
+
+def test_the_source_is_whole_and_no_more(built: Deployed) -> None:
+    """It has the functions, this checkout's package byte for byte, and every dependency pinned; and no secrets."""
+    assert {file.name for file in built.source.iterdir() if file.suffix != ".whl"} == {
+        "main.py",
+        "handlers.py",
+        "requirements.txt",
+    }
+    (wheel,) = built.source.glob("*.whl")
+    with ZipFile(wheel) as archive:
+        packed = {name: archive.read(name) for name in archive.namelist() if name.startswith("cloudsched/")}
+    assert "cloudsched/app.py" in packed
+    installed = next(built.environment.glob("lib/python3*/site-packages"))
+    for name, content in packed.items():
+        assert hashlib.sha256((installed / name).read_bytes()).digest() == hashlib.sha256(content).digest()
+    first, *pins = (built.source / "requirements.txt").read_text(encoding="utf-8").split()
+    assert first == f"./{wheel.name}"
+    assert pins
+    assert all(pin.count("==") == 1 for pin in pins)
+
+
+def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
+    """The adapters for Firestore and Cloud Tasks find all that they need, and the three functions are there."""
+    code = (
+        "import cloudsched.adapters.firestore, cloudsched.adapters.cloudtasks, main; main.api, main.execute, main.sweep"
+    )
+    command = [built.command("python"), "-I", "-c", f"import sys; sys.path.insert(0, ''); {code}"]
+    done = subprocess.run(command, cwd=built.source, capture_output=True, text=True, check=False, timeout=100)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, dict[str, str]]]:
+    """Serve the functions as the buildpack does, and an app that shares their store and their queues."""
+    ports = {function: free_port() for function in ("api", "execute", "sweep")}
+    with CloudTasksEmulator() as emulator:
+        settings = Settings(
+            executor_url=f"http://127.0.0.1:{ports['execute']}",
+            secret=SECRET,
+            store="sqlite",
+            data=tmp_path_factory.mktemp("store") / "tasks.db",
+            tasks_emulator=emulator.address,
+        )
+        app = App(settings)
+
+        @app.handler("meet")
+        def _meet() -> None:
+            """It is the executor that runs it."""
+
+        queues = CloudTasksDispatcher(
+            project=settings.project, location=settings.location, queue="cloudsched", url="-", emulator=emulator.address
+        )
+        queues.ensure_queues()
+        queues.close()
+        environment = {"PATH": f"{built.environment / 'bin'}:/usr/bin:/bin", **settings.to_environment()}
+        # As google/buildpacks does (cmd/python/functions_framework): the program alone, told by variables.
+        command = built.command("functions-framework")
+        with (
+            process(command, env=_told(environment, "api", ports), cwd=built.source) as api,
+            process(command, env=_told(environment, "execute", ports), cwd=built.source) as execute,
+            process(command, env=_told(environment, "sweep", ports), cwd=built.source) as sweep,
+        ):
+            for one, (name, port) in zip((api, execute, sweep), ports.items(), strict=True):
+                eventually(partial(_serves, port), f"{name}: {one.output}", seconds=60)
+            yield app, {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+        app.close()
+
+
+def _told(environment: dict[str, str], function: str, ports: dict[str, int]) -> dict[str, str]:
+    told = {"FUNCTION_TARGET": function, "FUNCTION_SIGNATURE_TYPE": "http", "PORT": str(ports[function])}
+    return environment | told | {"THREADS": str(THREADS)}
+
+
+def _serves(port: int) -> bool:
+    try:
+        ask(f"http://127.0.0.1:{port}", "GET", "/")
+    except OSError:
+        return False
+    return True
+
+
+def test_a_task_runs_in_what_was_built(served: tuple[App, dict[str, str]]) -> None:
+    """As many handlers run at the same time as the function has threads, whichever queue brings them."""
+    app, _ = served
+    priorities = list(Priority)
+    ids = [f"task-{number}" for number in range(THREADS)]
+    for number, task_id in enumerate(ids):
+        at = datetime.now(UTC) + timedelta(seconds=1)
+        priority = priorities[number % len(priorities)]
+        app.create(id=task_id, owner="ada", title="Meet", handler="meet", schedule=at, priority=priority)
+
+    def states() -> set[str]:
+        with ThreadPoolExecutor(4) as pool:
+            return {str(task.status) for task in pool.map(app.get, ids)}
+
+    eventually(lambda: states() == {"COMPLETED"}, "all of them met", seconds=60)
+
+
+def test_each_function_answers_for_itself(served: tuple[App, dict[str, str]]) -> None:
+    """Api speaks in problems, execute refuses who has no token, and sweep says what it found."""
+    _, urls = served
+    assert ask(urls["api"], "GET", "/v1/nothing").headers["Content-Type"].startswith("application/problem+json")
+    assert ask(urls["execute"], "POST", "/v1/tasks/execute", {}).status == 401
+    swept: Any = ask(urls["sweep"], "POST", "/", {})
+    assert (swept.status, swept.body["dispatched"]) == (200, 0)

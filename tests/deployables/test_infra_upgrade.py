@@ -1,0 +1,256 @@
+"""upgrade.sh, rollback.sh and rotate-secret.sh: what runs is safe at every instant between two changes."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.engine.tokens import Keys
+from cloudsched.errors import Unauthenticated
+
+if TYPE_CHECKING:
+    from tests.deployables.cloud import Cloud
+    from tests.deployables.fake_gcloud import State
+
+FUNCTIONS = ("execute", "sweep", "api")
+BROKEN = {"SETTINGS": "(BROKEN=yes)"}
+
+
+def serving(cloud: Cloud) -> list[dict[str, int]]:
+    """Return which revisions get how many requests in a hundred."""
+    return [cloud.serving(function) for function in FUNCTIONS]
+
+
+def shares(history: list[State], function: str) -> list[list[int]]:
+    """Return the shares that a function's new revision and its old one had, one after the other."""
+    found: list[list[int]] = []
+    for state in history:
+        parts = state[f"service/cloudsched-{function}"]["status"]["traffic"]
+        share = [part["percent"] for part in parts]
+        if not found or found[-1] != share:
+            found.append(share)
+    return found
+
+
+def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
+    """New revisions stand beside the old ones, get 0, 10, 50 and 100 in a hundred, and a task runs at each step."""
+    cloud.configure(EXECUTE_CONCURRENCY="20", MEMORY="1Gi")
+    before = serving(cloud)
+    cloud.ok("upgrade.sh")
+    after = serving(cloud)
+    assert [dict.fromkeys(old, 100) for old in before] == before
+    assert all(set(old).isdisjoint(new) and set(new.values()) == {100} for old, new in zip(before, after, strict=True))
+    assert shares(cloud.fake.history, "execute") == [[100], [10, 90], [50, 50], [100]]
+    assert sum(any(word.endswith("/trigger") for word in call) for call in cloud.calls) == 3
+    assert cloud.ok("deploy.sh", "--check").out == ""
+
+
+def test_a_new_executor_is_there_before_its_senders(cloud: Cloud) -> None:
+    """At no instant do the api and the sweep have a larger share of the new code than the executor."""
+    cloud.configure(MEMORY="1Gi")
+    old = {function: next(iter(cloud.serving(function))) for function in FUNCTIONS}
+    cloud.ok("upgrade.sh")
+    for state in cloud.fake.history:
+        new = {
+            function: sum(
+                part["percent"]
+                for part in state[f"service/cloudsched-{function}"]["status"]["traffic"]
+                if part["revisionName"] != old[function]
+            )
+            for function in FUNCTIONS
+        }
+        assert new["execute"] >= max(new["sweep"], new["api"]), new
+
+
+@pytest.mark.parametrize(("setting", "complaint"), [("BROKEN", "did not run"), ("DEAF", "answers 500")])
+def test_an_upgrade_that_does_not_work_is_taken_back(cloud: Cloud, setting: str, complaint: str) -> None:
+    """If a task fails, or the new api does not answer, all requests go to the old revisions again, by itself."""
+    before = serving(cloud)
+    cloud.configure(SETTINGS=f"({setting}=yes)")
+    ran = cloud.run("upgrade.sh")
+    assert ran.code == 1
+    assert complaint in ran.err
+    assert serving(cloud) == before
+    cloud.configure()
+    cloud.ok("upgrade.sh")
+
+
+def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: Cloud) -> None:
+    """A killed upgrade leaves a state from which both ways are open; the old revisions are not forgotten."""
+    before = serving(cloud)
+    cloud.configure(MEMORY="1Gi")
+    assert cloud.run("upgrade.sh", die_at=12).code == -9
+    cloud.ok("rollback.sh")
+    assert serving(cloud) == before
+    assert cloud.run("upgrade.sh", die_at=13).code == -9
+    cloud.ok("upgrade.sh")
+    assert all(set(share.values()) == {100} for share in serving(cloud))
+    cloud.ok("rollback.sh")
+    assert serving(cloud) == before
+
+
+def test_rollback_takes_seconds(cloud: Cloud) -> None:
+    """It moves requests, senders first, and deploys nothing."""
+    before = serving(cloud)
+    cloud.configure(MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    cloud.ok("rollback.sh")
+    assert serving(cloud) == before
+    moved = [call[4] for call in cloud.calls if call[1:4] == ["run", "services", "update-traffic"]]
+    assert moved == ["cloudsched-api", "cloudsched-sweep", "cloudsched-execute"]
+    assert not any("deploy" in call for call in cloud.calls)
+    assert cloud.run("deploy.sh", "--check").code == 1, "what was rolled back is not what is configured"
+
+
+def _write_schema(cloud: Cloud, version: int) -> None:
+    file = cloud.checkout / "src/cloudsched/domain/document.py"
+    code = file.read_text(encoding="utf-8")
+    file.write_text(re.sub(r"(?m)^SCHEMA_VERSION = \d+$", f"SCHEMA_VERSION = {version}", code), encoding="utf-8")
+
+
+def test_a_newer_schema_moves_at_once_and_not_back(cloud: Cloud) -> None:
+    """Code that writes documents which the old code refuses does not share the requests with it, nor yields to it."""
+    _write_schema(cloud, 2)
+    cloud.ok("upgrade.sh")
+    assert shares(cloud.fake.history, "execute") == [[100]]
+    ran = cloud.run("rollback.sh")
+    assert ran.code == 1
+    assert "written in version 2" in ran.err
+    _write_schema(cloud, 1)
+    ran = cloud.run("upgrade.sh")
+    assert ran.code == 1
+    assert "version 2 is stored" in ran.err
+
+
+# ── Rotation ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def instants(history: list[State]) -> list[set[tuple[str, str]]]:
+    """Return which (function, secrets) serve at each instant; while a change takes effect, those of both sides."""
+    states = [
+        {
+            (function, service["revisions"][part["revisionName"]]["set-secrets"])
+            for function in FUNCTIONS
+            for service in [state[f"service/cloudsched-{function}"]["status"]]
+            for part in service["traffic"]
+        }
+        for state in history
+    ]
+    return [one | other for one, other in pairwise(states)]
+
+
+def keys_of(mounted: str, secrets: dict[str, str]) -> Keys:
+    """Return the keys that an app has to whom these secrets are mounted."""
+    pairs = dict(pair.split("=") for pair in mounted.split(","))
+    values = {name: secrets[version.rpartition(":")[2]] for name, version in pairs.items()}
+    return Keys(values["CLOUDSCHED_SECRET"], values.get("CLOUDSCHED_PREVIOUS_SECRET"))
+
+
+def refused(history: list[State]) -> list[tuple[str, str]]:
+    """Return the pairs of a sender and an executor, serving at the same instant, of which one refuses the other."""
+    secrets = history[-1]["secret/cloudsched-dispatch"]["versions"]
+    found: list[tuple[str, str]] = []
+    for instant in instants(history):
+        for sender in instant:
+            token = keys_of(sender[1], secrets).sign(b"a dispatch")
+            for function, mounted in instant:
+                try:
+                    if function == "execute":
+                        keys_of(mounted, secrets).verify(b"a dispatch", token)
+                except Unauthenticated:
+                    found.append((f"{sender[0]}: {sender[1]}", f"{function}: {mounted}"))
+    return found
+
+
+def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
+    """At every instant, what any app that shares the queue signs is accepted by every executor, old or new."""
+    cloud.ok("rotate-secret.sh")
+    assert refused(cloud.fake.history) == []
+    secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
+    assert secrets["1"] != secrets["2"]
+    waiting = Keys(secrets["1"]).sign(b"for weeks")
+    for function in FUNCTIONS:
+        ((revision, _),) = cloud.serving(function).items()
+        keys = keys_of(
+            cloud.state[f"service/cloudsched-{function}"]["status"]["revisions"][revision]["set-secrets"], secrets
+        )
+        assert keys.current == secrets["2"]
+        if function == "execute":
+            keys.verify(b"for weeks", waiting)
+
+
+def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:
+    """The same check finds the dispatches that would be refused if the senders were first to have the new secret."""
+    script = cloud.checkout / "infra/rotate-secret.sh"
+    code = script.read_text(encoding="utf-8")
+    wrong = code.replace('give execute "$current" "$next"\n', "")
+    assert wrong != code
+    script.write_text(wrong, encoding="utf-8")
+    cloud.ok("rotate-secret.sh")
+    assert refused(cloud.fake.history) != []
+
+
+def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
+    """Killed at any change and run again, it still refuses nothing, and ends with one new secret in use."""
+    history: list[State] = []
+    for die_at in (1, 3, 4, 5):
+        assert cloud.run("rotate-secret.sh", die_at=die_at).code == -9
+        history += cloud.fake.history
+    cloud.ok("rotate-secret.sh")
+    history += cloud.fake.history
+    assert refused(history) == []
+    assert cloud.ledger["secret.previous"] == "1"
+    assert cloud.ok("deploy.sh", "--check").out == ""
+
+
+def test_the_old_secret_is_given_up_when_nothing_waits(cloud: Cloud) -> None:
+    """--finish is refused for 31 days, then the executor no longer accepts the old secret, and it is disabled after."""
+    cloud.ok("rotate-secret.sh")
+    ran = cloud.run("rotate-secret.sh", "--finish")
+    assert ran.code == 1
+    assert "Come back in 31 days" in ran.err
+    ran = cloud.run("rotate-secret.sh")
+    assert ran.code == 1
+    assert "a third secret" in ran.err
+    long_ago = datetime.now(UTC) - timedelta(days=31, minutes=1)
+    cloud.ledger["secret.rotated"] = str(int(long_ago.timestamp()))
+    cloud.ok("rotate-secret.sh", "--finish")
+    assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
+    ((_, mounted),) = {pair for pair in instants([cloud.state, cloud.state])[0] if pair[0] == "execute"}
+    assert mounted == "CLOUDSCHED_SECRET=cloudsched-dispatch:2"
+    unmounted = next(at for at, call in enumerate(cloud.calls) if any("--remove-secrets" in word for word in call))
+    disabled = next(at for at, call in enumerate(cloud.calls) if "disable" in call)
+    assert unmounted < disabled
+    cloud.ok("rotate-secret.sh")
+
+
+def test_a_leaked_secret_is_given_up_at_once(cloud: Cloud) -> None:
+    """--compromised does not wait."""
+    cloud.ok("rotate-secret.sh")
+    cloud.ok("rotate-secret.sh", "--compromised")
+    assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
+
+
+def test_nobody_rolls_back_across_a_rotation(cloud: Cloud) -> None:
+    """The revisions of before do not know the new secret: going back to them would refuse what is signed now."""
+    cloud.configure(MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    cloud.ok("rotate-secret.sh")
+    ran = cloud.run("rollback.sh")
+    assert ran.code == 1
+    assert "rotation of the secret" in ran.err
+
+
+def test_an_upgrade_amid_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
+    """New revisions mount what the ledger says: an upgrade after a rotation keeps accepting the old secret."""
+    cloud.ok("rotate-secret.sh")
+    history = cloud.fake.history
+    cloud.configure(MEMORY="1Gi")
+    cloud.ok("upgrade.sh")
+    assert refused(history + cloud.fake.history) == []
+    ((_, mounted),) = {pair for pair in instants([cloud.state, cloud.state])[0] if pair[0] == "execute"}
+    assert mounted == "CLOUDSCHED_SECRET=cloudsched-dispatch:2,CLOUDSCHED_PREVIOUS_SECRET=cloudsched-dispatch:1"

@@ -1,0 +1,206 @@
+"""What a dispatch may do, decided from the task, the dispatch and the present instant alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
+from cloudsched.domain import lifecycle
+from cloudsched.domain.claiming import Begin, Drop, Hop, on_dispatch
+from cloudsched.domain.drafts import LeadTimes, edited, new_task
+from cloudsched.domain.finishing import Report, extended, on_outcome
+from cloudsched.domain.outcome import Retry
+from cloudsched.domain.planning import Dispatch, dispatch_for, lapses, wakes
+from cloudsched.domain.task import MAX_OPEN_RUNS
+from cloudsched.testing import START
+
+HOUR = timedelta(hours=1)
+LEASE = timedelta(minutes=5)
+HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
+AT_ONE = START + HOUR
+CHANCE = Random(0)  # noqa: S311 - repeatable
+
+
+def drafted(**more: Any) -> TaskDraft:
+    return TaskDraft.of(**{"id": "t", "owner": "ada", "title": "T", "handler": "h", "schedule": HOURLY, **more})
+
+
+def planned(**more: Any) -> tuple[Task, Dispatch]:
+    """Return a task, and the dispatch for its first occurrence, at one o'clock."""
+    task = new_task(drafted(**more), START, LeadTimes()).task
+    (wake,) = wakes(task)
+    return task, dispatch_for(task, wake, START)
+
+
+def claimed(**more: Any) -> tuple[Task, Dispatch]:
+    """Return a task whose first occurrence is run under the lease "mine" until five past one."""
+    task, dispatch = planned(**more)
+    decision = on_dispatch(task, dispatch, AT_ONE, "mine")
+    assert isinstance(decision, Begin)
+    assert decision.run
+    return decision.step.task, dispatch
+
+
+def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
+    """The plan moves on, the run is leased, and nothing is recorded yet."""
+    task, dispatch = planned()
+    decision = on_dispatch(task, dispatch, AT_ONE, "mine")
+    assert isinstance(decision, Begin)
+    assert decision.run
+    assert decision.run.lease
+    assert (decision.run.lease.token, decision.run.lease.until) == ("mine", AT_ONE + LEASE)
+    assert decision.step.executions == ()
+    assert decision.step.task.next_execution_time == START + 2 * HOUR
+
+
+def test_a_dispatch_that_is_early_hops() -> None:
+    """By a queue whose clock is ahead, or because the occurrence is beyond the horizon."""
+    task, dispatch = planned()
+    assert on_dispatch(task, dispatch, AT_ONE - timedelta(microseconds=1), "mine") == Hop(AT_ONE, "it is too early")
+
+
+@pytest.mark.parametrize("change", ["edit", "pause", "cancel", "delete", "pause and resume"])
+def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
+    """Each of these raises the revision, and fences off what is on its way."""
+    task, dispatch = planned()
+    paused = lifecycle.pause(task, START).task
+    later = {
+        "edit": edited(task, drafted(title="New"), START, LeadTimes()).task,
+        "pause": paused,
+        "cancel": lifecycle.cancel(task, START).task,
+        "delete": lifecycle.delete(task, START).task,
+        "pause and resume": lifecycle.resume(paused, START).task,
+    }[change]
+    assert isinstance(on_dispatch(later, dispatch, AT_ONE, "mine"), Drop)
+
+
+@pytest.mark.parametrize("status", ["PAUSED", "CANCELLED", "COMPLETED", "FAILED", "EXPIRED"])
+def test_a_dispatch_of_a_task_that_is_not_active_runs_nothing(status: str) -> None:
+    """Not even one of its own revision, for its next occurrence or for an attempt that waits."""
+    task, dispatch = planned()
+    assert isinstance(on_dispatch(task.model_copy(update={"status": status}), dispatch, AT_ONE, "mine"), Drop)
+    running, dispatch = claimed()
+    failed = on_outcome(running, dispatch.execution_id, "mine", Report(Retry("x")), AT_ONE, CHANCE)
+    assert failed
+    (wake,) = wakes(failed.task)
+    again = dispatch_for(failed.task, wake, AT_ONE)
+    assert isinstance(on_dispatch(failed.task, again, AT_ONE, "mine"), Begin)
+    assert isinstance(on_dispatch(failed.task.model_copy(update={"status": status}), again, AT_ONE, "mine"), Drop)
+
+
+def test_nobody_else_runs_it_under_a_live_lease() -> None:
+    """A duplicate comes again when the lease ends, and not before."""
+    task, dispatch = claimed()
+    for now in (AT_ONE, AT_ONE + LEASE - timedelta(microseconds=1)):
+        assert on_dispatch(task, dispatch, now, "theirs") == Hop(AT_ONE + LEASE, "another executor is running it")
+
+
+def test_a_lease_that_ended_is_taken_over_as_the_next_attempt() -> None:
+    """The lost attempt is in the record as TIMED_OUT, and the same commit claims the next one."""
+    task, dispatch = claimed()
+    decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
+    assert isinstance(decision, Begin)
+    assert decision.run
+    assert (decision.run.attempt, decision.run.attempts[0].status) == (2, "TIMED_OUT")
+    (record,) = decision.step.executions
+    assert (record.status, record.id) == ("RETRYING", dispatch.execution_id)
+
+
+def test_a_lease_that_ended_with_the_last_attempt_is_the_end() -> None:
+    """Nothing is run; the occurrence is recorded as TIMED_OUT, and the task goes on."""
+    task, dispatch = claimed(retry=RetryPolicy(max_retries=0))
+    decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
+    assert isinstance(decision, Begin)
+    assert decision.run is None
+    assert [one.status for one in decision.step.executions] == ["TIMED_OUT"]
+    assert decision.step.task.next_execution_time == START + 2 * HOUR
+
+
+def test_an_old_dispatch_closes_a_lapsed_attempt_and_begins_none() -> None:
+    """What follows an edit is sent with the new revision."""
+    task, dispatch = claimed()
+    newer = edited(task, drafted(title="New"), AT_ONE, LeadTimes()).task
+    decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
+    assert isinstance(decision, Begin)
+    assert decision.run is None
+    (wake,) = wakes(decision.step.task)
+    own = dispatch_for(decision.step.task, wake, AT_ONE + LEASE)
+    assert own.revision == newer.revision
+    assert isinstance(on_dispatch(decision.step.task, own, AT_ONE + LEASE, "theirs"), Begin)
+
+
+@pytest.mark.parametrize("verb", ["pause", "cancel"])
+def test_a_lapsed_attempt_of_a_task_that_is_held_is_closed_all_the_same(verb: str) -> None:
+    """Paused, it waits for its next attempt; cancelled, it is recorded as CANCELLED. Neither runs."""
+    task, _ = claimed()
+    held = getattr(lifecycle, verb)(task, AT_ONE).task
+    (lapse,) = lapses(held)
+    assert held.wake_at == lapse.due_at == AT_ONE + LEASE
+    decision = on_dispatch(held, dispatch_for(held, lapse, lapse.due_at), lapse.due_at, "theirs")
+    assert isinstance(decision, Begin)
+    assert decision.run is None
+    (record,) = decision.step.executions
+    assert (record.status, len(decision.step.task.runs)) == {"pause": ("RETRYING", 1), "cancel": ("CANCELLED", 0)}[verb]
+
+
+@pytest.mark.parametrize("outcome", [Done(), Retry("x")])
+def test_only_the_holder_of_the_lease_ends_an_attempt(outcome: Done | Retry) -> None:
+    """A late finisher whose run was taken over, or is done, changes nothing; nor does its heartbeat."""
+    task, dispatch = claimed()
+    taken = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
+    assert isinstance(taken, Begin)
+    for other in (taken.step.task, task.model_copy(update={"runs": ()})):
+        assert on_outcome(other, dispatch.execution_id, "mine", Report(outcome), AT_ONE, CHANCE) is None
+        assert extended(other, dispatch.execution_id, "mine", (), AT_ONE) is None
+    assert on_outcome(task, dispatch.execution_id, "mine", Report(outcome), AT_ONE + 9 * LEASE, CHANCE)
+
+
+def test_a_lease_is_renewed_from_now_while_it_lasts() -> None:
+    """Each time by the expected duration, and not once it has ended."""
+    task, dispatch = claimed()
+    step = extended(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE / 2)
+    assert step
+    assert step.task.wake_at == AT_ONE + 1.5 * LEASE
+    assert extended(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE) is None
+
+
+def test_what_was_done_is_not_done_again() -> None:
+    """A dispatch that comes after its occurrence has ended is dropped, however late."""
+    task, dispatch = claimed()
+    step = on_outcome(task, dispatch.execution_id, "mine", Report(Done()), AT_ONE, CHANCE)
+    assert step
+    for late in (timedelta(0), HOUR, 900 * HOUR):
+        assert isinstance(on_dispatch(step.task, dispatch, AT_ONE + late, "theirs"), Drop)
+
+
+def test_a_dispatch_for_an_earlier_attempt_is_dropped() -> None:
+    """The retry has a dispatch of its own."""
+    task, dispatch = claimed()
+    step = on_outcome(task, dispatch.execution_id, "mine", Report(Retry("x")), AT_ONE, CHANCE)
+    assert step
+    assert isinstance(on_dispatch(step.task, dispatch, AT_ONE, "theirs"), Drop)
+
+
+def test_a_dispatch_for_another_occurrence_is_dropped() -> None:
+    """Only the next occurrence may be begun, and only by its own id."""
+    task, dispatch = planned()
+    later = replace(dispatch, scheduled_for=START + 2 * HOUR, execution_id="20270101T020000Z")
+    assert isinstance(on_dispatch(task, later, START + 2 * HOUR, "mine"), Drop)
+
+
+def test_open_runs_have_a_bound() -> None:
+    """A task whose runs never end does not grow without end: the next one waits, and not in a loop at one instant."""
+    task, dispatch = claimed(overlap="allow")
+    run = task.runs[0]
+    runs = tuple(run.model_copy(update={"execution_id": f"e{number}"}) for number in range(MAX_OPEN_RUNS))
+    full = task.model_copy(update={"runs": runs})
+    later = replace(dispatch, scheduled_for=START + 2 * HOUR, execution_id="20270101T020000Z")
+    now = START + 2 * HOUR
+    decision = on_dispatch(full, later, now, "mine")
+    assert isinstance(decision, Hop)
+    assert decision.until > now

@@ -1,0 +1,199 @@
+"""Which dispatches carry a task to its occurrences: named for what they may run, and never beyond the horizon."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched import Task, TaskDraft
+from cloudsched.domain.drafts import LeadTimes, new_task
+from cloudsched.domain.execution import Trigger
+from cloudsched.domain.planning import (
+    HORIZON,
+    Dispatch,
+    Wake,
+    dispatch_for,
+    execution_id,
+    repair_number,
+    start_of,
+    wake_instant,
+    wakes,
+)
+from cloudsched.testing import START
+
+INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
+IDS = st.from_regex(r"[A-Za-z0-9_-]{1,128}", fullmatch=True).filter(lambda name: not name.startswith("__"))
+DISPATCHES = st.builds(
+    Dispatch,
+    task_id=IDS,
+    revision=st.integers(1, 10**6),
+    execution_id=INSTANTS.map(execution_id),
+    scheduled_for=INSTANTS,
+    attempt=st.integers(1, 100),
+    due_at=INSTANTS,
+    at=st.just(START),
+    after=st.just("") | INSTANTS.map(execution_id),
+    hop=st.integers(0, 500),
+    repair=st.integers(0, 500),
+)
+
+
+def task_at(at: datetime, **policy: object) -> Task:
+    draft = TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=at, **policy)
+    return new_task(draft, START, LeadTimes()).task
+
+
+@given(dispatch=DISPATCHES)
+def test_a_dispatch_survives_the_queue(dispatch: Dispatch) -> None:
+    """What is read from a delivered body is what was sent."""
+    assert Dispatch.from_wire(json.loads(dispatch.body), START) == dispatch
+
+
+@given(one=DISPATCHES, other=DISPATCHES)
+def test_a_name_is_for_what_may_run(one: Dispatch, other: Dispatch) -> None:
+    """The same content has the same name, whenever it is delivered, and other content another."""
+    assert one.name == replace(one, at=START + timedelta(days=3)).name
+    assert (one.name == other.name) == (one.to_wire() == other.to_wire())
+
+
+@given(dispatch=DISPATCHES)
+def test_a_name_begins_with_a_hash_and_is_one_that_cloud_tasks_takes(dispatch: Dispatch) -> None:
+    """Letters, digits, hyphens and underscores, at most 500; evenly spread from the first character on."""
+    assert re.fullmatch(r"[0-9a-f]{32}-[A-Za-z0-9_-]{1,128}", dispatch.name)
+
+
+@pytest.mark.parametrize(
+    "field", ["task_id", "revision", "execution_id", "attempt", "due_at", "after", "hop", "repair"]
+)
+def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
+    """Were one of them left out, the queue would take a dispatch for a double of another, and drop it."""
+    plain = Dispatch("t", 1, "e", START, 1, START, START)
+    other: dict[str, Any] = {"task_id": "u", "execution_id": "f", "due_at": START + timedelta(1), "after": "x"}
+    assert replace(plain, **{field: other.get(field, 7)}).name != plain.name
+
+
+@given(distance=st.timedeltas(timedelta(0), timedelta(days=365 * 60)))
+def test_a_chain_of_hops_arrives_on_the_instant_whatever_the_distance(distance: timedelta) -> None:
+    """No hop is longer than 30 days, each gets nearer, all have names of their own, and the last one is on time."""
+    task = task_at(START + distance + timedelta(seconds=1))
+    (wake,) = wakes(task)
+    now, names = START, set()
+    for hop in range(1000):
+        dispatch = dispatch_for(task, wake, now, hop=hop)
+        assert now <= dispatch.at <= now + timedelta(days=30)
+        names.add(dispatch.name)
+        assert len(names) == hop + 1
+        now = dispatch.at
+        if now >= wake.due_at:
+            break
+    assert now == wake.due_at
+    assert len(names) == max(1, -(-(wake.due_at - START) // HORIZON))
+
+
+@given(one=INSTANTS, other=INSTANTS)
+def test_an_execution_is_named_by_its_instant(one: datetime, other: datetime) -> None:
+    """The same instant, in whatever zone, has the same id; ids sort as their instants do, second by second."""
+    zone = datetime.fromisoformat("2027-01-01T00:00:00+05:30").tzinfo
+    assert execution_id(one) == execution_id(one.astimezone(zone))
+    assert (execution_id(one) == execution_id(other)) == (one == other)
+    whole = [at.replace(microsecond=0) for at in (one, other)]
+    assert sorted(map(execution_id, whole)) == [execution_id(at) for at in sorted(whole)]
+
+
+def test_runs_that_were_asked_for_are_told_apart() -> None:
+    """The same instant by schedule, by hand and by two backfills are four executions."""
+    later = START + timedelta(hours=1)
+    ids = {
+        execution_id(START),
+        execution_id(START, Trigger.MANUAL, START),
+        execution_id(START, Trigger.BACKFILL, START),
+        execution_id(START, Trigger.BACKFILL, later),
+    }
+    assert len(ids) == 4
+    with pytest.raises(ValueError, match="asked for"):
+        execution_id(START, Trigger.MANUAL)
+
+
+@given(occurrence=INSTANTS, jitter=st.timedeltas(timedelta(0), timedelta(days=1)))
+def test_jitter_is_stable_per_occurrence(occurrence: datetime, jitter: timedelta) -> None:
+    """An occurrence starts within the jitter after its instant, and at the same moment however often it is asked."""
+    task = task_at(START + timedelta(days=1), jitter=jitter)
+    start = start_of(task, occurrence)
+    assert occurrence <= start <= occurrence + jitter
+    assert start == start_of(task, occurrence)
+
+
+def test_jitter_spreads_occurrences_and_tasks() -> None:
+    """A thousand tasks of nine o'clock do not start at once, nor does one task always start at the same minute."""
+    task = task_at(START + timedelta(days=1), jitter=timedelta(hours=1))
+    days = [START + timedelta(days=number) for number in range(200)]
+    offsets = sorted(start_of(task, day) - day for day in days)
+    assert len(set(offsets)) == 200
+    for number in range(10):
+        tenth = [at for at in offsets if number * 6 <= at.total_seconds() / 60 < (number + 1) * 6]
+        assert 5 <= len(tenth) <= 45
+    other = task.model_copy(update={"id": "u"})
+    assert start_of(other, days[0]) != start_of(task, days[0])
+
+
+def test_the_last_representable_task_can_be_planned() -> None:
+    """The furthest instant that is accepted, with the longest jitter, leads beyond nothing that a datetime can say."""
+    task = task_at(datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC), jitter=timedelta(days=1))
+    assert wake_instant(task) is not None
+
+
+def test_a_deferred_task_is_found_at_once() -> None:
+    """The sweep looks at it as soon as it may, not only when it is overdue."""
+    task = task_at(START + timedelta(days=9)).model_copy(update={"deferred": True})
+    assert wake_instant(task) == START
+
+
+def test_a_repair_has_another_number_when_it_is_worth_another_dispatch() -> None:
+    """Each minute at first, then ever less often, then every ten minutes; never falling."""
+    numbers = [repair_number(timedelta(minutes=minutes)) for minutes in range(180)]
+    assert numbers[0] == 1
+    assert numbers == sorted(numbers)
+    changes = [minute for minute in range(1, 180) if numbers[minute] != numbers[minute - 1]]
+    assert changes[:4] == [1, 2, 4, 8]
+    assert all(later - sooner <= 12 for sooner, later in pairwise(changes))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"taskId": 5},
+        {"scheduledFor": "soon"},
+        {"scheduledFor": "2027-01-01T00:00:00"},
+        {"dueAt": "2027-01-01T00:00:00"},
+        {"attempt": "1"},
+        {"attempt": True},
+        {"hop": -1},
+        {"revision": None},
+    ],
+)
+def test_a_body_that_is_no_dispatch_is_refused(change: dict[str, object]) -> None:
+    """Each field is checked; nothing else than ValueError comes of nonsense."""
+    plain = Dispatch("t", 1, "e", START, 1, START, START).to_wire()
+    for body in ({**plain, **change}, {key: plain[key] for key in plain if key not in change}):
+        with pytest.raises(ValueError, match=r"a dispatch|are|name|Invalid"):
+            Dispatch.from_wire(body, START)
+
+
+def test_a_wake_that_is_no_longer_true_has_no_dispatch() -> None:
+    """A paused, ended or deleted task wants nobody to come."""
+    task = task_at(START + timedelta(days=1))
+    assert wakes(task) == (Wake(execution_id(START + timedelta(days=1)), *_at(1)),)
+    for change in ({"status": "PAUSED"}, {"deleted_at": START}):
+        assert wakes(task.model_copy(update=change)) == ()
+
+
+def _at(days: int) -> tuple[datetime, int, datetime]:
+    return START + timedelta(days=days), 1, START + timedelta(days=days)

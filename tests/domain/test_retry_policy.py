@@ -1,0 +1,73 @@
+"""How far apart the attempts of a failing occurrence are."""
+# ruff: noqa: S311 - chance is an argument, and repeatable
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from cloudsched import RetryPolicy
+
+POLICIES = st.builds(
+    RetryPolicy,
+    first_delay=st.timedeltas(timedelta(0), timedelta(days=400)),
+    base=st.timedeltas(timedelta(0), timedelta(days=400)),
+    factor=st.floats(1, 100),
+    cap=st.timedeltas(timedelta(0), timedelta(days=30)),
+    jitter=st.floats(0, 1),
+)
+
+
+def test_the_default_delays() -> None:
+    """At once, 5 s, 25 s, 125 s, and so on up to an hour; three retries."""
+    policy = RetryPolicy(jitter=0)
+    delays = [policy.delay(failures, Random(0)).total_seconds() for failures in range(1, 9)]
+    assert delays == [0, 5, 25, 125, 625, 3125, 3600, 3600]
+    assert policy.max_retries == 3
+
+
+@given(policy=POLICIES, failures=st.integers(1, 10_000), seed=st.integers())
+def test_a_delay_is_never_beyond_its_cap_and_jitter(policy: RetryPolicy, failures: int, seed: int) -> None:
+    """However large the numbers are, nothing overflows, and the wait is at most the cap and its jitter."""
+    delay = policy.delay(failures, Random(seed))
+    assert timedelta(0) <= delay <= policy.cap * (1 + policy.jitter) + timedelta(microseconds=1)
+
+
+@given(policy=POLICIES, failures=st.integers(2, 60))
+def test_delays_grow_until_the_cap(policy: RetryPolicy, failures: int) -> None:
+    """Without jitter, no wait after the first is shorter than the one before."""
+    steady = policy.model_copy(update={"jitter": 0})
+    assert steady.delay(failures, Random(0)) <= steady.delay(failures + 1, Random(0))
+
+
+def test_jitter_spreads() -> None:
+    """Many that fail together do not come again together."""
+    policy = RetryPolicy(jitter=0.5)
+    delays = {policy.delay(3, Random(seed)) for seed in range(50)}
+    assert len(delays) == 50
+    assert all(timedelta(seconds=25) <= delay <= timedelta(seconds=37.5) for delay in delays)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_retries": -1},
+        {"max_retries": 101},
+        {"factor": 0.5},
+        {"factor": float("nan")},
+        {"jitter": 2},
+        {"base": timedelta(seconds=-1)},
+        {"cap": timedelta(days=31)},
+        {"unknown": 1},
+    ],
+)
+def test_a_policy_out_of_bounds_is_refused(wrong: dict[str, Any]) -> None:
+    """Each bound is held."""
+    with pytest.raises(ValidationError):
+        RetryPolicy(**wrong)

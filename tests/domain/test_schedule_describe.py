@@ -1,0 +1,56 @@
+"""Schedules in English."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cloudsched.domain.schedule import Schedule
+
+START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("FREQ=DAILY", "every day at 09:00"),
+        ("FREQ=DAILY;INTERVAL=2;BYHOUR=8,20", "every 2 days at 08:00 and 20:00"),
+        ("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR", "every weekday at 09:00"),
+        ("FREQ=DAILY;BYDAY=SA,SU", "every Saturday and Sunday at 09:00"),
+        ("FREQ=WEEKLY", "every Monday at 09:00"),
+        ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR", "every 2 weeks on Monday and Friday at 09:00"),
+        ("FREQ=MONTHLY", "every month on the 4th at 09:00"),
+        ("FREQ=MONTHLY;BYMONTHDAY=1,15,-1", "every month on the last day, the 1st and the 15th at 09:00"),
+        ("FREQ=MONTHLY;BYDAY=-1FR", "every month on the last Friday at 09:00"),
+        ("FREQ=MONTHLY;BYDAY=2TU,-2TU", "every month on the 2nd last Tuesday and the 2nd Tuesday at 09:00"),
+        (
+            "FREQ=MONTHLY;BYMONTHDAY=31;SKIP=BACKWARD",
+            "every month on the 31st at 09:00 (or the last day before, where there is no such day)",
+        ),
+        ("FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1", "the last of every month on Monday and Tuesday at 09:00"),
+        ("FREQ=YEARLY", "every year on the 4th of January at 09:00"),
+        ("FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=24;BYHOUR=18", "every year on the 24th of December at 18:00"),
+        ("FREQ=YEARLY;BYYEARDAY=100", "every year on the 100th day of the year at 09:00"),
+        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "every year on Monday in week 20 at 09:00"),
+        ("FREQ=DAILY;COUNT=1", "every day at 09:00, 1 time"),
+        ("FREQ=DAILY;UNTIL=20271231T230000Z", "every day at 09:00, until 2027-12-31 23:00 UTC"),
+        ("FREQ=MINUTELY;INTERVAL=15;BYHOUR=9,10,11,12,17", "every 15 minutes in hour 9 to 12 and 17"),
+        ("FREQ=DAILY;BYMONTH=6,7", "every day in June and July at 09:00"),
+    ],
+)
+def test_a_rule(rule: str, text: str) -> None:
+    assert Schedule(rrule=rule, **START).describe() == f"{text}, Europe/Paris"
+
+
+def test_other_schedules() -> None:
+    at = datetime(2027, 1, 4, 8, 0, 30, tzinfo=UTC)
+    assert Schedule.once(at, timezone="Europe/Paris").describe() == "once, on 2027-01-04 at 09:00:30, Europe/Paris"
+    assert Schedule(rrule="FREQ=DAILY;BYHOUR=9").describe() == "every day at 09:00, UTC"
+    assert Schedule(rrule="FREQ=WEEKLY").describe() == "every week, UTC"
+    both = Schedule(
+        rrule=["FREQ=DAILY", "FREQ=WEEKLY;BYHOUR=18"], rdates=["2027-01-05"], exdates=["2027-01-06"], **START
+    )
+    text = "every day at 09:00; and every Monday at 18:00, plus 1 date, except 1 date, Europe/Paris"
+    assert both.describe() == text
+    assert Schedule(**START).describe() == "on 2027-01-04 at 09:00, Europe/Paris"

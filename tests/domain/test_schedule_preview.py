@@ -1,0 +1,104 @@
+"""What ``cloudsched next`` shows."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cloudsched.domain.preview import preview
+from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.zones import version
+from cloudsched.next_command import next_command
+
+PARIS = {"timezone": "Europe/Paris"}
+
+
+def marks(schedule: Schedule, start: datetime, count: int) -> list[str | None]:
+    return [each.wire()["clockChange"] for each in preview(schedule, start, count)]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(next_command, arguments)
+
+
+def test_marks_what_is_shifted_out_of_a_gap() -> None:
+    """Only what was shifted: not the 03:00 that was always 03:00."""
+    before = datetime(2027, 3, 27, 12, tzinfo=UTC)
+    shifted = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T02:30:00", **PARIS)
+    assert marks(shifted, before, 2) == ["shifted", None]
+    at_three = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T03:00:00", **PARIS)
+    assert marks(at_three, before, 2) == ["changed", None]
+
+
+def test_marks_what_the_clock_shows_twice() -> None:
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:00:00", **PARIS)
+    assert marks(hourly, datetime(2027, 10, 30, 22, 30, tzinfo=UTC), 4) == [None, "repeated", "repeated", None]
+
+
+def test_marks_the_first_after_a_change() -> None:
+    daily = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", **PARIS)
+    assert marks(daily, datetime(2027, 10, 29, 12, tzinfo=UTC), 3) == [None, "changed", None]
+    assert marks(Schedule.once(datetime(2027, 10, 31, 1, tzinfo=UTC), **PARIS), datetime.min.replace(tzinfo=UTC), 1)
+
+
+def test_json_for_programs() -> None:
+    result = run("FREQ=DAILY", "--dtstart", "2027-03-27T02:30:00", "--tz", "Europe/Paris", "-n", "2", "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.output)
+    assert document["schedule"] == {
+        "rrule": "FREQ=DAILY",
+        "dtstart": "2027-03-27T02:30:00",
+        "timezone": "Europe/Paris",
+    }
+    assert document["tzdata"] == version()
+    assert document["description"] == "every day at 02:30, Europe/Paris"
+    result = run(
+        *("FREQ=DAILY", "--dtstart", "2027-01-01T02:30:00", "--tz", "Europe/Paris"),
+        *("--after", "2027-03-27T12:00:00Z", "-n", "1", "--json"),
+    )
+    assert json.loads(result.output)["occurrences"] == [
+        {"utc": "2027-03-28T01:30:00Z", "local": "2027-03-28T03:30:00+02:00", "clockChange": "shifted"}
+    ]
+
+
+@pytest.mark.parametrize("text", ["0 9 * * 1-5", "FREQ=MONTHLY;BYDAY=-1FR", "P1D", "2099-01-01T09:00:00Z"])
+def test_takes_whatever_a_schedule_can_be_written_as(text: str) -> None:
+    result = run(text, "--tz", "Europe/Paris")
+    assert result.exit_code == 0
+    assert "Europe/Paris" in result.output
+    assert "UTC" in result.output
+
+
+def test_policies_can_be_tried() -> None:
+    arguments = ("FREQ=DAILY", "--dtstart", "2027-03-28T02:30:00", "--tz", "Europe/Paris", "--after", "2027-03-01")
+    shift, skip = run(*arguments, "-n", "1"), run(*arguments, "-n", "1", "--gap", "skip")
+    assert "03:30:00" in shift.output
+    assert "2027-03-29 02:30:00" in skip.output
+
+
+def test_says_when_nothing_more_comes() -> None:
+    result = run("FREQ=DAILY;COUNT=1", "--dtstart", "2020-01-01T09:00:00")
+    assert result.exit_code == 0
+    assert "does not fire again" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("FREQ=NEVER",),
+        ("FREQ=DAILY", "--tz", "Europe/Pariss"),
+        ("FREQ=DAILY", "--dtstart", "soon"),
+        ("PT5M", "--dtstart", "2027-01-01"),
+        ("FREQ=DAILY", "--after", "FREQ=DAILY"),
+        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",),
+        ("hello",),
+    ],
+)
+def test_says_what_is_wrong_and_exits_with_2(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.output
+    assert "Traceback" not in result.output

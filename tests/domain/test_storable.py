@@ -1,0 +1,101 @@
+"""What may be stored: what every store keeps as it is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched.adapters.firestore_values import decode, encode
+from cloudsched.domain.storable import MAX_DEPTH, MAX_KEY_BYTES, require_storable, storable_text
+from cloudsched.errors import InvalidInput
+
+LIMIT = 100_000
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(min_size=1, max_size=4).filter(lambda key: "__" not in key), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(value=JSON)
+def test_json_is_storable_and_firestore_gives_it_back(value: object) -> None:
+    """All of it, lists in lists included, which Firestore itself does not take."""
+    require_storable("payload", value, LIMIT)
+    assert decode({"payload": encode(value)}) == {"payload": value}
+    assert json.loads(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ({"a": [1, 2**63]}, "payload.a.1"),
+        (-(2**63) - 1, "payload"),
+        ({"a": {"b": float("inf")}}, "payload.a.b"),
+        (float("nan"), "payload"),
+        ({"a": b""}, "payload.a"),
+        ({"a": object()}, "payload.a"),
+        ({1: 2}, "payload"),
+        ({"": 2}, "payload"),
+        ({"__a__": 2}, "payload"),
+        ({"\ud800": 2}, "payload"),
+        ({"ü" * (MAX_KEY_BYTES // 2 + 1): 2}, "payload"),
+        (["\udfff"], "payload.0"),
+        ({"a": {1, 2}}, "payload.a"),
+    ],
+)
+def test_what_some_store_would_not_keep_is_refused_by_its_path(value: object, field: str) -> None:
+    """The error names exactly the part that is wrong."""
+    with pytest.raises(InvalidInput) as caught:
+        require_storable("payload", value, LIMIT)
+    assert caught.value.field == field
+    assert caught.value.hint
+
+
+def test_depth_has_a_bound() -> None:
+    """As deep as it may be, and one more; far deeper does not exhaust the stack."""
+
+    def nested(depth: int) -> object:
+        value: object = 1
+        for _ in range(depth):
+            value = [value]
+        return value
+
+    require_storable("payload", nested(MAX_DEPTH), LIMIT)
+    for depth in (MAX_DEPTH + 1, 5000):
+        with pytest.raises(InvalidInput, match="nested"):
+            require_storable("payload", nested(depth), LIMIT)
+
+
+@given(size=st.integers(90, 110))
+def test_size_counts_bytes_of_utf8(size: int) -> None:
+    """A text of n two-byte letters has 2n bytes, and the quotes."""
+    text = "ü" * size
+    if 2 * size + 2 <= 200:
+        require_storable("payload", text, 200)
+    else:
+        with pytest.raises(InvalidInput, match="bytes"):
+            require_storable("payload", text, 200)
+
+
+@given(text=st.text(st.characters(codec=None, categories=None)))
+def test_any_text_can_be_made_storable(text: str) -> None:
+    """Lone surrogates become escapes; what was sound stays as it was."""
+    made = storable_text(text)
+    require_storable("text", made, LIMIT)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        assert made != text
+    else:
+        assert made == text

@@ -1,0 +1,294 @@
+"""What a target gets, and what its answers lead to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.emulator import CloudTasksEmulator, MovableClock
+from cloudsched.emulator.deliver import retry_after
+from cloudsched.emulator.override import overridden
+from cloudsched.emulator.schema import message_class
+from cloudsched.emulator.task import HttpTarget, OidcToken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.emulator.conftest import Client, Connect, Eventually, Target
+
+LOCATION = "projects/demo/locations/us-central1"
+QUEUE = f"{LOCATION}/queues/default"
+START = datetime(2027, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def add(client: Client, **request: Any) -> str:
+    task = client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": START + DAY})
+    return str(task.name)
+
+
+def test_the_request_and_cloud_tasks_headers(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    headers = {
+        "content-TYPE": "text/plain",
+        "X-CloudTasks-TaskName": "forged",
+        "Host": "forged",
+        "User-Agent": "forged",
+    }
+    name = add(grpc_client, url=f"{target.url}/path?a=b%20c", http_method="PUT", headers=headers, body=b"\0body")
+    emulator.advance(DAY)
+    (hit,) = target.hits
+    assert (hit.method, hit.path, hit.body) == ("PUT", "/path?a=b%20c", b"\0body")
+    assert hit.headers == {
+        "Host": target.url.removeprefix("http://"),
+        "User-Agent": "Google-Cloud-Tasks",
+        "content-TYPE": "text/plain",
+        "Content-Length": "5",
+        "X-CloudTasks-QueueName": "default",
+        "X-CloudTasks-TaskName": name.rpartition("/")[2],
+        "X-CloudTasks-TaskRetryCount": "0",
+        "X-CloudTasks-TaskExecutionCount": "0",
+        "X-CloudTasks-TaskETA": f"{(START + DAY).timestamp():.6f}",
+    }
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_every_method(emulator: CloudTasksEmulator, grpc_client: Client, target: Target, method: str) -> None:
+    add(grpc_client, url=target.url, http_method=method)
+    emulator.advance(DAY)
+    assert [hit.method for hit in target.hits] == [method]
+    assert emulator.attempts()[0].answer.ok
+
+
+def test_a_retry_tells_about_the_attempts_before_it(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    """Every retry counts; of the answers only those below 500 count as executions."""
+    answers = [500, 404, 302, 200]
+    target.answer = lambda _hit: answers[len(target.hits) - 1]
+    add(grpc_client, url=target.url)
+    assert emulator.run_until_idle() == 4
+
+    def seen(header: str) -> list[str | None]:
+        return [hit.headers.get(f"X-CloudTasks-{header}") for hit in target.hits]
+
+    assert seen("TaskRetryCount") == ["0", "1", "2", "3"]
+    assert seen("TaskExecutionCount") == ["0", "0", "1", "2"]
+    assert seen("TaskPreviousResponse") == [None, "500", "404", "302"]
+    assert seen("TaskRetryReason") == [None, "", "", ""]
+    etas = [float(str(eta)) for eta in seen("TaskETA")]
+    assert etas == pytest.approx([(START + DAY).timestamp() + wait for wait in (0, 0.1, 0.3, 0.7)])
+
+
+def test_a_redirect_is_not_followed(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    target.answer = lambda _hit: (302, {"Location": "/elsewhere"}, b"")
+    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 3}})
+    add(grpc_client, url=f"{target.url}/here")
+    assert emulator.run_until_idle() == 3
+    assert target.paths == ["/here"] * 3
+
+
+def test_retry_after_is_considered(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    target.answer = lambda _hit: (503, {"Retry-After": "60"}, b"") if len(target.hits) == 1 else 200
+    add(grpc_client, url=target.url)
+    emulator.run_until_idle()
+    assert target.hits[1].at - target.hits[0].at == timedelta(seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0),
+        ("120", 120),
+        ("Fri, 01 Jan 2027 00:01:00 GMT", 60),
+        ("Fri, 01 Jan 2021 00:01:00 GMT", 0),
+        ("9" * 400, 30 * 86400),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+    ],
+)
+def test_retry_after_is_read_in_both_forms(value: str, seconds: int | None) -> None:
+    assert retry_after(value, START) == (None if seconds is None else timedelta(seconds=seconds))
+
+
+def test_503_slows_the_whole_queue_down(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    """After one 503 the rate is halved: what had 10 a second gets 5."""
+    limits = {"max_dispatches_per_second": 10, "max_concurrent_dispatches": 1}
+    grpc_client.update_queue(queue={"name": QUEUE, "rate_limits": limits})
+    target.answer = lambda hit: 503 if hit.path == "/bad" and len(target.hits) == 1 else 500
+    grpc_client.update_queue(
+        queue={"name": QUEUE, "retry_config": {"max_attempts": 1}}, update_mask={"paths": ["retry_config"]}
+    )
+    add(grpc_client, url=f"{target.url}/bad")
+    for _ in range(20):
+        add(grpc_client, url=target.url)
+    emulator.run_until_idle()
+    late = [hit.at for hit in target.hits[-5:]]
+    assert [(b - a).total_seconds() for a, b in pairwise(late)] == pytest.approx([0.2] * 4)
+
+
+def test_the_deadline_ends_an_attempt_and_is_seen_as_504(
+    connect: Connect, target: Target, eventually: Eventually
+) -> None:
+    """With a running clock: the clock is moved past the deadline while the target is silent."""
+    released = threading.Event()
+    target.answer = lambda _hit: 200 if len(target.hits) > 1 or released.wait(10) else 500
+    with CloudTasksEmulator(queues=[QUEUE]) as emulator:
+        client = connect(emulator.address)
+        client.create_task(
+            parent=QUEUE, task={"http_request": {"url": target.url}, "dispatch_deadline": {"seconds": 15}}
+        )
+        eventually(lambda: len(target.hits) == 1)
+        emulator.clock.freeze(emulator.clock.now() + timedelta(seconds=16))
+        emulator.clock.resume()
+        eventually(lambda: len(emulator.attempts()) == 2)
+    released.set()
+    assert emulator.attempts()[0].answer.timed_out
+    assert target.hits[1].headers["X-CloudTasks-TaskPreviousResponse"] == "504"
+
+
+def test_app_engine_targets_go_to_the_configured_address(clock: MovableClock, target: Target, connect: Connect) -> None:
+    with CloudTasksEmulator(clock=clock, queues=[QUEUE], app_engine=f"{target.url}/{{service}}") as emulator:
+        client = connect(emulator.address)
+        request = {"relative_uri": "/work?x=1", "body": b"hi", "app_engine_routing": {"service": "worker"}}
+        client.create_task(parent=QUEUE, task={"app_engine_http_request": request})
+        emulator.run_until_idle()
+    (hit,) = target.hits
+    assert (hit.method, hit.path, hit.body) == ("POST", "/worker/work?x=1", b"hi")
+    assert hit.headers["X-AppEngine-QueueName"] == "default"
+    assert hit.headers["User-Agent"].startswith("AppEngine-Google")
+
+
+def test_an_app_engine_target_without_an_address_fails_plainly(
+    emulator: CloudTasksEmulator, grpc_client: Client
+) -> None:
+    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 1}})
+    grpc_client.create_task(parent=QUEUE, task={"app_engine_http_request": {"relative_uri": "/x"}})
+    emulator.run_until_idle()
+    assert "no address" in emulator.attempts()[0].answer.failure
+
+
+def test_a_queue_overrides_its_tasks_requests(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    host, port = target.url.removeprefix("http://").split(":")
+    override = {
+        "uri_override": {"scheme": "HTTP", "host": host, "port": int(port), "path_override": {"path": "/forced"}},
+        "http_method": "PUT",
+        "header_overrides": [{"header": {"key": "X-Extra", "value": "1"}}],
+    }
+    grpc_client.update_queue(queue={"name": QUEUE, "http_target": override}, update_mask={"paths": ["http_target"]})
+    add(grpc_client, url="https://nowhere.invalid/original", headers={"x-extra": "0"})
+    grpc_client.create_task(parent=QUEUE, task={"http_request": {"body": b"no url"}})
+    emulator.run_until_idle()
+    assert [(hit.method, hit.path, hit.headers["X-Extra"]) for hit in target.hits] == [("PUT", "/forced", "1")] * 2
+
+
+def test_an_override_if_not_exists_leaves_a_url_alone() -> None:
+    override = message_class("HttpTarget")()
+    override.uri_override.host = "forced.example"
+    override.uri_override.uri_override_enforce_mode = 1
+    override.oidc_token.service_account_email = "a@example.com"
+    assert overridden(HttpTarget("https://own.example/x"), override).url == "https://own.example/x"
+    assert overridden(HttpTarget(""), override).url == "https://forced.example/"
+    assert overridden(HttpTarget("https://own.example/x"), override).auth == OidcToken("a@example.com")
+    override.uri_override.uri_override_enforce_mode = 2
+    override.uri_override.port = 0
+    assert overridden(HttpTarget("http://own.example:8/x?y"), override).url == "http://forced.example/x?y"
+
+
+@contextmanager
+def raw_target(behave: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that reads a request and then behaves badly."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    stopped = threading.Event()
+
+    def serve() -> None:
+        while not stopped.is_set():
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(10)
+                try:
+                    connection.recv(65536)
+                    behave(connection)
+                except OSError:
+                    pass
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    finally:
+        stopped.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(10)
+
+
+def reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+
+def endless(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        connection.sendall(b"x" * 1024 * 1024)
+
+
+def garbage(connection: socket.socket) -> None:
+    connection.sendall(b"\x16\x03\x01nonsense\r\n\r\n")
+
+
+def cut(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
+
+
+def nothing(_connection: socket.socket) -> None:
+    """Close without an answer."""
+
+
+@pytest.mark.parametrize("behave", [reset, endless, garbage, cut, nothing])
+def test_whatever_a_target_does_is_its_failed_attempt(
+    emulator: CloudTasksEmulator, grpc_client: Client, behave: Callable[[socket.socket], None], target: Target
+) -> None:
+    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 2}})
+    with raw_target(behave) as url:
+        add(grpc_client, url=url)
+        assert emulator.run_until_idle() == 2
+    for attempt in emulator.attempts():
+        assert not attempt.answer.ok
+        assert attempt.answer.failure
+    add(grpc_client, url=target.url)
+    assert emulator.run_until_idle() == 1  # the queue goes on
+
+
+def test_a_target_that_refuses_the_connection(emulator: CloudTasksEmulator, grpc_client: Client) -> None:
+    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 2}})
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    name = add(grpc_client, url=f"http://127.0.0.1:{port}/")
+    emulator.advance(DAY)
+    assert grpc_client.get_task(name=name).last_attempt.response_status.code == 14
+    emulator.run_until_idle()
+    assert [attempt.answer.status for attempt in emulator.attempts()] == [None, None]
+
+
+def test_get_task_shows_the_last_answer(emulator: CloudTasksEmulator, client: Client, target: Target) -> None:
+    target.answer = lambda _hit: 500
+    name = add(client, url=target.url)
+    emulator.advance(DAY)
+    task = client.get_task(name=name)
+    assert (task.dispatch_count, task.response_count) == (1, 1)
+    assert task.first_attempt.dispatch_time == START + DAY
+    assert task.last_attempt.response_time == START + DAY
+    assert task.last_attempt.response_status.code == 13
+    assert "500" in task.last_attempt.response_status.message

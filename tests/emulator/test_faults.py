@@ -1,0 +1,128 @@
+"""Faults on purpose: they happen, they can be repeated, and the model keeps its promises under them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
+from cloudsched.emulator.faults import NONE
+
+if TYPE_CHECKING:
+    from tests.emulator.conftest import Client, Connect, Http, Target
+
+QUEUE = "projects/demo/locations/us-central1/queues/default"
+START = datetime(2027, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+probabilities = st.floats(0, 1)
+
+
+def add(client: Client, url: str, number: int = 0) -> None:
+    at = START + DAY + timedelta(seconds=number)
+    task = {"name": f"{QUEUE}/tasks/t{number}", "http_request": {"url": f"{url}/{number}"}, "schedule_time": at}
+    client.create_task(parent=QUEUE, task=task)
+
+
+def test_twice(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    emulator.inject(Faults(duplicate=1))
+    add(grpc_client, target.url)
+    assert emulator.run_until_idle() == 2
+    first, second = ({k: v for k, v in hit.headers.items() if k != "Host"} for hit in target.hits)
+    assert first == second
+    assert [attempt.fault for attempt in emulator.attempts()] == ["duplicate"] * 2
+
+
+def test_twice_and_failing_is_tried_again_once(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    target.answer = lambda _hit: 500 if len(target.hits) <= 2 else 200
+    emulator.inject(Faults(duplicate=1))
+    add(grpc_client, target.url)
+    assert emulator.run_until_idle() == 4
+    assert [hit.headers["X-CloudTasks-TaskRetryCount"] for hit in target.hits] == ["0", "0", "1", "1"]
+
+
+def test_late(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    """The instant it was due for stays in its header."""
+    emulator.inject(Faults(late=1, late_by=timedelta(minutes=7)))
+    add(grpc_client, target.url)
+    emulator.run_until_idle()
+    assert target.hits[0].at == START + DAY + timedelta(minutes=7)
+    assert float(target.hits[0].headers["X-CloudTasks-TaskETA"]) == (START + DAY).timestamp()
+
+
+def test_out_of_order(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    emulator.inject(Faults(out_of_order=1, shuffle_within=timedelta(minutes=1)))
+    for number in range(10):
+        add(grpc_client, target.url, number)
+    assert emulator.run_until_idle() == 10
+    assert target.paths != sorted(target.paths)
+    assert sorted(target.paths) == [f"/{number}" for number in range(10)]
+
+
+def test_the_answer_is_dropped_after_the_target_ran(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    emulator.inject(Faults(drop_answer=1))
+    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 3}})
+    add(grpc_client, target.url)
+    assert emulator.run_until_idle() == 3
+    assert len(target.hits) == 3
+    assert all("X-CloudTasks-TaskPreviousResponse" not in hit.headers for hit in target.hits)
+
+
+def test_a_time_out_is_seen_as_504_at_the_deadline(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    emulator.inject(Faults(time_out=1))
+    grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 2}})
+    add(grpc_client, target.url)
+    assert emulator.run_until_idle() == 2
+    assert target.hits[1].headers["X-CloudTasks-TaskPreviousResponse"] == "504"
+    assert target.hits[1].at - target.hits[0].at == timedelta(minutes=10, seconds=0.1)
+    assert [attempt.answer.timed_out for attempt in emulator.attempts()] == [True, True]
+
+
+def test_an_idempotent_handler_survives_all_of_them_and_a_naive_one_does_not(target: Target, connect: Connect) -> None:
+    """What the faults are for; and the same seed gives the same run."""
+    faults = Faults(duplicate=0.3, out_of_order=0.3, late=0.2, drop_answer=0.3, time_out=0.2, seed=11)
+    runs: list[list[str]] = []
+    for _ in range(2):
+        target.hits.clear()
+        with CloudTasksEmulator(clock=MovableClock(START, frozen=True), queues=[QUEUE], faults=faults) as emulator:
+            client = connect(emulator.address)
+            for number in range(20):
+                add(client, target.url, number)
+            emulator.run_until_idle()
+            assert {attempt.fault for attempt in emulator.attempts()} == {"duplicate", "dropAnswer", "timeOut", NONE}
+        runs.append(sorted(target.paths))
+    assert set(runs[0]) == {f"/{number}" for number in range(20)}
+    assert len(runs[0]) > 20
+    assert runs[0] == runs[1]
+
+
+@given(probabilities, probabilities, st.integers(), st.text(min_size=1), st.integers(1, 100))
+def test_the_same_seed_task_and_attempt_give_the_same_fault(
+    duplicate: float, late: float, seed: int, task: str, attempt: int
+) -> None:
+    one, other = (Faults(duplicate=duplicate, late=late, drop_answer=0.5, seed=seed) for _ in range(2))
+    assert one.fault(task, attempt) == other.fault(task, attempt)
+    assert one.delay(task, attempt) == other.delay(task, attempt)
+
+
+def test_faults_over_http(emulator: CloudTasksEmulator, http: Http) -> None:
+    assert http("GET", "/faults")[1]["duplicate"] == 0
+    status, shown = http("POST", "/faults", {"duplicate": 0.5, "lateBy": "PT2M", "seed": 7})
+    assert (status, shown["duplicate"], shown["lateBy"], shown["seed"]) == (200, 0.5, 120.0, 7)
+    wrong: list[object] = [{"duplicate": 2}, {"duplicate": "often"}, {"explode": 1}, {"lateBy": "soon"}, []]
+    for body in wrong:
+        assert http("POST", "/faults", body)[0] == 400
+    assert http("GET", "/faults")[1]["duplicate"] == 0.5
+    with pytest.raises(ValueError, match="probability"):
+        Faults(late=-0.1)
+    emulator.inject(Faults())
+    assert http("GET", "/faults")[1]["duplicate"] == 0

@@ -1,0 +1,267 @@
+"""The one port: gRPC and HTTP/1.1 told apart, and nothing that comes in over it breaks anything."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import grpc  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.emulator import schema
+from cloudsched.emulator.frames import PREFACE, ConnectionBroken, Frame, take, write
+from cloudsched.emulator.hpack import Decoder, HpackError, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.emulator.conftest import Client, Http
+
+    from cloudsched.emulator import CloudTasksEmulator
+
+hpack = pytest.importorskip("hpack", reason="the reference implementation of HPACK comes with httpx[http2]")
+h2_connection = pytest.importorskip("h2.connection", reason="the reference implementation of HTTP/2, likewise")
+h2_events = pytest.importorskip("h2.events")
+
+LOCATION = "projects/demo/locations/us-central1"
+QUEUE = f"{LOCATION}/queues/default"
+GET_QUEUE = "/google.cloud.tasks.v2.CloudTasks/GetQueue"
+
+names = st.binary(min_size=1, max_size=20)
+headers = st.lists(st.tuples(names, st.binary(max_size=60)), min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(headers, st.booleans()), min_size=1, max_size=10))
+def test_we_read_what_the_reference_writes(blocks: list[tuple[list[tuple[bytes, bytes]], bool]]) -> None:
+    """Through one connection's tables, with and without Huffman coding."""
+    writer, reader = hpack.Encoder(), Decoder()
+    for block, huffman in blocks:
+        assert reader.decode(writer.encode(block, huffman=huffman)) == block
+
+
+@given(st.lists(st.tuples(st.text("abc-", min_size=1), st.text("xyz %", max_size=400)), max_size=8))
+def test_the_reference_reads_what_we_write(block: list[tuple[str, str]]) -> None:
+    assert [(str(name), str(value)) for name, value in hpack.Decoder().decode(encode(block))] == block
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_headers_or_refused(block: bytes) -> None:
+    try:
+        Decoder().decode(block)
+    except HpackError:
+        return
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 255), st.binary(max_size=50)), max_size=8), st.data())
+def test_frames_survive_being_cut_anywhere(parts: list[tuple[int, int, bytes]], data: st.DataObject) -> None:
+    stream = b"".join(write(kind, flags, 7, payload) for kind, flags, payload in parts)
+    buffer, found, at = bytearray(), [], 0
+    while at < len(stream):
+        step = data.draw(st.integers(1, len(stream) - at))
+        buffer += stream[at : at + step]
+        at += step
+        found += list(take(buffer))
+    assert found == [Frame(kind, flags, 7, payload) for kind, flags, payload in parts]
+    with pytest.raises(ConnectionBroken):
+        list(take(bytearray(b"\xff" * 9)))
+
+
+class Reference:
+    """A gRPC client by hand over the reference HTTP/2 implementation."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=10)
+        self.http = h2_connection.H2Connection()
+        self.http.initiate_connection()
+        self.flush()
+
+    def flush(self) -> None:
+        self.socket.sendall(self.http.data_to_send())
+
+    def begin(self, path: str, content_type: str = "application/grpc") -> int:
+        stream = int(self.http.get_next_available_stream_id())
+        head = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
+        self.http.send_headers(stream, [*head, ("content-type", content_type), ("te", "trailers")])
+        return stream
+
+    def call(self, path: str, message: bytes, flag: bytes = b"\0", compression: str = "") -> int:
+        stream = int(self.http.get_next_available_stream_id())
+        head = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
+        extra = [("grpc-encoding", compression)] if compression else []
+        self.http.send_headers(stream, [*head, ("content-type", "application/grpc"), *extra])
+        self.http.send_data(stream, flag + len(message).to_bytes(4, "big") + message, end_stream=True)
+        self.flush()
+        return stream
+
+    def finish(self, streams: set[int], *, open_windows: bool = True) -> dict[int, tuple[bytes, dict[str, str]]]:
+        """Read until those streams have ended; returns each one's data and all its headers and trailers."""
+        found: dict[int, tuple[bytes, dict[str, str]]] = {stream: (b"", {}) for stream in streams}
+        waiting = set(streams)
+        while waiting:
+            data = self.socket.recv(65536)
+            assert data, "the connection was closed"
+            for event in self.http.receive_data(data):
+                if isinstance(event, h2_events.ResponseReceived | h2_events.TrailersReceived):
+                    found[event.stream_id][1].update((str(k), str(v)) for k, v in self._text(event.headers))
+                elif isinstance(event, h2_events.DataReceived):
+                    body, seen = found[event.stream_id]
+                    found[event.stream_id] = (body + event.data, seen)
+                    if open_windows:
+                        self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                elif isinstance(event, h2_events.StreamEnded):
+                    waiting.discard(event.stream_id)
+            self.flush()
+        return found
+
+    @staticmethod
+    def _text(pairs: list[tuple[object, object]]) -> list[tuple[str, str]]:
+        return [tuple(part.decode() if isinstance(part, bytes) else str(part) for part in pair) for pair in pairs]  # type: ignore[misc]
+
+
+@pytest.fixture
+def dial() -> Iterator[Callable[[str], Reference]]:
+    """Make connections that end with the test."""
+    made: list[Reference] = []
+
+    def connect(address: str) -> Reference:
+        made.append(Reference(address))
+        return made[-1]
+
+    yield connect
+    for reference in made:
+        reference.socket.close()
+
+
+@pytest.fixture
+def reference(emulator: CloudTasksEmulator, dial: Callable[[str], Reference]) -> Reference:
+    return dial(emulator.address)
+
+
+def get_queue(name: str = QUEUE) -> bytes:
+    message: bytes = schema.message_class("GetQueueRequest")(name=name).SerializeToString()
+    return message
+
+
+def test_the_reference_implementation_is_served(reference: Reference) -> None:
+    good = reference.call(GET_QUEUE, get_queue())
+    missing = reference.call(GET_QUEUE, get_queue(f"{QUEUE}x"))
+    unknown = reference.call("/google.cloud.tasks.v2.CloudTasks/Nothing", b"")
+    broken = reference.call(GET_QUEUE, b"\xff\xff\xff")
+    packed = reference.call(GET_QUEUE, gzip.compress(get_queue()), b"\1", "gzip")
+    odd = reference.call(GET_QUEUE, b"?", b"\1", "brotli")
+    replies = reference.finish({good, missing, unknown, broken, packed, odd})
+    assert schema.message_class("Queue").FromString(replies[good][0][5:]).name == QUEUE
+    assert replies[packed][0] == replies[good][0]
+    statuses = [replies[stream][1]["grpc-status"] for stream in (good, missing, unknown, broken, packed, odd)]
+    assert statuses == ["0", "5", "12", "3", "0", "12"]
+    assert replies[missing][1]["grpc-message"].startswith("Queue does not exist. If you")
+
+
+def test_what_is_no_grpc_gets_415(reference: Reference) -> None:
+    stream = reference.begin("/", "text/html")
+    reference.flush()
+    assert reference.finish({stream})[stream][1] == {":status": "415"}
+
+
+def test_a_reply_waits_for_the_clients_window(
+    emulator: CloudTasksEmulator, grpc_client: Client, dial: Callable[[str], Reference]
+) -> None:
+    """A page of 300 KB through a window of 64 KB: nothing is sent beyond it, and all of it arrives in the end."""
+    later = {"seconds": 1_798_761_600 + 3600}
+    for _ in range(3):
+        body = os.urandom(100_000)
+        request = {"url": "http://127.0.0.1:9/", "body": body}
+        grpc_client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": later})
+    reference = dial(emulator.address)
+    message = schema.message_class("ListTasksRequest")(parent=QUEUE, response_view=2).SerializeToString()
+    stream = reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
+    body = reference.finish({stream})[stream][0]
+    assert len(schema.message_class("ListTasksResponse").FromString(body[5:]).tasks) == 3
+    reference = dial(emulator.address)
+    reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
+    reference.socket.settimeout(0.3)
+    received = 0
+    with suppress(TimeoutError):
+        while received < 100_000:
+            received += len(reference.socket.recv(65536))
+    assert 60_000 < received < 70_000
+
+
+def test_a_message_beyond_32_megabytes_is_refused(reference: Reference) -> None:
+    stream = reference.begin(GET_QUEUE)
+    sent, total = 0, 33 * 1024 * 1024
+    reference.flush()
+    reference.socket.recv(65536)
+    chunk = bytes(16384)
+    while sent < total:  # past the reference's own accounting: the server opens its windows wide
+        reference.socket.sendall(write(0, 0, stream, chunk))
+        sent += len(chunk)
+    assert reference.finish({stream})[stream][1]["grpc-status"] == "8"
+
+
+def test_a_message_over_the_clients_limit_does_not_stop_the_next(emulator: CloudTasksEmulator) -> None:
+    with grpc.insecure_channel(emulator.address) as channel:
+        call = channel.unary_unary(GET_QUEUE)
+        with pytest.raises(grpc.RpcError) as refused:
+            call(b"\xff" * 2_000_000)
+        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert schema.message_class("Queue").FromString(call(get_queue())).name == QUEUE
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET\r\n\r\n",
+        b"POST /v2 HTTP/9.9\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
+        PREFACE + b"\xff" * 64,
+        PREFACE + write(4, 0, 0, b"123"),
+        PREFACE + write(0, 0, 1, b"no call"),
+        PREFACE + write(9, 4, 1, b""),
+        PREFACE + write(1, 4, 2, b""),
+        PREFACE + write(1, 4, 1, b"\xff\xff\xff\xff\xff\xff"),
+        PREFACE + write(1, 12, 1, b"\xff"),
+        PREFACE + write(8, 0, 0, b"\0\0\0\0"),
+        PREFACE + write(5, 0, 1, b""),
+        PREFACE + write(1, 0, 1, b"\x82") + write(6, 0, 0, b"12345678"),
+    ],
+)
+def test_garbage_ends_its_own_connection_only(emulator: CloudTasksEmulator, http: Http, garbage: bytes) -> None:
+    host, port = emulator.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(garbage)
+        while connection.recv(65536):
+            pass
+    assert http("GET", "/healthz")[0] == 200
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_calls_never_break_the_server(shared_emulator: CloudTasksEmulator, seed: int) -> None:
+    """A real call with some bytes changed, in pieces; afterwards the server still serves."""
+    draw = random.Random(seed)  # noqa: S311 - a test's own dice
+    writer = h2_connection.H2Connection()
+    writer.initiate_connection()
+    head = [(":method", "POST"), (":path", GET_QUEUE), (":scheme", "http"), (":authority", "x")]
+    writer.send_headers(1, [*head, ("content-type", "application/grpc")])
+    writer.send_data(1, b"\0" + len(get_queue()).to_bytes(4, "big") + get_queue(), end_stream=True)
+    data = bytearray(writer.data_to_send())
+    for _ in range(draw.randint(1, 6)):
+        data[draw.randrange(len(data))] = draw.randrange(256)
+    host, port = shared_emulator.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        cut = draw.randrange(len(data))
+        connection.sendall(data[:cut])
+        connection.sendall(data[cut:])
+    reference = Reference(shared_emulator.address)
+    stream = reference.call(GET_QUEUE, get_queue())
+    assert reference.finish({stream})[stream][1]["grpc-status"] == "0"
+    reference.socket.close()

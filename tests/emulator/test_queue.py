@@ -1,0 +1,261 @@
+"""The queue model, pure: no clock, no I/O, every rule as a property."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.emulator.board import Board
+from cloudsched.emulator.bucket import Bucket
+from cloudsched.emulator.queue import Dispatch, QueueConfig
+from cloudsched.emulator.refusal import Code, Refused
+from cloudsched.emulator.task import Answer, HttpTarget, RateLimits, RetryConfig, Task
+
+START = datetime(2027, 1, 1, tzinfo=UTC)
+QUEUE = "projects/demo/locations/here/queues/q"
+TARGET = HttpTarget("http://127.0.0.1/")
+OK, FAILED = Answer(status=200), Answer(status=500)
+SECOND = timedelta(seconds=1)
+
+
+def board_with(**config: object) -> Board:
+    board = Board()
+    board.create_queue(QUEUE, QueueConfig(**config), START)  # type: ignore[arg-type]
+    return board
+
+
+def add(board: Board, task_id: str, at: datetime = START, now: datetime = START, **fields: object) -> Task:
+    task = Task(task_id, TARGET, at, now, **fields)  # type: ignore[arg-type]
+    board.create_task(QUEUE, task, now)
+    return task
+
+
+def run(board: Board, until: datetime, answer: Answer = OK) -> list[Dispatch]:
+    """Walk a board to an instant; each attempt is answered at once."""
+    sent: list[Dispatch] = []
+    while (at := board.next_wake()) is not None and at <= until:
+        for dispatch in board.due(at):
+            sent.append(dispatch)
+            board.answered(dispatch, answer, at)
+    return sent
+
+
+rates = st.floats(0.05, 500, allow_nan=False)
+offsets = st.integers(0, 60_000_000).map(lambda us: timedelta(microseconds=us))
+
+
+@given(rates, st.integers(1, 50), st.lists(offsets, min_size=1, max_size=80))
+def test_no_window_ever_has_more_dispatches_than_the_bucket_allows(
+    rate: float, burst: int, due: list[timedelta]
+) -> None:
+    """Between any two instants there are at most burst + rate x the time between."""
+    board = board_with(rate_limits=RateLimits(rate, 1000, burst))
+    for number, offset in enumerate(due):
+        add(board, f"t{number}", START + offset)
+    sent = [dispatch.dispatch_at for dispatch in run(board, START + timedelta(hours=2))]
+    assert len(sent) == len(due)
+    assert sent == sorted(sent)
+    for first in range(len(sent)):
+        for last in range(first, len(sent)):
+            span = (sent[last] - sent[first]).total_seconds()
+            assert last - first + 1 <= burst + rate * span + 1e-6
+
+
+@given(rates, st.integers(0, 40))
+def test_the_bucket_is_ready_exactly_when_it_says(rate: float, spent: int) -> None:
+    bucket = Bucket.full(RateLimits(rate, 1000, 10), START)
+    for _ in range(min(spent, 10)):
+        assert bucket.take(START)
+    ready = bucket.ready_at()
+    if ready > START + timedelta(microseconds=2):
+        assert not Bucket(bucket.limits, bucket.filled_at, bucket.tokens).take(ready - timedelta(microseconds=2))
+    assert bucket.take(max(ready, START))
+
+
+@given(st.integers(1, 5), st.lists(st.tuples(offsets, st.integers(1, 30)), min_size=1, max_size=40))
+def test_never_more_attempts_at_once_than_allowed(most: int, tasks: list[tuple[timedelta, int]]) -> None:
+    board = board_with(rate_limits=RateLimits(500, most, 100))
+    seconds = {}
+    for number, (offset, length) in enumerate(tasks):
+        add(board, f"t{number}", START + offset)
+        seconds[f"t{number}"] = length * SECOND
+    running: list[tuple[datetime, Dispatch]] = []
+    done = 0
+    while done < len(tasks):
+        now = min(at for at in (board.next_wake(), *(end for end, _ in running)) if at is not None)
+        for end, dispatch in [item for item in running if item[0] <= now]:
+            running.remove((end, dispatch))
+            board.answered(dispatch, OK, now)
+            done += 1
+        running += [(now + seconds[dispatch.task.id], dispatch) for dispatch in board.due(now)]
+        assert len(running) <= most
+    assert board.queues[QUEUE].running == 0
+
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 9), offsets),
+        st.tuples(st.just("delete"), st.integers(0, 9), offsets),
+        st.tuples(st.just("run"), st.integers(0, 9), offsets),
+        st.tuples(st.just("answer"), st.integers(0, 9), st.sampled_from([200, 204, 302, 404, 429, 500, 503])),
+        st.tuples(st.sampled_from(["pause", "resume", "purge"]), st.just(0), offsets),
+        st.tuples(st.just("pass"), st.just(0), offsets),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=200)
+@given(operations, st.integers(1, 4), st.integers(1, 3))
+def test_whatever_happens_the_books_balance(  # noqa: C901, PLR0912 - one branch for each event
+    steps: list[tuple[str, int, object]], attempts: int, concurrent: int
+) -> None:
+    """No task is lost or stuck, none is delivered after its end, counters agree, names stay taken."""
+    board = board_with(rate_limits=RateLimits(5, concurrent, 2), retry_config=RetryConfig(attempts, min_backoff=SECOND))
+    queue = board.queues[QUEUE]
+    now, flying, dispatched = START, [], Counter[str]()
+    ever: set[str] = set()
+    codes: set[Code] = set()
+    for verb, number, argument in steps:
+        name = f"t{number}"
+        if isinstance(argument, timedelta):
+            now += argument
+        try:
+            if verb == "add":
+                add(board, name, now + SECOND, now)
+                ever.add(name)
+            elif verb == "delete":
+                board.delete_task(QUEUE, name, now)
+            elif verb == "run":
+                flying.append(board.run_task(QUEUE, name, now))
+                dispatched[name] += 1
+            elif verb == "answer" and flying:
+                board.answered(flying.pop(number % len(flying)), Answer(status=int(str(argument))), now)
+            elif verb in {"pause", "resume"}:
+                board.pause_queue(QUEUE, paused=verb == "pause")
+            elif verb == "purge":
+                board.purge_queue(QUEUE, now)
+        except Refused as refused:
+            codes.add(refused.code)
+        for dispatch in board.due(now):
+            assert not queue.paused
+            assert dispatch.task.id in queue.tasks
+            assert dispatch.schedule_at <= now
+            dispatched[dispatch.task.id] += 1
+            flying.append(dispatch)
+        assert queue.running == len(flying)
+        for task in queue.tasks.values():
+            assert task.running or task.ticket
+            assert task.dispatch_count == dispatched[task.id]
+    board.pause_queue(QUEUE, paused=False)
+    for dispatch in flying:
+        board.answered(dispatch, OK, now)
+    run(board, now + timedelta(days=2))
+    assert not queue.tasks
+    assert board.next_wake() is None
+    assert codes <= {Code.ALREADY_EXISTS, Code.NOT_FOUND}
+    for name in ever:
+        with pytest.raises(Refused):
+            add(board, name, now, now)
+
+
+def test_a_name_stays_taken_for_a_day_after_the_task_is_gone() -> None:
+    board = board_with()
+    add(board, "once")
+    run(board, START)
+    with pytest.raises(Refused, match="Requested entity already exists"):
+        add(board, "once", START, START + timedelta(hours=24) - SECOND)
+    with pytest.raises(Refused, match="existed recently"):
+        board.task(QUEUE, "once", START + SECOND)
+    add(board, "once", START, START + timedelta(hours=24))
+
+
+def test_a_deleted_queues_name_stays_taken_for_a_week() -> None:
+    board = board_with()
+    board.delete_queue(QUEUE, START)
+    with pytest.raises(Refused, match="existed too recently"):
+        board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7) - SECOND)
+    board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7))
+
+
+def test_a_task_is_given_up_after_its_attempts_and_its_own_config_wins() -> None:
+    board = board_with(retry_config=RetryConfig(max_attempts=5))
+    add(board, "queue's")
+    add(board, "own", retry_config=RetryConfig(max_attempts=2))
+    sent = Counter(dispatch.task.id for dispatch in run(board, START + timedelta(days=1), FAILED))
+    assert sent == {"queue's": 5, "own": 2}
+
+
+def test_unlimited_attempts_end_with_the_retention() -> None:
+    board = board_with(retry_config=RetryConfig(max_attempts=-1))
+    add(board, "stubborn")
+    sent = run(board, START + timedelta(days=40), FAILED)
+    assert len(sent) > 700
+    assert sent[-1].dispatch_at < START + timedelta(days=31)
+    assert not board.queues[QUEUE].tasks
+
+
+def test_a_paused_queue_holds_what_it_takes_until_the_retention_is_over() -> None:
+    board = board_with()
+    board.pause_queue(QUEUE, paused=True)
+    add(board, "waits")
+    add(board, "forgotten")
+    assert board.next_wake() is None
+    with pytest.raises(Refused, match="existed recently"):
+        board.task(QUEUE, "forgotten", START + timedelta(days=31))
+    board.pause_queue(QUEUE, paused=False)
+    assert [dispatch.task.id for dispatch in board.due(START + timedelta(days=30))] == ["waits"]
+
+
+def test_run_now_ignores_pause_rate_and_schedule_and_backs_off_on_failure() -> None:
+    board = board_with(rate_limits=RateLimits(0.001, 1, 1), retry_config=RetryConfig(min_backoff=10 * SECOND))
+    add(board, "first")
+    board.due(START)
+    task = add(board, "later", START + timedelta(days=9))
+    board.pause_queue(QUEUE, paused=True)
+    dispatch = board.run_task(QUEUE, "later", START)
+    assert dispatch.schedule_at == START
+    board.answered(dispatch, FAILED, START + SECOND)
+    assert task.schedule_at == START + 11 * SECOND
+
+
+def test_429_and_503_slow_the_queue_down_and_success_speeds_it_up_again() -> None:
+    bucket = Bucket.full(RateLimits(100), START)
+    for second in range(4):
+        bucket.heed(Answer(status=503 if second % 2 else 429), START + second * SECOND)
+    assert bucket.rate == pytest.approx(100 / 16)
+    bucket.heed(FAILED, START + 9 * SECOND)
+    assert bucket.rate == pytest.approx(100 / 16)
+    for _ in range(40):
+        bucket.heed(OK, START + 9 * SECOND)
+    assert bucket.rate == 100
+
+
+def test_a_clock_that_is_set_back_does_not_stop_the_queue() -> None:
+    board = board_with()
+    add(board, "t1")
+    run(board, START)
+    earlier = START - timedelta(days=365)
+    board.set_back(earlier)
+    add(board, "t2", earlier, earlier)
+    assert [dispatch.task.id for dispatch in board.due(earlier)] == ["t2"]
+
+
+def test_the_cost_of_a_dispatch_does_not_grow_with_what_waits() -> None:
+    def cost(waiting: int) -> float:
+        board = board_with(rate_limits=RateLimits(500, 5000, 10**6))
+        for number in range(waiting):
+            add(board, f"w{number}", START + timedelta(days=1, seconds=number % 977))
+        for number in range(2000):
+            add(board, f"d{number}")
+        began = time.process_time()
+        run(board, START)
+        return time.process_time() - began
+
+    few = min(cost(1_000) for _ in range(3))
+    assert min(cost(30_000) for _ in range(2)) < 3 * few + 0.01

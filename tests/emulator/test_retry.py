@@ -1,0 +1,73 @@
+"""When a failed task is tried again, and when it is given up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched.emulator.retry import backoff, exhausted, next_attempt_at
+from cloudsched.emulator.task import Answer, RetryConfig
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+ZERO = timedelta(0)
+lengths = st.timedeltas(min_value=timedelta(microseconds=1), max_value=timedelta(days=30))
+configs = st.builds(
+    RetryConfig,
+    max_attempts=st.sampled_from([-1, 1, 2, 5, 100]),
+    max_retry_duration=st.one_of(st.just(ZERO), lengths),
+    min_backoff=lengths,
+    max_backoff=lengths,
+    max_doublings=st.integers(0, 100),
+)
+
+
+def test_the_documented_example() -> None:
+    """10 s, 300 s and 3 doublings: the schedule that the v2 reference prints."""
+    config = RetryConfig(
+        min_backoff=timedelta(seconds=10), max_backoff=timedelta(seconds=300), max_doublings=3, max_attempts=-1
+    )
+    waits = [backoff(config, retry).total_seconds() for retry in range(1, 10)]
+    assert waits == [10, 20, 40, 80, 160, 240, 300, 300, 300]
+
+
+def test_without_doublings_it_grows_linearly_from_the_start() -> None:
+    config = RetryConfig(min_backoff=timedelta(seconds=2), max_backoff=timedelta(seconds=9), max_doublings=0)
+    assert [backoff(config, retry).total_seconds() for retry in range(1, 7)] == [2, 4, 6, 8, 9, 9]
+
+
+@given(configs, st.integers(1, 10_000))
+def test_backoff_never_shrinks_and_never_exceeds_the_maximum(config: RetryConfig, retry: int) -> None:
+    wait = backoff(config, retry)
+    assert ZERO <= wait <= config.max_backoff
+    assert wait <= backoff(config, retry + 1)
+
+
+@given(configs, st.integers(1, 200), st.timedeltas(min_value=ZERO, max_value=timedelta(days=40)))
+def test_attempts_end_only_when_both_limits_are_reached(config: RetryConfig, attempts: int, age: timedelta) -> None:
+    over = exhausted(config, attempts, NOW - age, NOW)
+    attempts_limited, duration_limited = config.max_attempts >= 0, config.max_retry_duration > ZERO
+    if over:
+        assert attempts_limited or duration_limited
+        assert not attempts_limited or attempts >= config.max_attempts
+        assert not duration_limited or age >= config.max_retry_duration
+    else:
+        assert (
+            not (attempts_limited or duration_limited)
+            or (attempts_limited and attempts < config.max_attempts)
+            or (duration_limited and age < config.max_retry_duration)
+        )
+
+
+@given(st.timedeltas(min_value=ZERO, max_value=timedelta(days=1)))
+def test_retry_after_can_only_make_the_wait_longer(asked: timedelta) -> None:
+    config = RetryConfig(min_backoff=timedelta(seconds=5))
+    at = next_attempt_at(config, 1, NOW, Answer(status=503, retry_after=asked), NOW)
+    assert at == NOW + max(asked, timedelta(seconds=5))
+
+
+@pytest.mark.parametrize("retry", [1, 2, 10**6])
+def test_no_backoff_at_all(retry: int) -> None:
+    assert backoff(RetryConfig(min_backoff=ZERO), retry) == ZERO

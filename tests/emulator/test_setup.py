@@ -1,0 +1,191 @@
+"""How it is started: the program, queues.yaml, the pytest fixture; and that it stands alone."""
+
+from __future__ import annotations
+
+import ast
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from cloudsched.emulator import BadQueue, CloudTasksEmulator
+from cloudsched.emulator.cli import emulator as command
+from cloudsched.emulator.queuesfile import read_file
+
+if TYPE_CHECKING:
+    from tests.emulator.conftest import Connect
+
+pytest_plugins = ["pytester"]
+
+LOCATION = "projects/demo/locations/us-central1"
+PACKAGE = Path(__file__).parents[2] / "src" / "cloudsched" / "emulator"
+
+QUEUES = """
+project: demo
+location: us-central1
+queues:
+  - name: flags
+    max-dispatches-per-second: 10
+    max-concurrent-dispatches: 2
+    max-attempts: unlimited
+    max-retry-duration: 90s
+    min-backoff: 2s
+    max-backoff: 1.5s
+    max-doublings: 3
+    routing-override: service:worker,version:v1
+    log-sampling-ratio: 0.5
+  - name: projects/demo/locations/us-central1/queues/described
+    rateLimits: {maxBurstSize: 100, maxConcurrentDispatches: 1, maxDispatchesPerSecond: 0.5}
+    retryConfig: {maxAttempts: 5, minBackoff: 0.100s}
+    state: PAUSED
+---
+name: projects/demo/locations/europe-west1/queues/listed
+state: RUNNING
+"""
+
+
+def test_queues_yaml_in_gclouds_names(tmp_path: Path, connect: Connect) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(QUEUES, "utf-8")
+    with CloudTasksEmulator(queues=path) as emulator:
+        client = connect(emulator.address)
+        flags = client.get_queue(name=f"{LOCATION}/queues/flags")
+        assert flags.rate_limits.max_dispatches_per_second == 10
+        assert flags.retry_config.max_attempts == -1
+        assert flags.retry_config.max_retry_duration.total_seconds() == 90
+        assert flags.retry_config.max_backoff.total_seconds() == 1.5
+        assert flags.app_engine_routing_override.service == "worker"
+        described = client.get_queue(name=f"{LOCATION}/queues/described")
+        assert described.state == 2
+        assert described.rate_limits.max_dispatches_per_second == 0.5
+        assert [queue.name[-6:] for queue in client.list_queues(parent="projects/demo/locations/europe-west1")] == [
+            "listed"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("queues: [", "not YAML"),
+        ("just text", "mapping"),
+        ("queue: []", "needs a list"),
+        ("queues: [{max-attempts: 1}]", "needs a `name`"),
+        ("queues: [{name: short}]", "needs `project` and `location`"),
+        ("queues: [{name: projects/d/locations/l/queues/under_score}]", "must be formatted"),
+        ("queues: [{name: projects/d/locations/l/queues/q, max-attempt: 5}]", "max-attempt"),
+        ("queues: [{name: projects/d/locations/l/queues/q, max-attempts: many}]", "many"),
+        ("queues: [{name: projects/d/locations/l/queues/q, max-dispatches-per-second: -1}]", "between 0 and 500"),
+        ("queues: [{name: projects/d/locations/l/queues/q, rateLimits: 5}]", "queues/q"),
+    ],
+)
+def test_a_wrong_queues_yaml_says_where(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(BadQueue, match=problem):
+        read_file(path)
+
+
+def test_queues_by_python() -> None:
+    settings = {f"{LOCATION}/queues/q": {"max-attempts": 3, "rateLimits": {"maxConcurrentDispatches": 4}}}
+    with CloudTasksEmulator(queues=settings), pytest.raises(BadQueue):
+        CloudTasksEmulator(queues=["short"]).start()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_the_program_says_when_it_is_ready_and_stops_cleanly(signum: signal.Signals, connect: Connect) -> None:
+    arguments = ["--port", "0", "--queue", f"{LOCATION}/queues/q", "--freeze", "2030-01-01T00:00:00Z"]
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-m", "cloudsched.emulator", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        assert ready.startswith("Cloud Tasks emulator ready on 127.0.0.1:")
+        queue = connect(ready.split()[-1]).get_queue(name=f"{LOCATION}/queues/q")
+        assert queue.state == 1
+        process.send_signal(signum)
+        output, errors = process.communicate(timeout=10)
+        assert (process.returncode, output, errors) == (0, "", "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--port", "70000"],
+        ["--freeze", "yesterday"],
+        ["--freeze", "2030-01-01T00:00:00"],
+        ["--queue", "short"],
+        ["--queues", "/no/such/file.yaml"],
+        ["--fault", "explode=1"],
+        ["--fault", "duplicate"],
+        ["--fault", "duplicate=often"],
+        ["--tokens", "forged"],
+        ["--host", "203.0.113.1", "--port", "1"],
+    ],
+)
+def test_a_wrong_option_is_a_message_and_not_a_traceback(arguments: list[str]) -> None:
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code in {1, 2}
+    assert "Error: " in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_taken_port_is_a_message() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result = CliRunner().invoke(command, ["--port", str(listener.getsockname()[1])])
+    assert result.exit_code == 1
+    assert "in use" in result.output
+
+
+def test_the_fixture_gives_each_test_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest('pytest_plugins = ["cloudsched.emulator.fixture"]')
+    pytester.makepyfile(
+        """
+        import urllib.request
+
+        addresses = set()
+
+        def test_one(cloud_tasks):
+            addresses.add(cloud_tasks.address)
+            assert urllib.request.urlopen(f"http://{cloud_tasks.address}/healthz").status == 200
+
+        def test_other(cloud_tasks):
+            assert cloud_tasks.attempts() == []
+            assert cloud_tasks.address not in addresses
+        """
+    )
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_it_imports_nothing_of_the_rest_and_nothing_that_is_heavy() -> None:
+    for path in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            imported += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in imported:
+                assert not name.startswith("cloudsched") or name.startswith("cloudsched.emulator"), path
+    script = (
+        "import sys, cloudsched.emulator, cloudsched.emulator.fixture, cloudsched.emulator.cli; print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout  # noqa: S603
+    assert not {"grpc", "aiohttp", "google.protobuf", "cryptography", "yaml", "asyncio"} & set(loaded.split())
+
+
+def test_the_pure_model_does_no_io_and_has_no_clock() -> None:
+    for name in ("queue", "board", "bucket", "retry", "task", "faults", "explain", "names", "log"):
+        for node in ast.walk(ast.parse((PACKAGE / f"{name}.py").read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                assert not {alias.name for alias in node.names} & {"os", "io", "time", "asyncio", "socket", "threading"}
+            elif isinstance(node, ast.Attribute):
+                assert node.attr not in {"now", "utcnow", "today"}, name

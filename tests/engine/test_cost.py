@@ -1,0 +1,109 @@
+"""What things cost, counted as Google bills it: the table of docs/guarantees.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator  # noqa: TC003 - a fixture's type
+from datetime import timedelta
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings, TaskDraft
+from cloudsched.adapters.counting import Counts
+from cloudsched.testing import Simulation
+
+app = App(Settings())
+
+
+@app.handler("tick")
+def tick() -> None: ...
+
+
+@app.handler("talk")
+def talk(ctx: Context) -> None:
+    ctx.progress("half way")
+    ctx.heartbeat()
+    ctx.notify("Hi", "there")
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def cost(sim: Simulation, span: timedelta) -> Counts:
+    """Return what so much time costs."""
+    before = sim.counts.copy()
+    sim.advance(span)
+    return sim.counts.since(before)
+
+
+def make(sim: Simulation, **more: object) -> str:
+    """Create an hourly task that has run once."""
+    hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+    task = sim.app.create(TaskDraft.of(**{"owner": "ada", "title": "T", "handler": "tick", "schedule": hourly, **more}))
+    sim.advance(timedelta(hours=1))
+    return task.id
+
+
+def test_a_creation_costs_one_commit_and_one_dispatch(sim: Simulation) -> None:
+    """No read comes before it: the commit itself says whether the id is taken."""
+    before = sim.counts.copy()
+    sim.app.create(owner="ada", title="Tick", handler="tick")
+    assert sim.counts.since(before) == Counts(reads=0, commits=1, writes=1, dispatches=1)
+
+
+def test_a_successful_occurrence_costs_one_read_two_commits_and_one_dispatch(sim: Simulation) -> None:
+    """The claim is one document, the end two: the task and its record."""
+    make(sim)
+    assert cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=2, writes=3, dispatches=1)
+    assert cost(sim, timedelta(hours=24)) == Counts(reads=24, commits=48, writes=72, dispatches=24)
+
+
+def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:
+    """A year away is twelve hops, none of which writes anything."""
+    sim.app.create(owner="ada", title="Tick", handler="tick", schedule=sim.now + timedelta(days=365))
+    assert cost(sim, timedelta(days=364)) == Counts(reads=12, commits=0, writes=0, dispatches=12)
+    assert cost(sim, timedelta(days=1)) == Counts(reads=1, commits=2, writes=3, dispatches=0)
+
+
+def test_a_task_with_a_lock_key_costs_two_reads_and_two_documents_more(sim: Simulation) -> None:
+    """The lock is read and written when it is taken, and when it is freed."""
+    make(sim, lock_key="door")
+    assert cost(sim, timedelta(hours=1)) == Counts(reads=3, commits=2, writes=5, dispatches=1)
+
+
+def test_what_a_handler_says_costs_a_commit_or_a_document(sim: Simulation) -> None:
+    """Progress and heartbeat are a commit each, a message one document of the last commit."""
+    make(sim, handler="talk")
+    assert cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=4, writes=6, dispatches=1)
+
+
+def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation) -> None:
+    """What comes again after it was done writes nothing, and its one dispatch is refused as known."""
+    make(sim)
+    sent = sim.queue.deliveries[-1]
+    before, known = sim.counts.copy(), len(sim.queue.deliveries)
+    verdict = sim.app.deliver(sent.body, sim.app._keys.sign(sent.body))  # noqa: SLF001 - as the queue has it
+    assert verdict.action == "dropped"
+    assert sim.counts.since(before) == Counts(reads=1, commits=0, writes=0, dispatches=1)
+    sim.advance(timedelta(hours=1))
+    assert len(sim.queue.deliveries) == known + 1
+
+
+def test_a_sweep_that_finds_nothing_costs_one_read(sim: Simulation) -> None:
+    """However many tasks there are."""
+    for _ in range(20):
+        sim.app.create(owner="ada", title="Tick", handler="tick", schedule=sim.now + timedelta(days=9))
+    before = sim.counts.copy()
+    sim.app.sweep()
+    assert sim.counts.since(before) == Counts(reads=1)
+
+
+def test_counts_can_be_added_and_compared() -> None:
+    """A copy stays as it was while counting goes on."""
+    counts = Counts()
+    counts.add(reads=2, writes=1)
+    before = counts.copy()
+    counts.add(reads=1, commits=1, dispatches=3)
+    assert counts.since(before) == Counts(reads=1, commits=1, dispatches=3)

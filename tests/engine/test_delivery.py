@@ -1,0 +1,189 @@
+"""What the executor lets in: a body that it made itself, whole, and with a secret that is still good."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections.abc import Iterator  # noqa: TC003 - a fixture's type
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.engine.tokens import Keys
+from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
+from cloudsched.testing import Simulation
+
+OLD, NEW = "the old secret of this test", "the new secret of this test"  # secrets of nothing
+app = App(Settings())
+runs: list[str] = []
+
+
+@app.handler("tick")
+def tick() -> None:
+    runs.append("ran")
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    runs.clear()
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def _sent(sim: Simulation) -> tuple[bytes, str]:
+    """Return a dispatch as it lies in the queue, due in five minutes."""
+    sim.app.create(owner="ada", title="Tick", handler="tick")
+    (task,) = sim.queue._model.tasks.values()  # noqa: SLF001 - as an attacker sees it
+    return task.target.body, task.target.headers["X-Cloudsched-Token"]
+
+
+@given(body=st.binary(), token=st.text())
+def test_only_the_right_token_is_accepted(body: bytes, token: str) -> None:
+    """Whatever text comes as a token, it is accepted only if it is the one for this body."""
+    keys = Keys(NEW)
+    keys.verify(body, keys.sign(body))
+    if token != keys.sign(body):
+        with pytest.raises(Unauthenticated):
+            keys.verify(body, token)
+
+
+@given(body=st.binary(min_size=1), place=st.integers(0), bit=st.integers(0, 7))
+def test_a_token_is_good_for_its_own_body_only(body: bytes, place: int, bit: int) -> None:
+    """One changed bit of the body makes it worthless."""
+    keys = Keys(NEW)
+    other = bytearray(body)
+    other[place % len(body)] ^= 1 << bit
+    with pytest.raises(Unauthenticated):
+        keys.verify(bytes(other), keys.sign(body))
+
+
+def test_the_previous_secret_is_accepted_while_it_is_rotated() -> None:
+    """New dispatches carry the new secret's token; the old ones, which wait for weeks, are still good."""
+    during, after = Keys(NEW, OLD), Keys(NEW)
+    assert during.sign(b"x") == after.sign(b"x")
+    during.verify(b"x", Keys(OLD).sign(b"x"))
+    with pytest.raises(Unauthenticated):
+        after.verify(b"x", Keys(OLD).sign(b"x"))
+
+
+def test_comparison_takes_the_same_time_for_any_wrong_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each secret is compared by `hmac.compare_digest`, whether or not an earlier one fits."""
+    compared: list[object] = []
+    real = hmac.compare_digest
+
+    def watched(a: Any, b: Any) -> bool:  # noqa: ANN401 - bytes or text
+        compared.append(b)
+        return real(a, b)
+
+    monkeypatch.setattr(hmac, "compare_digest", watched)
+    keys = Keys(NEW, OLD)
+    keys.verify(b"x", keys.sign(b"x"))
+    with pytest.raises(Unauthenticated):
+        keys.verify(b"x", "v1=wrong")
+    assert len(compared) == 4
+
+
+@pytest.mark.parametrize("secrets", [("",), ("short",), (NEW, "short"), (NEW, "")])
+def test_a_secret_that_can_be_guessed_is_refused(secrets: tuple[str, ...]) -> None:
+    """At least 16 characters, the previous one as well; the message says how to make one, and not what it was."""
+    with pytest.raises(Misconfigured, match="CLOUDSCHED_SECRET") as caught:
+        Keys(*secrets)
+    assert "short" not in str(caught.value)
+
+
+def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulation) -> None:
+    """No repr, error, log line, queue body or document has one."""
+    caplog.set_level(logging.DEBUG)
+    secret = sim.app.settings.secret
+    body, token = _sent(sim)
+    sim.advance(timedelta(minutes=5))
+    with pytest.raises(Unauthenticated) as caught:
+        sim.app.deliver(body, "v1=" + "0" * 64)
+    (task,) = sim.app.tasks().items
+    shown = (repr(Keys(secret, OLD)), repr(sim.app.settings), str(caught.value), caplog.text, task.model_dump_json())
+    for text in (*shown, body.decode(), token):
+        assert secret not in text
+        assert OLD not in text
+
+
+@pytest.mark.parametrize("token", ["", "v1=", "v1=" + "0" * 64, "é", "\ud800"])
+def test_a_wrong_token_runs_nothing(sim: Simulation, token: str) -> None:
+    """It is refused before anything is read."""
+    body, _ = _sent(sim)
+    sim.advance(timedelta(minutes=4))
+    before = sim.counts.copy()
+    with pytest.raises(Unauthenticated):
+        sim.app.deliver(body, token)
+    assert sim.counts.since(before).reads == 0
+    assert not runs
+
+
+BODIES = [b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff", b"{}", b'{"taskId": "t"}', b"[" * 100_000]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+def test_a_signed_body_that_is_no_dispatch_is_told_so(sim: Simulation, body: bytes) -> None:
+    """Delivering it again would change nothing, so it is the caller's mistake and not a failure."""
+    with pytest.raises(InvalidInput):
+        sim.app.deliver(body, sim.app._keys.sign(body))  # noqa: SLF001 - what only we can make
+
+
+@given(
+    change=st.dictionaries(
+        st.sampled_from(["taskId", "executionId", "attempt", "revision", "hop"]),
+        st.integers() | st.text(max_size=5),
+        min_size=1,
+    )
+)
+def test_a_dispatch_of_anything_else_runs_nothing_twice(change: dict[str, object]) -> None:
+    """Signed dispatches for tasks, executions and attempts that are not, or are not yet, run nothing early."""
+    runs.clear()
+    with Simulation(app) as sim:
+        body, _ = _sent(sim)
+        other = json.dumps({**json.loads(body), **change}).encode()
+        with suppress(InvalidInput):
+            sim.app.deliver(other, sim.app._keys.sign(other))  # noqa: SLF001 - the same
+        assert not runs
+        sim.advance(timedelta(minutes=5))
+        assert runs == ["ran"]
+
+
+def test_losing_every_race_is_no_loop_without_end(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that changes each time it is read makes the executor give up after a while: the queue comes again."""
+    body, token = _sent(sim)
+    sim.clock.advance(timedelta(minutes=5))
+    real = sim.app.store.load
+    reads: list[str] = []
+
+    def load(task_id: str) -> Any:  # noqa: ANN401 - as the store's
+        found = real(task_id)
+        assert found
+        reads.append(task_id)
+        sim.app.store.commit(found.task, found.version)
+        return found
+
+    monkeypatch.setattr(sim.app.store, "load", load)
+    with pytest.raises(StoreUnavailable, match="changed"):
+        sim.app.deliver(body, token)
+    assert len(reads) <= 50
+    assert not runs
+    monkeypatch.undo()
+    assert sim.app.deliver(body, token).action == "ran"
+
+
+def test_a_task_that_is_edited_while_its_dispatch_is_on_the_way_runs_by_its_last_edit(sim: Simulation) -> None:
+    """The dispatch of the older revision is dropped, and the plan is the one that was asked for last."""
+    _sent(sim)
+    (task,) = sim.app.tasks().items
+    sim.app.update(task.id, schedule=Schedule.once(sim.now + timedelta(minutes=9)))
+    sim.advance(timedelta(minutes=8))
+    assert not runs
+    assert [delivery.verdict.action for delivery in sim.queue.deliveries if delivery.verdict] == ["dropped"]
+    sim.advance(timedelta(minutes=1))
+    assert runs == ["ran"]

@@ -1,0 +1,299 @@
+"""What a schedule may also say: each policy does what its name says, and leaves its trace in the executions."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Execution, Fail, RetryPolicy, Schedule, Settings, Snooze, Task, TaskDraft
+from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HOUR = timedelta(hours=1)
+HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
+app = App(Settings())
+called: list[tuple[str, datetime]] = []
+answer: list[Callable[[Context], object]] = []
+
+
+@app.handler("work", retry=False)
+def work(ctx: Context) -> object:
+    called.append((ctx.execution_id, ctx.now()))
+    return answer[0](ctx)
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    called.clear()
+    answer[:] = [lambda _: "done"]
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def make(**more: Any) -> Task:
+    fields = {"id": "t", "owner": "ada", "title": "Work", "handler": "work", "schedule": HOURLY, **more}
+    return app.create(TaskDraft.of(**fields))
+
+
+def outage(sim: Simulation, span: timedelta) -> None:
+    """Let time pass in which nothing is delivered and nothing swept; then everything works again."""
+    sim.clock.advance(span)
+    sim.advance(timedelta(0))
+
+
+def hours(executions: list[Execution], status: str) -> list[float]:
+    """Return after how many hours from the start the executions of a status were scheduled."""
+    return [(one.scheduled_for - START) / HOUR for one in executions if one.status == status]
+
+
+def test_until_ends_the_task_and_counts_its_own_instant(sim: Simulation) -> None:
+    """No occurrence after it runs; the one on it does; then the task is COMPLETED."""
+    make(until=START + 3 * HOUR)
+    sim.advance(10 * HOUR)
+    assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2, 3]
+    assert app.get("t").status == "COMPLETED"
+
+
+def test_max_runs_ends_the_task(sim: Simulation) -> None:
+    """After so many runs it is COMPLETED, and shows no occurrence beyond them."""
+    make(max_runs=3)
+    assert len(app.upcoming("t", 10)) == 3
+    sim.advance(10 * HOUR)
+    assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2, 3]
+    assert app.get("t").status == "COMPLETED"
+
+
+def test_max_runs_can_be_raised(sim: Simulation) -> None:
+    """A task that reached its limit goes on from now when the limit is lifted."""
+    make(max_runs=2)
+    sim.advance(4.5 * HOUR)
+    app.update("t", max_runs=3)
+    sim.advance(4 * HOUR)
+    assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2, 5]
+
+
+def test_jitter_is_the_same_on_every_retry(sim: Simulation) -> None:
+    """Each occurrence starts somewhere in the jitter, and no later delivery draws again."""
+    make(jitter=timedelta(minutes=30))
+    sim.advance(8.9 * HOUR)
+    offsets = [at - START - HOUR * number for number, (_, at) in enumerate(called, 1)]
+    assert len(offsets) == 8
+    assert len(set(offsets)) == 8
+    assert all(timedelta(0) <= offset <= timedelta(minutes=30) for offset in offsets)
+    again = [at for _, at in called]
+    called.clear()
+    with Simulation(app) as other:
+        make(jitter=timedelta(minutes=30))
+        other.advance(8.9 * HOUR)
+    assert [at for _, at in called] == again
+
+
+def busy_for(span: timedelta) -> Callable[[Context], object]:
+    """Return an answer that keeps the first run open for so long."""
+    until: list[datetime] = []
+
+    def snooze(ctx: Context) -> object:
+        until.append(ctx.now() + span)
+        return Snooze(until[0]) if ctx.now() < until[0] else "done"
+
+    return snooze
+
+
+@pytest.mark.parametrize(
+    ("overlap", "ran", "skipped"),
+    [
+        ("skip", [(1, 3.5), (4, 4), (5, 5)], [2, 3]),
+        ("buffer", [(1, 3.5), (3, 3.5), (4, 4), (5, 5)], [2]),
+        ("allow", [(2, 3.5), (3, 3.5), (1, 3.5), (4, 4), (5, 5)], []),
+    ],
+)
+def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], skipped: list[float]) -> None:
+    """While a run is open, what comes due is skipped, or the newest waits for its end, or all run beside it."""
+    answer[:] = [busy_for(2.5 * HOUR)]
+    make(overlap=overlap)
+    sim.advance(5.2 * HOUR)
+    found = sim.executions("t")
+    ended = [((one.scheduled_for - START) / HOUR, one) for one in found if one.status == "SUCCEEDED"]
+    assert sorted((at, (one.finished_at - START) / HOUR) for at, one in ended if one.finished_at) == sorted(ran)
+    assert hours(found, "SKIPPED") == skipped
+    assert all("overlap" in (one.message or "") for one in found if one.status == "SKIPPED")
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "ran", "skipped"),
+    [
+        ({"mode": "latest"}, [4, 5], [1, 2, 3]),
+        ({"mode": "all"}, [1, 2, 3, 4, 5], []),
+        ({"mode": "all", "window": 2 * HOUR}, [3, 4, 5], [1, 2]),
+        ({"mode": "latest", "window": timedelta(minutes=10)}, [5], [1, 2, 3, 4]),
+        ({"mode": "none"}, [5], [1, 2, 3, 4]),
+        ({"mode": "none", "window": HOUR}, [4, 5], [1, 2, 3]),
+    ],
+    ids=str,
+)
+def test_catch_up(sim: Simulation, catch_up: dict[str, Any], ran: list[float], skipped: list[float]) -> None:
+    """After an outage from 0:00 to 4:30, the newest missed one runs, or all in a window, or none; then all goes on."""
+    make(catch_up={key: value.total_seconds() if key == "window" else value for key, value in catch_up.items()})
+    outage(sim, 4.5 * HOUR)
+    sim.advance(HOUR)
+    found = sim.executions("t")
+    assert hours(found, "SUCCEEDED") == ran
+    assert hours(found, "SKIPPED") == skipped
+    assert all("late" in (one.message or "") for one in found if one.status == "SKIPPED")
+
+
+def test_catch_up_works_off_a_long_outage_in_portions(sim: Simulation) -> None:
+    """A thousand missed occurrences are each recorded, in commits of bounded size."""
+    make(schedule=Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:01:00"))
+    sim.clock.advance(timedelta(minutes=1000.5))
+    writes = []
+    real = app.store.commit
+
+    def commit(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
+        writes.append(len(args[2]))
+        return real(*args, **more)
+
+    app.store.commit = commit  # type: ignore[method-assign]
+    sim.advance(timedelta(0))
+    found = sim.executions("t")
+    assert (len(found), len(hours(found, "SKIPPED")), len(hours(found, "SUCCEEDED"))) == (1000, 999, 1)
+    assert max(writes) <= 100
+
+
+def test_expiration(sim: Simulation) -> None:
+    """What could not start in time is recorded as EXPIRED and not run, although catchUp would have run it."""
+    make(catch_up="all", expiration=1.75 * HOUR)
+    outage(sim, 4.5 * HOUR)
+    found = sim.executions("t")
+    assert hours(found, "EXPIRED") == [1, 2]
+    assert hours(found, "SUCCEEDED") == [3, 4]
+    assert all("allows" in (one.message or "") for one in found if one.status == "EXPIRED")
+
+
+def test_a_one_time_task_that_expired_is_expired(sim: Simulation) -> None:
+    """A reminder that is too late helps nobody; the task says so."""
+    make(schedule=Schedule.once(START + HOUR), expiration=timedelta(minutes=5))
+    outage(sim, 2 * HOUR)
+    assert hours(sim.executions("t"), "EXPIRED") == [1]
+    assert (app.get("t").status, called) == ("EXPIRED", [])
+
+
+def test_pause_after_failures(sim: Simulation) -> None:
+    """After so many failed occurrences in a row the task pauses itself and says why; a success forgives the others."""
+    failing = {1, 3, 4, 5}
+    answer[:] = [lambda ctx: Fail("no") if round((ctx.scheduled_for - START) / HOUR) in failing else "done"]
+    make(pause_after_failures=3)
+    sim.advance(9 * HOUR)
+    task = app.get("t")
+    assert (task.status, hours(sim.executions("t"), "FAILED")) == ("PAUSED", [1, 3, 4, 5])
+    assert "3 failures" in task.message
+    app.resume("t")
+    sim.advance(2 * HOUR)
+    assert hours(sim.executions("t"), "SUCCEEDED") == [2, 9, 10, 11]
+
+
+def test_resume_goes_on_from_now(sim: Simulation) -> None:
+    """Occurrences that passed while the task was paused are not made up for, and are not due, so have no record."""
+    make(catch_up="all")
+    sim.advance(1.5 * HOUR)
+    app.pause("t")
+    sim.advance(3 * HOUR)
+    app.resume("t")
+    sim.advance(2 * HOUR)
+    assert [(one.scheduled_for - START) / HOUR for one in sim.executions("t")] == [1, 5, 6]
+
+
+def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
+    """An attempt that waits is neither lost nor made while the task is paused."""
+    answer[:] = [busy_for(timedelta(minutes=20))]
+    make()
+    sim.advance(1.1 * HOUR)
+    app.pause("t")
+    sim.advance(HOUR)
+    assert len(called) == 1
+    app.resume("t")
+    sim.advance(timedelta(0))
+    assert hours(sim.executions("t"), "SUCCEEDED") == [1]
+
+
+def test_cancel_records_a_waiting_attempt(sim: Simulation) -> None:
+    """A run that waited when its task was cancelled is CANCELLED, and nothing of the task runs any more."""
+    answer[:] = [busy_for(timedelta(minutes=20))]
+    make()
+    sim.advance(1.1 * HOUR)
+    app.cancel("t")
+    sim.advance(5 * HOUR)
+    assert hours(sim.executions("t"), "CANCELLED") == [1]
+    assert len(called) == 1
+
+
+def test_trigger_does_not_move_the_plan(sim: Simulation) -> None:
+    """One more run now, recorded as MANUAL; the next occurrence comes when it would have come."""
+    make(max_runs=3)
+    sim.advance(1.5 * HOUR)
+    app.trigger("t")
+    sim.advance(4 * HOUR)
+    found = sim.executions("t")
+    assert [((one.scheduled_for - START) / HOUR, one.trigger.value) for one in found] == [
+        (1, "SCHEDULE"),
+        (1.5, "MANUAL"),
+        (2, "SCHEDULE"),
+        (3, "SCHEDULE"),
+    ]
+    assert [(at - START) / HOUR for _, at in called] == [1, 1.5, 2, 3]
+
+
+def test_an_occurrence_that_a_triggered_run_held_back_runs_when_that_has_ended(sim: Simulation) -> None:
+    """Its dispatch came while the other run was open; the end of that run sends it again, without the sweep."""
+    make()
+    sim.advance(1.5 * HOUR)
+    answer[:] = [busy_for(0.75 * HOUR)]
+    app.trigger("t")
+    sim.advance(HOUR)
+    assert [(one.trigger.value, one.started_at and (one.started_at - START) / HOUR) for one in sim.executions("t")] == [
+        ("SCHEDULE", 1),
+        ("MANUAL", 1.5),
+        ("SCHEDULE", 2.25),
+    ]
+
+
+def test_backfill_runs_a_past_range_once_in_order(sim: Simulation) -> None:
+    """Start and end are included; the runs follow one another, oldest first, recorded as BACKFILL; the plan stays."""
+    make(schedule=Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-01T00:00:00"))
+    sim.advance(0.5 * HOUR)
+    app.backfill("t", START - 3 * HOUR, START - HOUR)
+    with pytest.raises(NotAllowed, match="already"):
+        app.backfill("t", START - 3 * HOUR, START - HOUR)
+    sim.advance(HOUR)
+    found = sim.executions("t")
+    by_hand = [one for one in found if one.trigger == "BACKFILL"]
+    assert [(one.scheduled_for - START) / HOUR for one in by_hand] == [-3, -2, -1]
+    begun = [one.started_at for one in by_hand if one.started_at]
+    assert begun == sorted(begun)
+    assert [(one.scheduled_for - START) / HOUR for one in found if one.trigger == "SCHEDULE"] == [0, 1]
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 1), (-1, -2), (-100, -90)])
+def test_a_backfill_of_nothing_is_refused(sim: Simulation, start: float, end: float) -> None:
+    """A range in the future, the wrong way round, or without an occurrence."""
+    make(schedule=Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-31T00:00:00"))
+    with pytest.raises(InvalidInput):
+        app.backfill("t", START + start * HOUR, START + end * HOUR)
+    assert sim.counts.commits == 1
+
+
+def test_a_recurring_task_goes_on_after_a_failure(sim: Simulation) -> None:
+    """When the last attempt has failed the occurrence is FAILED with all its attempts, and the next one comes."""
+    answer[:] = [lambda _: 1 / 0]
+    make(retry=RetryPolicy(max_retries=2, jitter=0))
+    sim.advance(2.5 * HOUR)
+    found = sim.executions("t")
+    assert hours(found, "FAILED") == [1, 2]
+    assert [len(one.attempts) for one in found] == [3, 3]
+    gaps = [b.started_at - a.started_at for a, b in zip(found[0].attempts, found[0].attempts[1:], strict=False)]
+    assert gaps == [timedelta(0), timedelta(seconds=5)]

@@ -1,0 +1,131 @@
+"""A mistake in a handler is found when its module is imported, not when its task is due."""
+# ruff: noqa: ANN401, ARG001 - handlers are written in every way here
+
+from __future__ import annotations
+
+import functools
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+
+from cloudsched import App, Context, RetryPolicy, Settings
+from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class Model(BaseModel):
+    name: str = "x"
+
+
+class Callable:
+    def __call__(self, payload: Model) -> None: ...
+
+
+async def coroutine() -> None: ...
+
+
+def generator() -> Any:
+    yield 1
+
+
+def two(first: Model, second: Model) -> None: ...
+
+
+def bare(payload) -> None: ...  # type: ignore[no-untyped-def] # noqa: ANN001 - the mistake
+
+
+def keyword(*, payload: Model) -> None: ...
+
+
+def hidden(payload: Decimal) -> None: ...
+
+
+def impossible(payload: Callable) -> None: ...
+
+
+def fine(ctx: Context, payload: Model) -> str:
+    return payload.name
+
+
+@pytest.mark.parametrize(
+    "function",
+    [coroutine, generator, two, bare, keyword, hidden, impossible, Callable(), functools.partial(fine)],
+    ids=lambda function: getattr(function, "__name__", type(function).__name__),
+)
+def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:
+    """The message names the handler and says what to write instead."""
+    with pytest.raises(Misconfigured, match="it"):
+        App(Settings()).handler("it")(function)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, None, fine])
+def test_a_name_is_needed(name: Any) -> None:
+    """Also the decorator without its parentheses is a mistake that is told, not a handler that is never there."""
+    with pytest.raises(Misconfigured, match="is registered by its name"):
+        App(Settings()).handler(name)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"retry": -1},
+        {"retry": 101},
+        {"expected_duration": timedelta(0)},
+        {"expected_duration": timedelta(hours=2)},
+        {"retry_on": "ValueError"},
+        {"retry_on": (ValueError, KeyboardInterrupt)},
+    ],
+)
+def test_an_option_that_no_task_could_be_stored_with_is_refused(option: dict[str, Any]) -> None:
+    """What a task's own fields may not be, a handler's defaults for them may not be either."""
+    with pytest.raises(Misconfigured, match="it"):
+        App(Settings()).handler("it", **option)
+
+
+def test_a_name_is_taken_once() -> None:
+    """Two handlers of one name are a mistake, whichever came first."""
+    app = App(Settings())
+    app.handler("it")(fine)
+    with pytest.raises(Misconfigured, match="two handlers"):
+        app.handler("it")(fine)
+
+
+def test_a_decorated_function_stays_callable() -> None:
+    """Decorating registers, and changes nothing."""
+    app = App(Settings())
+    assert app.handler("it")(fine) is fine
+
+
+@pytest.mark.parametrize(
+    ("retry", "most"), [(None, None), (True, 3), (False, 0), (5, 5), (RetryPolicy(max_retries=7), 7)]
+)
+def test_retry_is_a_policy_a_number_or_a_switch(retry: Any, most: int | None) -> None:
+    """`retry=True / 5 / RetryPolicy` are three ways to say it."""
+    app = App(Settings())
+    app.handler("it", retry=retry)(fine)
+    found = app.registry.get("it").retry
+    assert (found and found.max_retries) == most
+
+
+def test_an_unknown_handler_is_told_with_those_that_there_are() -> None:
+    """The hint lists the names."""
+    app = App(Settings())
+    app.handler("it")(fine)
+    with pytest.raises(UnknownHandler, match="Registered: it"):
+        app.registry.get("that")
+
+
+def test_a_handler_without_a_payload_takes_none() -> None:
+    """What would be ignored is refused."""
+    app = App(Settings())
+
+    @app.handler("it")
+    def it(ctx: Context) -> None: ...
+
+    with pytest.raises(InvalidPayload, match="takes no payload"):
+        app.registry.get("it").read({"a": 1})
+    assert app.registry.get("it").read({}) is None

@@ -1,0 +1,233 @@
+"""Who may do what: everything is denied unless allowed, and a stranger learns nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.conftest import app
+from werkzeug.test import Client, TestResponse
+from werkzeug.wrappers import Request
+
+from cloudsched.access import Access
+from cloudsched.errors import Misconfigured, Unauthenticated
+from cloudsched.testing import Simulation
+from cloudsched.web.functions import serve_api
+from cloudsched.web.keys import ApiKey, ApiKeys, new_key
+from cloudsched.web.operations import OPERATIONS, Operation
+from cloudsched.web.roles import Caller, Right, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
+SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN}
+TASK = {"title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+OF_A_TASK = [each for each in OPERATIONS if "{taskId}" in each.path]
+
+
+class World:
+    """An API with one key for each of five callers."""
+
+    def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
+        self.sim = sim
+        self._keys = keys
+        self._client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def ask(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> TestResponse:
+        """Send a request as somebody, or as nobody."""
+        key = {} if who is None else {"X-Api-Key": self._keys[who]}
+        content: dict[str, Any] = {} if body is None else {"json": body}
+        return self._client.open(path, method=method, headers={**key, **headers}, **content)
+
+    def task(self, owner: str, **more: object) -> str:
+        """Create a task of an owner and return its id."""
+        answer = self.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": owner, **more})
+        assert answer.status_code == 201, answer.text
+        return str(answer.get_json()["id"])
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Ada and Bob, who are users; a reader of Ada's; and two servers."""
+    made = {name: new_key(name, role, owner) for name, (role, owner) in WHO.items()}
+    made |= {name: new_key(name, role) for name, role in SERVERS.items()}
+    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
+    with Simulation(app, access=access) as sim:
+        yield World(sim, {name: key for name, (key, _) in made.items()})
+
+
+def body_for(operation: Operation) -> object:
+    """Return a body that the operation takes."""
+    if operation.name == "backfill":
+        return {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
+    return {"title": "Mine now"} if operation.is_patch else None
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
+def test_nobody_gets_nothing(world: World, operation: Operation) -> None:
+    """Without proof of who one is, each operation is a 401 that says how to prove it."""
+    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada")
+    answer = world.ask(None, operation.method, path, body_for(operation) or {})
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
+
+
+@pytest.mark.parametrize("operation", OF_A_TASK, ids=lambda each: each.name)
+@pytest.mark.parametrize("if_match", [{}, {"If-Match": '"x"'}, {"If-Match": "*"}], ids=str)
+def test_a_stranger_cannot_tell_a_task_that_exists(
+    world: World, operation: Operation, if_match: dict[str, str]
+) -> None:
+    """For each operation, the answer for another's task is, byte for byte, that for none; and nothing has changed."""
+    taken = world.task("ada")
+    before = world.ask("admin", "GET", f"/v1/tasks/{taken}").get_json()
+    missing = taken[:-1] + ("0" if taken[-1] != "0" else "1")
+    answers = []
+    for task_id in (taken, missing):
+        path = operation.path.format(taskId=task_id, executionId="20270101T000500Z")
+        answer = world.ask("bob", operation.method, path, body_for(operation), **if_match)
+        answers.append((answer.status_code, sorted(answer.headers), answer.text.replace(task_id, "ID")))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 404
+    assert world.ask("admin", "GET", f"/v1/tasks/{taken}").get_json() == before
+
+
+def test_a_stranger_cannot_take_an_id(world: World) -> None:
+    """A user's own ids are kept apart from others', so that choosing one tells nothing and takes nothing."""
+    world.task("ada", id="secret-project")
+    answers = [world.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}) for name in ("secret-project", "no-such")]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    ids = [answer.get_json()["id"] for answer in answers]
+    assert [name.partition("-")[2] for name in ids] == ["secret-project", "no-such"]
+    assert [world.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}).status_code for name in ids] == [200, 200]
+    assert world.ask("bob", "POST", "/v1/tasks", {**TASK, "id": "no-such"}).get_json()["id"] == ids[1]
+    for other in ids:
+        assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "id": other}).get_json()["id"] != other
+
+
+@pytest.mark.parametrize("who", ["ada", "admin"])
+@pytest.mark.parametrize(
+    "operation", [each for each in OF_A_TASK if each.name != "get_execution"], ids=lambda e: e.name
+)
+def test_the_owner_and_an_admin_may(world: World, operation: Operation, who: str) -> None:
+    """What a stranger is refused, the owner and an admin may do."""
+    schedule = {"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00"}
+    path = operation.path.format(taskId=world.task("ada", schedule=schedule))
+    answer = world.ask(who, operation.method, path, body_for(operation))
+    assert answer.status_code == (404 if operation.name == "retry" else operation.success[0]), answer.text
+
+
+@pytest.mark.parametrize("who", ["reader", "viewer"])
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
+def test_who_may_only_look_changes_nothing(world: World, operation: Operation, who: str) -> None:
+    """A reader and a viewer may look, and are told 403 for all else."""
+    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada")
+    body = {"schedule": {"rrule": "FREQ=DAILY"}} if operation.name == "preview_schedule" else body_for(operation)
+    answer = world.ask(who, operation.method, path, body)
+    assert (answer.status_code == 403) == (operation.right is Right.WRITE)
+
+
+def test_lists_show_what_is_ones_own(world: World) -> None:
+    """A user lists their own tasks and messages; asking for another's is refused alike, whether there are any."""
+    mine, other = world.task("ada"), world.task("bob")
+
+    def listed(who: str, query: str = "") -> list[str]:
+        return sorted(task["id"] for task in world.ask(who, "GET", f"/v1/tasks{query}").get_json()["tasks"])
+
+    assert listed("ada") == listed("ada", "?owner=ada") == listed("reader") == [mine]
+    assert listed("admin") == listed("viewer") == sorted([mine, other])
+    assert listed("admin", "?owner=bob") == [other]
+    refused = [world.ask("ada", "GET", f"/v1/tasks?owner={owner}") for owner in ("bob", "nobody")]
+    assert [answer.status_code for answer in refused] == [403, 403]
+    assert refused[0].text == refused[1].text
+    inboxes = [world.ask("ada", "GET", f"/v1/inboxes/{owner}/messages").status_code for owner in ("ada", "bob", "x")]
+    assert inboxes == [200, 404, 404]
+
+
+def test_a_page_token_shows_nobody_elses(world: World) -> None:
+    """A page token of an admin's list does not continue a user's."""
+    for _ in range(3):
+        world.task("ada")
+    token = world.ask("admin", "GET", "/v1/tasks?pageSize=1").get_json()["nextPageToken"]
+    assert world.ask("bob", "GET", f"/v1/tasks?pageToken={token}").status_code == 400
+
+
+def test_a_new_tasks_owner_is_its_creator(world: World) -> None:
+    """A user's task is their own, whether they say so or not; another's name is refused. A server has to say whose."""
+    assert world.ask("ada", "POST", "/v1/tasks", TASK).get_json()["owner"] == "ada"
+    assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
+    assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "bob"}).status_code == 403
+    assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": ["ada"]}).status_code == 403
+    assert world.ask("admin", "POST", "/v1/tasks", TASK).get_json()["field"] == "owner"
+    batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).get_json()
+    assert [result["status"] for result in batch["results"]] == [201, 403]
+
+
+@pytest.mark.parametrize(
+    "key", ["", "x", "csk_ada_x", "csk_nobody_" + "x" * 43, "csk_ada_" + "x" * 43, "csk_ada_é" * 9]
+)
+def test_a_wrong_key_is_refused(world: World, key: str) -> None:
+    """A key that is not known is a 401 which does not repeat it; a good token beside it does not help."""
+    answer = world.ask(None, "GET", "/v1/tasks", **{"X-Api-Key": key.encode().decode("latin-1")})
+    assert answer.status_code == 401
+    assert not key or key not in answer.text
+
+
+def test_a_key_is_kept_as_a_hash() -> None:
+    """What is kept of a key does not contain it, and no other key is taken for it; a key is shown by its name alone."""
+    key, kept = new_key("billing", Role.ADMIN)
+    secret = key.rpartition("_")[2] or key
+    assert key not in str(kept)
+    assert secret not in str(kept)
+    assert kept.digest not in repr(kept)
+    keys = ApiKeys([str(kept)])
+    assert keys.caller(key) == Caller("key:billing", Role.ADMIN, None)
+    for other in (key[:-1], key + "x", key.swapcase(), key[:-1] + ("a" if key[-1] != "a" else "b")):
+        with pytest.raises(Unauthenticated):
+            keys.caller(other)
+
+
+@pytest.mark.parametrize(
+    "entry", ["", "a", "a:admin", "a:king:" + "0" * 64, "a:admin:0", "a:user:" + "0" * 64, "a b:c"]
+)
+def test_a_broken_list_of_keys_is_refused(entry: str) -> None:
+    """A list that cannot be right stops the API, instead of letting in fewer, or more, than was meant."""
+    with pytest.raises(Misconfigured):
+        ApiKeys([entry])
+    with pytest.raises(Misconfigured):
+        ApiKeys([f"a:admin:{'0' * 64}", f"a:viewer:{'1' * 64}"])
+
+
+def test_a_key_may_be_one_owners() -> None:
+    """Its owner stands at its end, and may contain colons."""
+    text = f"app:reader:{'0' * 64}:user:7"
+    assert ApiKey.of(text).owner == "user:7"
+    assert str(ApiKey.of(text)) == text
+
+
+def test_access_survives_the_environment() -> None:
+    """What `Access` says is read back from the variables that it gives."""
+    whole = Access(
+        firebase_project="p",
+        audiences=("a", "b"),
+        service_accounts=("x@y=admin",),
+        trust_cloud_run=True,
+        api_keys=("k:admin:" + "0" * 64,),
+        sweeper="s@y",
+        origins=("https://x", "https://y"),
+        max_active_tasks=5,
+        max_creations=6,
+    )
+    for access in (whole, Access()):
+        assert Access.of({name: value for name, value in access.variables().items() if value}) == access
+    for bad in ({"CLOUDSCHED_MAX_ACTIVE_TASKS": "0"}, {"CLOUDSCHED_TRUST_CLOUD_RUN": "yes"}):
+        with pytest.raises(Misconfigured):
+            Access.of(bad)
+
+
+def test_no_answer_repeats_a_key(world: World) -> None:
+    """Whatever is asked with a key, the answer does not contain it."""
+    for who in (*WHO, *SERVERS):
+        answer: Any = world.ask(who, "GET", "/v1/tasks")
+        assert "csk_" not in answer.text + json.dumps(dict(answer.headers))

@@ -59,11 +59,13 @@ install() {
 }
 
 check() {
+    local failed=()
     cd "$root"
-    "$python" -m ruff format --check .
-    "$python" -m ruff check .
-    "$python" -m mypy
-    "$python" -m pytest tests/architecture
+    "$python" -m ruff format --check . || failed+=(format)
+    "$python" -m ruff check . || failed+=(lint)
+    "$python" -m mypy || failed+=(types)
+    "$python" -m pytest tests/architecture || failed+=(architecture)
+    [[ ${#failed[@]} == 0 ]] || fail "not as it should be: ${failed[*]}"
 }
 
 install

@@ -6,11 +6,12 @@ import time
 from datetime import timedelta
 from typing import Annotated
 
-import requests
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl
 from pydantic.alias_generators import to_camel
 
-from cloudsched import App, Context, Retry
+from cloudsched import App, Context, Fail, Retry
+from cloudsched.adapters.fetching import session
+from cloudsched.errors import InvalidInput
 
 app = App()
 
@@ -39,16 +40,21 @@ class Measured(BaseModel):
 
 
 @app.handler("check-uptime", retry=2, expected_duration=timedelta(minutes=2))
-def check_uptime(payload: UptimeCheck) -> Measured | Retry:
+def check_uptime(payload: UptimeCheck) -> Measured | Retry | Fail:
     """Ask for a page, and record its status and how long it took to begin; a wrong status is a failure.
 
-    Redirects are an answer like any other, and are not followed.
+    Redirects are an answer like any other, and are not followed. An address that is not public fails at once.
     """
     began = time.perf_counter()
-    with requests.get(
-        str(payload.url), timeout=payload.timeout_seconds, allow_redirects=False, stream=True
-    ) as response:
-        measured = Measured(status=response.status_code, milliseconds=round((time.perf_counter() - began) * 1000, 1))
+    try:
+        with (
+            session(app.settings.access.reachable) as web,
+            web.get(str(payload.url), timeout=payload.timeout_seconds, allow_redirects=False, stream=True) as response,
+        ):
+            elapsed = time.perf_counter() - began
+    except InvalidInput as error:
+        return Fail(str(error))
+    measured = Measured(status=response.status_code, milliseconds=round(elapsed * 1000, 1))
     if measured.status != payload.expect_status:
         return Retry(f"{payload.url} answered {measured.status} after {measured.milliseconds} ms")
     return measured

@@ -5,7 +5,7 @@
 # Where ---------------------------------------------------------------------------------------------------------------
 PROJECT=""                       # the project's id
 REGION="us-central1"             # functions, queues and the sweep's schedule
-FIRESTORE_LOCATION="nam5"        # where the database is created; it can never be moved
+FIRESTORE_LOCATION="us-central1" # where the database is created; it can never be moved. nam5: several regions
 DATABASE="(default)"             # the database's id
 NAME="cloudsched"                # what everything is named after: <NAME>-api, <NAME>-critical, … (2 to 20)
 
@@ -31,6 +31,8 @@ EXECUTE_MIN_INSTANCES=0
 EXECUTE_MAX_INSTANCES=100        # times EXECUTE_CONCURRENCY must be no less than all queues send at the same time
 EXECUTE_TIMEOUT=1800             # seconds; Cloud Tasks waits no longer than 30 minutes for an answer
 SWEEP_SCHEDULE="* * * * *"
+SWEEP_TIMEOUT=540                # seconds; ten thousand overdue tasks take about five minutes. With the fallback of
+                                 # docs/configuration.md the sweep runs handlers: as long as they need, up to 1800
 
 # What the functions are told besides; see docs/configuration.md ------------------------------------------------------
 SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")

@@ -111,6 +111,7 @@ configure() {
   [[ "$API_ACCESS" =~ ^(private|public)$ ]] || die "API_ACCESS is '$API_ACCESS'; it is private or public."
   [[ "$RULES" =~ ^(deploy|keep|replace)$ ]] || die "RULES is '$RULES'; it is deploy, keep or replace."
   ((EXECUTE_TIMEOUT >= 15 && EXECUTE_TIMEOUT <= 1800)) || die "EXECUTE_TIMEOUT is $EXECUTE_TIMEOUT; Cloud Tasks waits from 15 to 1800 seconds."
+  ((SWEEP_TIMEOUT >= 15 && SWEEP_TIMEOUT <= 1800)) || die "SWEEP_TIMEOUT is $SWEEP_TIMEOUT; Cloud Scheduler waits from 15 to 1800 seconds."
   local setting priority sum=0
   for setting in "${SETTINGS[@]}"; do
     [[ "$setting" =~ ^[A-Z][A-Z0-9_]*=[^~]*$ ]] || die "SETTINGS has '$setting'; each is NAME=value, without a ~."

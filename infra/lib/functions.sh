@@ -1,7 +1,6 @@
 # The three functions, what calls them, and how a new revision takes over.
 # shellcheck shell=bash disable=SC2153 # SETTINGS is in the configuration
 
-SWEEP_TIMEOUT=540 # seconds; ten thousand overdue tasks take about five minutes
 SOURCE="$INFRA/../build/functions-source"
 
 # The secret versions that a function is given. While a secret is being rotated the executor accepts two.

@@ -29,6 +29,7 @@ class Access:
         api_keys: The servers' keys, as ``name:role:hash`` or ``name:role:hash:owner``; see `cloudsched.web.keys`.
         sweeper: The service account by which Cloud Scheduler proves itself to the sweep; None leaves that to Cloud Run.
         origins: The web origins whose pages may call the API (CORS); ``*`` for all, none by default.
+        reachable: The networks that handlers may reach for users' URLs besides the public internet; none by default.
         max_active_tasks: How many tasks that have not ended one user may have; None for any number.
         max_creations: How many tasks one user may create a minute; None for any number.
     """
@@ -41,6 +42,7 @@ class Access:
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     sweeper: str | None = None
     origins: tuple[str, ...] = ()
+    reachable: tuple[str, ...] = ()
     max_active_tasks: int | None = None
     max_creations: int | None = None
 
@@ -90,10 +92,11 @@ VARIABLES: Final[Mapping[str, str]] = {
     "api_keys": "CLOUDSCHED_API_KEYS",
     "sweeper": "CLOUDSCHED_SWEEPER",
     "origins": "CLOUDSCHED_CORS_ORIGINS",
+    "reachable": "CLOUDSCHED_REACHABLE",
     "max_active_tasks": "CLOUDSCHED_MAX_ACTIVE_TASKS",
     "max_creations": "CLOUDSCHED_MAX_CREATIONS_A_MINUTE",
 }
-_LISTS = {"audiences", "service_accounts", "api_keys", "origins"}
+_LISTS = {"audiences", "service_accounts", "api_keys", "origins", "reachable"}
 _NUMBERS = {"max_active_tasks", "max_creations"}
 
 

@@ -43,7 +43,7 @@ from cloudsched.engine.tally import ListedTally
 from cloudsched.engine.tokens import Keys
 from cloudsched.engine.trees import Tree, tree
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavailable, StoreUnavailable
-from cloudsched.parts import Part, cloud_tasks, firestore
+from cloudsched.parts import Part, cloud_tasks, firestore, firestore_tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports import Blobs, Clock, Dispatcher, Store
     from cloudsched.engine.registry import OnFailure
     from cloudsched.engine.tally import Tally
+    from cloudsched.engine.tracing import Tracer
     from cloudsched.errors import Unavailable
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -298,11 +299,7 @@ class App:
         """What counts an owner's tasks."""
         if self._store is not None or self.settings.store == "sqlite":
             return ListedTally(self.store)
-        from cloudsched.adapters.firestore_tally import FirestoreTally  # noqa: PLC0415 - the same
-
-        return FirestoreTally(
-            project=self.settings.project, database=self.settings.database, emulator=self.settings.firestore_emulator
-        )
+        return firestore_tally(self.settings)
 
     @Part
     def dispatcher(self) -> Dispatcher:
@@ -366,6 +363,13 @@ class App:
         )
 
     @Part
+    def tracer(self) -> Tracer:
+        """What follows a task from its caller through the queue to its handler."""
+        from cloudsched.telemetry import tracer_of  # noqa: PLC0415 - looks for what is installed
+
+        return tracer_of(self.settings)
+
+    @Part
     def executor(self) -> Executor:
         """What runs them."""
         return Executor(
@@ -376,6 +380,7 @@ class App:
             registry=self.registry,
             keys=self._keys,
             random=self._chance,
+            tracer=self.tracer,
         )
 
     @Part

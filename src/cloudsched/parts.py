@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
     from cloudsched.adapters.firestore import FirestoreStore
+    from cloudsched.adapters.firestore_tally import FirestoreTally
     from cloudsched.config import Settings
 
 T = TypeVar("T")
@@ -41,6 +42,13 @@ def firestore(settings: Settings) -> FirestoreStore:
     return FirestoreStore(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
 
 
+def firestore_tally(settings: Settings) -> FirestoreTally:
+    """Return what counts an owner's tasks, in Firestore."""
+    from cloudsched.adapters.firestore_tally import FirestoreTally  # noqa: PLC0415 - as said above
+
+    return FirestoreTally(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+
+
 def cloud_tasks(settings: Settings) -> CloudTasksDispatcher:
     """Return the queue that the settings name, in Cloud Tasks.
 
@@ -58,4 +66,5 @@ def cloud_tasks(settings: Settings) -> CloudTasksDispatcher:
         url=settings.executor_url + EXECUTE_PATH,
         emulator=settings.tasks_emulator,
         invoker=settings.invoker,
+        audience=settings.executor_url,
     )

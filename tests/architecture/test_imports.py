@@ -23,15 +23,17 @@ BELOW = {
     "adapters": {"engine", "domain", "errors"},
     "emulator": set[str](),
     "parts": {"adapters", "config", "errors"},
-    "app": {"parts", "adapters", "engine", "domain", "config", "access", "errors"},
-    "web": {"app", "adapters", "engine", "domain", "config", "access", "errors", "emulator", "testing"},
+    "telemetry": {"adapters", "engine", "config"},
+    "app": {"parts", "telemetry", "adapters", "engine", "domain", "config", "access", "errors"},
+    "web": {"app", "telemetry", "adapters", "engine", "domain", "config", "access", "errors", "emulator", "testing"},
+    "client": {"domain", "errors"},
     "testing": {"app", "adapters", "engine", "domain", "config", "access", "errors", "emulator"},
 }
 """Which parts a part may import; the command line's modules may import all."""
 EXCEPTIONS = {("adapters/google_tokens", "cloudsched.config.is_firebase_emulated")}
 """Google's library reads the environment by itself; whether that fits is asked where the environment is read."""
 VENDORS = {"google", "grpc", "aiohttp", "werkzeug", "flask", "functions_framework", "cheroot", "proto", "requests"}
-EDGES = {"adapters", "emulator", "web"}
+EDGES = {"adapters", "emulator", "web", "client"}
 
 
 @cache

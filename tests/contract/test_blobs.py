@@ -40,7 +40,7 @@ class Bucket(BaseHTTPRequestHandler):
         assert "/" not in where.path.removeprefix("/storage/v1/b/results/o/")
         assert parse_qs(where.query) == {"alt": ["media"]}
         content = self.objects.get(name)
-        self._answer(404 if content is None else 200, content or b"no such object")
+        self._answer(404, b"no such object") if content is None else self._answer(200, content)
 
     def _answer(self, status: int, content: bytes) -> None:
         self.send_response(status)

@@ -68,9 +68,9 @@ def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> 
         source=Source(chat_id="c", context=JSON),
         query_per_execution=0.5,
         expected_duration=timedelta(seconds=1.5),
-        until=datetime(9999, 12, 31, tzinfo=UTC),
+        until=datetime(9998, 12, 31, tzinfo=UTC),
         runs=(run, run.model_copy(update={"execution_id": "other"})),
-        backfill=Backfill(requested_at=NOW, next_at=datetime(1, 1, 1, tzinfo=UTC), until=ODD),
+        backfill=Backfill(requested_at=NOW, next_at=datetime(1583, 1, 1, tzinfo=UTC), until=ODD),
         created_at=ODD,
         deferred=True,
     )

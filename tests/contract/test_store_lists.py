@@ -196,7 +196,7 @@ def lists(store: Store, token: str) -> list[Callable[[], Page[Any]]]:
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(token=st.text(min_size=1) | st.binary(min_size=1).map(lambda data: data.hex()))
 def test_made_up_tokens_are_refused(open_store: OpenStore, token: str) -> None:
     with open_store() as store:

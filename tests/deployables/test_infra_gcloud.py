@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -86,8 +87,16 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     return [list(call) for call in sorted(unique)]
 
 
+def documented() -> list[list[str]]:
+    """Return the gcloud commands that the operator's pages tell people to type."""
+    pages = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("deployment.md", "operations.md"))
+    typed = re.findall(r"(?m)^\$ (gcloud .*(?:(?<=\\)\n.*)*)", pages) + re.findall(r"`(gcloud [^`]* --[^`]*)`", pages)
+    assert len(typed) >= 3
+    return [shlex.split(command.replace("\\\n", " "))[1:] for command in typed]
+
+
 def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path: Path) -> None:
-    """The real gcloud parses each command that any script runs: groups, flags, values, filters and formats.
+    """The real gcloud parses each command of the scripts and the docs: groups, flags, values, filters and formats.
 
     Those that it must refuse are refused, and no command of the scripts has been left out.
     """
@@ -101,6 +110,7 @@ def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path
         ["functions", "deploy", "x", "--gen2", "--ingress-settings=nobody"],
         ["run", "services", "no-such-verb", "x"],
     ]
+    commands += documented()
     complaints = parsed(gcloud, [*commands, *wrong], tmp_path / "gcloud")
     bad = [(command, said) for command, said in zip(commands, complaints, strict=False) if said is not None]
     assert bad == []

@@ -236,7 +236,7 @@ def random_rule(chance: random.Random) -> str:
             parts[name] = value
 
     perhaps(0.15 if fine else 0.25, "BYMONTH", numbers(chance, 1, 12, 6))
-    if frequency == "YEARLY" and chance.random() < 0.35:
+    if chance.random() < (0.35 if frequency == "YEARLY" else 0.08):
         parts["BYWEEKNO"] = numbers(chance, -53, 53, 6)
     perhaps(0.15, "BYMONTHDAY", numbers(chance, -31, 31, 8))
     perhaps(0.1, "BYYEARDAY", numbers(chance, -366, 366, 60))

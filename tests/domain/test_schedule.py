@@ -73,6 +73,8 @@ def test_the_wire_form_is_small_and_camel_case() -> None:
         ({"rrule": "FREQ=DAILY", "exdates": ["2027-01-01"] * 1001}, "exdates"),
         ({"rrule": ["FREQ=DAILY"] * 21}, "rrule"),
         ({"rrule": ["FREQ=DAILY", "FREQ=NEVER"]}, "rrule"),
+        ({"rrule": " ", **START}, "rrule"),
+        ({"rrule": ["FREQ=DAILY", "RRULE:"], **START}, "rrule"),
         ({"rrule": "FREQ=DAILY;UNTIL=20261231T000000Z", **START}, "rrule"),
         ({"rrule": "FREQ=DAILY;COUNT=1", "exdates": ["2027-01-01T09:00:00"], **START}, "rrule"),
         ({"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", **START}, "rrule"),

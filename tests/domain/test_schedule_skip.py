@@ -63,6 +63,7 @@ def test_what_moves_into_the_next_month_keeps_its_place_in_time() -> None:
     )
     found = schedule.upcoming(datetime(2026, 2, 1, 12, tzinfo=UTC), 3)
     assert [f"{at:%m-%dT%H}" for at in found] == ["03-01T09", "03-01T17", "03-31T17"]
+    assert schedule.after(datetime(2026, 3, 1, 12, tzinfo=UTC)) == found[1]
 
 
 def test_other_calendars_are_refused() -> None:

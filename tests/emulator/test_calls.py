@@ -184,6 +184,16 @@ def test_unset_and_past_schedule_times_become_now(client: Client) -> None:
         assert task.dispatch_deadline == timedelta(minutes=10)
 
 
+def test_instants_are_cut_and_not_rounded(emulator: CloudTasksEmulator, client: Client) -> None:
+    """create_time to the second, schedule_time to the microsecond."""
+    emulator.clock.freeze(START + timedelta(seconds=7, microseconds=999_999))
+    exact = {"seconds": int(LATER.timestamp()), "nanos": 123_456_999}
+    task = client.create_task(parent=QUEUE, task=waiting(schedule_time=exact))
+    assert task.create_time == START + timedelta(seconds=7)
+    assert task.schedule_time == LATER + timedelta(microseconds=123_456)
+    assert task.schedule_time.nanosecond == 123_456_000
+
+
 def test_tasks_are_listed_page_by_page(client: Client) -> None:
     names = [client.create_task(parent=QUEUE, task=waiting()).name for _ in range(7)]
     pages = list(client.list_tasks(request={"parent": QUEUE, "page_size": 3}).pages)

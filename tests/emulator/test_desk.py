@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -10,6 +12,8 @@ from urllib.parse import quote
 import pytest
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
+from cloudsched.emulator.history import History
+from cloudsched.emulator.waiters import Waiters
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Eventually, Hit, Http, Target
@@ -45,6 +49,21 @@ def test_every_attempt_with_its_request_answer_and_timing(
     assert shown[1]["scheduleTime"] == "2027-01-02T00:00:00.100000Z"
     assert http("GET", "/attempts?queue=other")[1] == {"attempts": []}
     assert emulator.attempts(queue=QUEUE) == emulator.attempts()
+
+
+def test_the_oldest_attempts_are_forgotten_first(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
+    for _ in range(3):
+        add(grpc_client, target.url, START + DAY)
+    emulator.run_until_idle()
+    kept = emulator.attempts()
+    by_number, by_size = History(2), History(most_bytes=5)
+    for attempt in kept:
+        by_number.add(attempt)
+        by_size.add(replace(attempt, answer=replace(attempt.answer, body=b"xyz")))
+    assert by_number.attempts() == kept[1:]
+    assert len(by_size.attempts()) == 1
 
 
 def test_why_a_task_waits_and_when_it_fires_next(
@@ -125,6 +144,17 @@ def test_deleting_ends_the_wait(emulator: CloudTasksEmulator, grpc_client: Clien
     waiter.join(10)
     assert done == [0]
     assert emulator.explain(name) is None
+
+
+def test_reset_ends_the_wait() -> None:
+    async def run() -> bool:
+        waiters = Waiters()
+        waiting = asyncio.create_task(waiters.wait("a task", 60))
+        await asyncio.sleep(0)
+        waiters.release()
+        return await waiting
+
+    assert asyncio.run(run()) is True
 
 
 def test_waiting_for_what_never_was(emulator: CloudTasksEmulator, http: Http) -> None:

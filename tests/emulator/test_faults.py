@@ -114,6 +114,11 @@ def test_the_same_seed_task_and_attempt_give_the_same_fault(
     assert one.delay(task, attempt) == other.delay(task, attempt)
 
 
+def test_another_seed_gives_another_run() -> None:
+    runs = [[Faults(duplicate=0.5, seed=seed).fault(f"t{n}", 1) for n in range(64)] for seed in range(3)]
+    assert runs[0] != runs[1] != runs[2]
+
+
 def test_faults_over_http(emulator: CloudTasksEmulator, http: Http) -> None:
     assert http("GET", "/faults")[1]["duplicate"] == 0
     status, shown = http("POST", "/faults", {"duplicate": 0.5, "lateBy": "PT2M", "seed": 7})

@@ -213,3 +213,67 @@ def test_kill_9_in_the_middle_of_creating(tmp_path: Path, connect: Connect, run:
     with CloudTasksEmulator(clock=MovableClock(frozen=True), data=data) as emulator:
         kept = {explanation.name for explanation in emulator.waiting()}
     assert kept >= set(acknowledged)
+
+
+def test_a_call_returns_only_after_a_sync(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs: list[int] = []
+    real = os.fsync
+
+    def count(descriptor: int) -> None:
+        real(descriptor)
+        syncs.append(descriptor)
+
+    with emulator_with(tmp_path / "queues.data") as emulator:
+        client = connect(emulator.address)
+        client.create_queue(parent=LOCATION, queue={"name": QUEUE})
+        monkeypatch.setattr(os, "fsync", count)
+        for done in range(5):
+            assert len(syncs) == done
+            client.create_task(parent=QUEUE, task={"http_request": {"url": URL}, "schedule_time": START + DAY})
+
+
+def test_a_full_disk_refuses_and_recovers(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was refused may be there or not; what was acknowledged before and after is."""
+    data = tmp_path / "queues.data"
+    real = os.fsync
+    broken = [False]
+
+    def fail(descriptor: int) -> None:
+        if broken[0]:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with emulator_with(data) as emulator:
+        client = connect(emulator.address)
+        client.create_queue(parent=LOCATION, queue={"name": QUEUE})
+        task = {"http_request": {"url": URL}, "schedule_time": START + DAY}
+        acknowledged = {client.create_task(parent=QUEUE, task=task).name}
+        broken[0] = True
+        with pytest.raises(exceptions.ServiceUnavailable, match="No space left"):
+            client.create_task(parent=QUEUE, task=task, timeout=5, retry=None)
+        broken[0] = False
+        acknowledged.add(client.create_task(parent=QUEUE, task=task).name)
+    with emulator_with(data) as emulator:
+        assert {explanation.name for explanation in emulator.waiting()} >= acknowledged
+
+
+def test_a_file_that_has_grown_is_written_anew(
+    tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloudsched.emulator.journal._WORTH_REWRITING", 20_000)
+    data = tmp_path / "queues.data"
+    largest = 0
+    with emulator_with(data) as emulator:
+        client = connect(emulator.address)
+        client.create_queue(parent=LOCATION, queue={"name": QUEUE})
+        for number in range(60):
+            request = {"url": URL, "body": b"x" * 1000}
+            name = client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": START + DAY}).name
+            if number % 10:
+                client.delete_task(name=name)
+            largest = max(largest, data.stat().st_size)
+        before = state(client)
+    assert largest < 45_000
+    with emulator_with(data) as emulator:
+        assert state(connect(emulator.address)) == before

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
 import random
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]
+import grpc.aio  # type: ignore[import-untyped]
 import pytest
+from google.cloud import tasks_v2
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -265,3 +269,35 @@ def test_mutated_calls_never_break_the_server(shared_emulator: CloudTasksEmulato
     stream = reference.call(GET_QUEUE, get_queue())
     assert reference.finish({stream})[stream][1]["grpc-status"] == "0"
     reference.socket.close()
+
+
+def test_the_asynchronous_client_with_a_thousand_calls_at_once(emulator: CloudTasksEmulator) -> None:
+    later = {"seconds": 1_798_761_600 + 3600}
+    task: Any = {"http_request": {"url": "http://127.0.0.1:9/"}, "schedule_time": later}
+
+    async def run() -> set[str]:
+        async with grpc.aio.insecure_channel(emulator.address) as channel:
+            client = tasks_v2.CloudTasksAsyncClient(transport=CloudTasksGrpcAsyncIOTransport(channel=channel))
+            made = await asyncio.gather(*(client.create_task(parent=QUEUE, task=task) for _ in range(1200)))
+            return {one.name for one in made}
+
+    names = asyncio.run(run())
+    assert len(names) == 1200
+    assert {one.name for one in emulator.waiting()} == names
+
+
+def test_a_larger_window_for_all_streams_reaches_those_that_wait(
+    emulator: CloudTasksEmulator, grpc_client: Client, dial: Callable[[str], Reference]
+) -> None:
+    """SETTINGS_INITIAL_WINDOW_SIZE changes the windows of streams that are open (RFC 9113, 6.9.2)."""
+    request = {"url": "http://127.0.0.1:9/", "body": os.urandom(200_000)}
+    later = {"seconds": 1_798_761_600 + 3600}
+    grpc_client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": later})
+    reference = dial(emulator.address)
+    reference.http.increment_flow_control_window(10_000_000)
+    message = schema.message_class("ListTasksRequest")(parent=QUEUE, response_view=2).SerializeToString()
+    stream = reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
+    reference.http.update_settings({4: 500_000})
+    reference.flush()
+    body = reference.finish({stream}, open_windows=False)[stream][0]
+    assert len(body) > 200_000

@@ -212,6 +212,16 @@ def test_a_paused_queue_holds_what_it_takes_until_the_retention_is_over() -> Non
     assert [dispatch.task.id for dispatch in board.due(START + timedelta(days=30))] == ["waits"]
 
 
+def test_what_outlived_its_retention_is_never_sent() -> None:
+    board = board_with()
+    board.pause_queue(QUEUE, paused=True)
+    add(board, "old")
+    add(board, "young", START + timedelta(days=30), START + timedelta(days=1))
+    board.pause_queue(QUEUE, paused=False)
+    assert [dispatch.task.id for dispatch in board.due(START + timedelta(days=31))] == ["young"]
+    assert board.queues[QUEUE].remembers("old", START + timedelta(days=31))
+
+
 def test_run_now_ignores_pause_rate_and_schedule_and_backs_off_on_failure() -> None:
     board = board_with(rate_limits=RateLimits(0.001, 1, 1), retry_config=RetryConfig(min_backoff=10 * SECOND))
     add(board, "first")

@@ -125,7 +125,7 @@ def test_the_clock_cannot_be_moved_by_a_handler_that_it_waits_for(
     answers: list[int] = []
 
     def move(_hit: Hit) -> int:
-        answers.append(http("POST", "/clock", {"advance": 60})[0])
+        answers.extend(http("POST", "/clock", {verb: True})[0] for verb in ("runUntilIdle", "freeze", "resume"))
         with pytest.raises(ClockBusy):
             emulator.advance(DAY)
         return 200
@@ -133,7 +133,7 @@ def test_the_clock_cannot_be_moved_by_a_handler_that_it_waits_for(
     target.answer = move
     add(grpc_client, target.url, DAY)
     emulator.advance(DAY)
-    assert answers == [409]
+    assert answers == [409, 409, 409]
 
 
 def test_a_running_clock_jumps_and_runs_on(target: Target, connect: Connect, eventually: Eventually) -> None:
@@ -149,6 +149,16 @@ def test_a_running_clock_jumps_and_runs_on(target: Target, connect: Connect, eve
         client.create_task(parent=QUEUE, task={"http_request": {"url": target.url}, "schedule_time": soon})
         eventually(lambda: len(emulator.attempts()) == 2)
         assert emulator.attempts()[1].dispatch_at >= soon
+
+
+def test_advancing_a_running_clock_by_nothing_is_allowed() -> None:
+    with CloudTasksEmulator() as emulator:
+        assert emulator.advance(timedelta(0)) == 0
+        with pytest.raises(ValueError, match="past"):
+            emulator.advance(-DAY)
+        with pytest.raises(OverflowError):
+            emulator.advance(timedelta(days=999_999_999))
+        assert emulator.clock.mode == "running"
 
 
 def test_a_silent_target_does_not_hold_the_clock_for_ever(

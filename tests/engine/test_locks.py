@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.locking import RESERVATION, Lock, Waiter, entered, left
+from cloudsched.domain.locking import RESERVATION, Lock, Waiter, entered, is_held_by, left
 from cloudsched.domain.policy import Priority
 from cloudsched.errors import Unavailable
 from cloudsched.testing import START, Simulation
@@ -54,7 +54,9 @@ def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limi
         ahead = [one for one in lock.waiters if one.order < waiter(number).order and not one.is_absent(now)]
         held = {one.task_id for one in lock.holders}
         others = len(held - {f"t{number}"})
-        if move == "come":
+        if move == "come" and f"t{number}" in held:
+            assert is_held_by(lock, f"t{number}", "e", now), "who has it does not ask again"
+        elif move == "come":
             lock, has_it, woken = entered(lock, waiter(number, limit), until, now)
             assert has_it == (others + len(ahead) < limit)
             assert has_it or sum(one.woken_at is not None for one in lock.waiters) >= min(limit - others, len(ahead))

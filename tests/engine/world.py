@@ -64,7 +64,7 @@ class Weather:
     length: timedelta = timedelta(hours=6)
     """How long they do it."""
     is_crowded: bool = False
-    """Whether all tasks want the same lock, and their runs take long."""
+    """Whether all tasks want the same lock at the same time, and their runs take long."""
     is_long: bool = False
     """Whether tasks are days and months apart rather than minutes."""
 
@@ -202,7 +202,8 @@ class World:
 
     def _let_time_pass(self, end: datetime, waiting: datetime | None, sweep_at: datetime | None) -> None:
         if self.processes:
-            self.now += timedelta(seconds=self.random.choice([0.01, 1, 30, 100, 400]) * self.random.random())
+            steps = [0.01, 1, 5, 90] if self.weather.is_crowded else [0.01, 1, 30, 100, 400]
+            self.now += timedelta(seconds=self.random.choice(steps) * self.random.random())
             return
         moments = [at for at in (waiting, sweep_at, self._changes[0] if self._changes else None) if at is not None]
         self.now = max(self.now, min([end, *moments]))
@@ -269,9 +270,10 @@ class World:
         except (StoreUnavailable, QueueUnavailable) as error:
             self.say(f"fails: {error}")
         except Killed:
-            self.rules.died(process)
+            pass
         except BaseException as error:  # noqa: BLE001 - the world judges it in its own thread
             process.failure = error
+        self.rules.ended(process)
         process.is_done = True
         self._baton.release()
 

@@ -23,12 +23,14 @@ def register_handlers(app: App, world: World) -> None:
     @app.handler("work")
     def work(ctx: Context) -> object:
         world.rules.handler_began(ctx)
-        for _ in range(world.random.choice([2, 5] if world.weather.is_crowded else [0, 0, 1, 3])):
-            world.hand_over()
-            if world.random.random() < 0.4:
-                world.rules.heartbeat(ctx, is_held=ctx.heartbeat())
-        answer = _answer(ctx, world)
-        world.rules.handler_ended()
+        try:
+            for _ in range(world.random.choice([2, 5] if world.weather.is_crowded else [0, 0, 1, 3])):
+                world.hand_over()
+                if world.random.random() < 0.4:
+                    world.rules.heartbeat(ctx, is_held=ctx.heartbeat())
+            answer = _answer(ctx, world)
+        finally:
+            world.rules.ended(world.current)
         if isinstance(answer, Broke):
             raise answer
         return answer

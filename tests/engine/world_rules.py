@@ -26,8 +26,8 @@ _LATE = timedelta(minutes=2)
 """How late anything may be once the sky is clear: the sweep's grace, its minute, and a little."""
 
 
-class BrokenRuleError(AssertionError):
-    """A rule of the design does not hold; its number comes first."""
+class BrokenRuleError(BaseException):
+    """A rule of the design does not hold; its number comes first. No handler catches it."""
 
 
 @dataclass(eq=False)
@@ -70,6 +70,8 @@ class Rules:
         process = self._world.current
         assert process
         until = self._world.now + ctx.time_left()
+        if ctx.time_left() <= timedelta(0):
+            self._break(f"2: {key} is begun although its lease ended at {until}")
         for other in self._calls:
             if other.until <= self._world.now + 2 * self._world.weather.drift:
                 continue
@@ -89,10 +91,8 @@ class Rules:
             if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
                 self._break(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
 
-    def handler_ended(self) -> None:
-        self._calls = [call for call in self._calls if call.process is not self._world.current]
-
-    def died(self, process: Process) -> None:
+    def ended(self, process: Process | None) -> None:
+        """Note that a process runs no handler any more, since that has ended or the process has."""
         self._calls = [call for call in self._calls if call.process is not process]
 
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────

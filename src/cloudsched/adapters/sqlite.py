@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import ValidationError
 
-from cloudsched.adapters.sqlite_database import Database
+from cloudsched.adapters.sqlite_database import Database, Row
 from cloudsched.adapters.sqlite_lists import List, instant, list_of_tasks, ticks
 from cloudsched.domain.document import SCHEMA_VERSION, STORED, Document
 from cloudsched.domain.execution import Execution, Message
@@ -64,11 +64,11 @@ LAYOUT = (
     "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
 )
 
-_INSERT = """INSERT INTO tasks
-    (owner, handler, status, is_deleted, created_at, next_at, wake_at, parent, body, id, version)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
-_UPDATE = """UPDATE tasks SET owner = ?, handler = ?, status = ?, is_deleted = ?, created_at = ?, next_at = ?,
-    wake_at = ?, parent = ?, body = ?, version = version + 1 WHERE id = ? AND version = ?"""
+_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent")
+"""What lists look for."""
+_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+_FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
 _INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
 _DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
@@ -119,15 +119,18 @@ class SqliteStore:
     ) -> Version:
         """Write a task, its records and a lock in one transaction, if task and lock have the expected versions."""
         before = _new_version() if expect is None else cast("int", expect.value)
-        row = (*_columns(task), task.id, before)
-        statement = _INSERT if expect is None else _UPDATE
+        columns, body = _columns(task), _text(task)
         execution_rows = [(task.id, e.id, ticks(e.scheduled_for), _text(e)) for e in executions]
         entry_rows = [(task.id, e.execution_id, e.number, _text(e)) for e in entries]
         folded_rows = [(task.id, each.execution_id) for each in folded]
         message_rows = [(m.owner, m.id, ticks(m.created_at), _text(m)) for m in messages]
 
         def work(connection: sqlite3.Connection) -> None:
-            if connection.execute(statement, row).rowcount != 1:
+            if expect is None:
+                done = connection.execute(_INSERT, (*columns, body, task.id, before)).rowcount == 1
+            else:
+                done = _update(connection, columns, body, task.id, before)
+            if not done:
                 raise VersionConflict(f"task {task.id}")
             if lock is not None:
                 _write_lock(connection, lock)
@@ -228,6 +231,21 @@ def _new_version() -> int:
     return secrets.randbits(48)
 
 
+def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int) -> bool:
+    """Write a task that has this version; return whether there is one.
+
+    Only columns that change are named, since SQLite writes a page for every index of a column that is.
+    """
+    found = connection.execute(_FIND, (task_id, version)).fetchone()
+    if found is None:
+        return False
+    changes = [(name, new) for name, old, new in zip(_COLUMNS, found, columns, strict=True) if old != new]
+    names = "".join(f", {name} = ?" for name, _ in changes)
+    statement = f"UPDATE tasks SET body = ?, version = version + 1{names} WHERE id = ? AND version = ?"  # noqa: S608
+    values = (body, *(value for _, value in changes), task_id, version)
+    return connection.execute(statement, values).rowcount == 1
+
+
 def _write_lock(connection: sqlite3.Connection, lock: StoredLock) -> None:
     key, version = lock.lock.key, lock.version
     if lock.lock.is_empty:
@@ -240,7 +258,7 @@ def _write_lock(connection: sqlite3.Connection, lock: StoredLock) -> None:
         raise VersionConflict(f"lock {key}")
 
 
-def _columns(task: Task) -> tuple[object, ...]:
+def _columns(task: Task) -> Row:
     return (
         task.owner,
         task.handler,
@@ -250,7 +268,6 @@ def _columns(task: Task) -> tuple[object, ...]:
         None if task.next_execution_time is None else ticks(task.next_execution_time),
         None if task.wake_at is None else ticks(task.wake_at),
         None if task.parent is None else task.parent.task_id,
-        _text(task),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, PlainSerializer
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.isotime import FIRST_YEAR, LAST_YEAR
@@ -35,7 +35,14 @@ def _as_seconds(value: timedelta) -> int | float:
     return int(seconds) if seconds.is_integer() else seconds
 
 
-Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+def no_number(value: object) -> object:
+    """Refuse seconds since 1970, as a number or as text, where an instant is meant."""
+    if isinstance(value, int | float) or (isinstance(value, str) and value[4:5] != "-"):
+        raise ValueError("is not an instant such as 2027-01-01T09:00:00Z")
+    return value
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc), BeforeValidator(no_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
 
 Duration = Annotated[timedelta, PlainSerializer(_as_seconds)]
@@ -50,7 +57,6 @@ class Value(BaseModel):
         populate_by_name=True,
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         ser_json_bytes="base64",
     )
 

@@ -83,7 +83,7 @@ def entered(lock: Lock, waiter: Waiter, until: datetime, now: datetime) -> tuple
     Who asks again keeps the place that was theirs. Where a place is free and somebody else is ahead, the last holder
     died before it could wake them.
     """
-    holders = _live(lock, now, besides=waiter)
+    holders = _live(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
     waiter = waiter.model_copy(update={"due_at": min(before, waiter.due_at)})
     others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.is_absent(now))
@@ -123,9 +123,14 @@ def _with_turns_given(queue: list[Waiter], held: int, now: datetime) -> tuple[tu
     return given, tuple(after for before, after in zip(queue, given, strict=True) if after is not before)
 
 
-def _live(lock: Lock, now: datetime, besides: Waiter | None = None) -> tuple[Holder, ...]:
-    return tuple(one for one in lock.holders if one.until > now and not (besides and _is_same(one, besides)))
+def is_held_by(lock: Lock, task_id: str, execution_id: str, now: datetime) -> bool:
+    """Whether a run has the lock."""
+    return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in _live(lock, now))
 
 
-def _is_same(one: Holder | Waiter, other: Waiter) -> bool:
+def _live(lock: Lock, now: datetime) -> tuple[Holder, ...]:
+    return tuple(one for one in lock.holders if one.until > now)
+
+
+def _is_same(one: Waiter, other: Waiter) -> bool:
     return (one.task_id, one.execution_id) == (other.task_id, other.execution_id)

@@ -153,9 +153,15 @@ class Dispatch:
     """Which of the sweep's repairs sent it; 0 for none."""
     resumption: int = 0
     """How often the run had been suspended when it was sent."""
+    trace: str = ""
+    """The trace that it goes on with, as a ``traceparent``. It is no part of what may run, nor of the name."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return what the message says; together with nothing else it identifies what may run."""
+        """Return what the message says."""
+        return {**self._identity(), **({"trace": self.trace} if self.trace else {})}
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what, together with nothing else, identifies what may run."""
         return {
             "taskId": self.task_id,
             "revision": self.revision,
@@ -172,7 +178,7 @@ class Dispatch:
     @property
     def body(self) -> bytes:
         """The message as it lies in the queue."""
-        return json.dumps(self.to_wire(), separators=(",", ":")).encode()
+        return _json(self.to_wire())
 
     @property
     def name(self) -> str:
@@ -181,7 +187,7 @@ class Dispatch:
         Sequential names raise latency and errors (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.
         queues.tasks/create), so it begins with a hash.
         """
-        return f"{hashlib.sha256(self.body).hexdigest()[:32]}-{self.task_id}"
+        return f"{hashlib.sha256(_json(self._identity())).hexdigest()[:32]}-{self.task_id}"
 
     @classmethod
     def from_wire(cls, data: dict[str, Any], at: datetime) -> Self:
@@ -192,9 +198,10 @@ class Dispatch:
         """
         try:
             text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
+            text["trace"] = data.get("trace", "")
             numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
             numbers["resumption"] = data.get("resumption", 0)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not all(isinstance(value, str) for value in text.values()):
             raise ValueError("taskId, executionId, scheduledFor, dueAt and after are strings")
@@ -215,7 +222,12 @@ class Dispatch:
             hop=numbers["hop"],
             repair=numbers["repair"],
             resumption=numbers["resumption"],
+            trace=text["trace"],
         )
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def dispatch_for(task: Task, wake: Wake, now: datetime, *, hop: int = 0, repair: int = 0) -> Dispatch:

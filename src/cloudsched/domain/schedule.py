@@ -39,6 +39,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain import zones
+from cloudsched.domain.document import no_number
 from cloudsched.domain.isotime import FIRST_YEAR, LAST_YEAR, UTC_EPOCH, parse_moment, utc_seconds
 from cloudsched.domain.recurrence import Recurrence, compiled
 from cloudsched.domain.rrule import MAX_LENGTH, normalised, parse_rule
@@ -68,11 +69,14 @@ def _rule_text(value: object) -> object:
     if isinstance(value, str):
         if len(value) > MAX_LENGTH:
             raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
-        return normalised(value) or None
+        text = normalised(value)
+        if not text:
+            raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
+        return text
     if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
         if len(value) > MAX_RULES:
             raise InvalidSchedule("rrule", f"{len(value)} rules", f"at most {MAX_RULES}")
-        rules = tuple(dict.fromkeys(text for rule in value if (text := _rule_text(rule))))
+        rules = tuple(dict.fromkeys(_rule_text(rule) for rule in value))
         return rules if len(rules) > 1 else next(iter(rules), None)
     return value
 
@@ -126,7 +130,7 @@ class Schedule(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
-    at: Annotated[datetime, AfterValidator(_in_utc)] | None = None
+    at: Annotated[datetime, AfterValidator(_in_utc), BeforeValidator(no_number)] | None = None
     rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_rule_text)] = None
     dtstart: Annotated[str | None, BeforeValidator(_local_text)] = None
     timezone: str = "UTC"

@@ -157,7 +157,7 @@ class Picked(Stream):
         self._members, self._periods, self._first_period = members, periods, first_period
         self._positions = positions
         self._never = min(abs(place) for place in positions) > len(periods.members(first_period))
-        self._known: tuple[int, tuple[int, ...]] = (-1, ())
+        self._known: tuple[int | None, tuple[int, ...]] = (None, ())
 
     @override
     def first_from(self, instant: int) -> int | None:
@@ -181,8 +181,9 @@ class Picked(Stream):
         return instant - (instant - self._first_period) % self._periods.step
 
     def _of_period(self, period: int) -> tuple[int, ...]:
-        if self._known[0] == period:
-            return self._known[1]
+        known, picked = self._known  # read at once: another thread may be at another period
+        if known == period:
+            return picked
         members = []
         member = self._members.first_from(period)
         while member is not None and member < period + self._periods.unit:

@@ -13,7 +13,6 @@ import struct
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 from io import BytesIO
@@ -124,6 +123,8 @@ def names() -> tuple[str, ...]:
 
 def _file(name: str) -> bytes:
     if name not in _name_set():
+        from difflib import get_close_matches  # noqa: PLC0415 -- only who is refused waits for it
+
         close = get_close_matches(name[:64], names(), n=1)
         hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
         raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.emulator.history import rfc3339
 from cloudsched.emulator.reading import BadRequest, read_instant, read_span
-from cloudsched.emulator.runner import DEFAULT_LIMIT, NotIdle, Runner
+from cloudsched.emulator.runner import DEFAULT_LIMIT, ClockBusy, NotIdle, Runner
 
 if TYPE_CHECKING:
     from cloudsched.emulator.clock import MovableClock
@@ -47,6 +47,8 @@ class ClockControl:
         """
         if len(command) != 1 or not command.keys() <= self._moves.keys():
             raise BadRequest(f'Say exactly one of {", ".join(self._moves)}, such as {{"advance": "P30D"}}.')
+        if self._runner.walking:
+            raise ClockBusy
         ((verb, argument),) = command.items()
         delivered, idle = 0, True
         try:
@@ -74,7 +76,7 @@ class ClockControl:
     async def _advance(self, argument: object) -> int:
         span = read_span(argument)
         try:
-            return await self._runner.advance_to(self._clock.now() + span)
+            return await self._runner.advance(span)
         except OverflowError:
             raise BadRequest("That is beyond the year 9999.") from None
 

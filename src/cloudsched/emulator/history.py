@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LENGTH: Final = 100_000
 """How many attempts are remembered; older ones are forgotten first."""
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""How much of bodies is remembered with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +88,23 @@ class Attempt:
 class History:
     """The attempts of the past, oldest first."""
 
-    def __init__(self, length: int = DEFAULT_LENGTH) -> None:
-        self._attempts: deque[Attempt] = deque(maxlen=length)
+    def __init__(self, length: int = DEFAULT_LENGTH, most_bytes: int = MOST_BYTES) -> None:
+        self._attempts: deque[Attempt] = deque()
+        self._length = length
+        self._most_bytes = most_bytes
+        self._bytes = 0
 
     def add(self, attempt: Attempt) -> None:
-        """Remember one."""
+        """Remember one, and forget the oldest that are too many or too large."""
         self._attempts.append(attempt)
+        self._bytes += _size(attempt)
+        while len(self._attempts) > self._length or self._bytes > self._most_bytes:
+            self._bytes -= _size(self._attempts.popleft())
 
     def clear(self) -> None:
         """Forget all."""
         self._attempts.clear()
+        self._bytes = 0
 
     def attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
         """The attempts, all or those of a queue (full name) or a task (full name or id)."""
@@ -104,6 +113,10 @@ class History:
             for attempt in tuple(self._attempts)
             if (not queue or attempt.queue == queue) and (not task or task in (attempt.task, attempt.name))
         ]
+
+
+def _size(attempt: Attempt) -> int:
+    return len(attempt.request.body) + len(attempt.answer.body)
 
 
 def rfc3339(at: datetime) -> str:

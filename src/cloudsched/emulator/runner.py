@@ -148,9 +148,9 @@ class Runner:
         await asyncio.gather(*flights, return_exceptions=True)
 
     @property
-    def in_flight(self) -> list[Dispatch]:
-        """The attempts that have no answer yet."""
-        return [flight.dispatch for flight in self._flights.values()]
+    def walking(self) -> bool:
+        """Whether the clock is being moved."""
+        return self._walking
 
     def _launch(self, dispatch: Dispatch, fault: str) -> None:
         flight = _Flight(dispatch, self._plan(dispatch), fault=fault)
@@ -267,7 +267,19 @@ class Runner:
         """
         if instant < self._clock.now():
             raise ValueError(f"{instant.isoformat()} is past; it is {self._clock.now().isoformat()} now.")
-        return await self._walk(instant, None)
+        return await self._walk(lambda _begin: instant, None)
+
+    async def advance(self, by: timedelta) -> int:
+        """Move the clock forward by a span; see `advance_to`.
+
+        Raises:
+            ValueError: if the span is negative.
+            OverflowError: if it ends beyond the year 9999.
+            ClockBusy: if the clock is being moved already.
+        """
+        if by < timedelta(0):
+            raise ValueError("The clock cannot be advanced into the past; freeze it there instead.")
+        return await self._walk(lambda begin: begin + by, None)
 
     async def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
         """Move the clock from dispatch to dispatch until nothing is left that could be delivered.
@@ -281,7 +293,7 @@ class Runner:
         """
         return await self._walk(None, limit)
 
-    async def _walk(self, until: datetime | None, limit: int | None) -> int:
+    async def _walk(self, end: Callable[[datetime], datetime] | None, limit: int | None) -> int:
         if self._walking:
             raise ClockBusy
         self._walking = True
@@ -289,6 +301,7 @@ class Runner:
         was_running = self._clock.mode == "running"
         try:
             self._clock.freeze()
+            until = end(self._clock.now()) if end is not None else None
             while True:
                 await self._settle()
                 if limit is not None and self.delivered - before >= limit:
@@ -298,7 +311,7 @@ class Runner:
                     break
                 self._clock.freeze(at)
             if until is not None:
-                self._clock.freeze(until)
+                self._clock.freeze(max(until, self._clock.now()))
                 await self._settle()
         finally:
             self._walking = False

@@ -229,7 +229,7 @@ class CloudTasksEmulator:
             ValueError: if it would go back.
             ClockBusy: if the clock is being moved already.
         """
-        return self._call(lambda desk: desk.runner.advance_to(self.clock.now() + by))
+        return self._call(lambda desk: desk.runner.advance(by))
 
     def advance_to(self, instant: datetime) -> int:
         """Move the clock forward to an instant; see `advance`."""

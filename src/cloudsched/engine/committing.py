@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.journal import MAX_FOLDED
+from cloudsched.engine.news import tell
 from cloudsched.engine.ports import Folded, Stored
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Committer:
             entries=[entry for entry in step.entries if entry.execution_id not in gone],
             folded=folded,
         )
+        tell(stored.task, step)
         return Stored(step.task, version)
 
     def steps_of(self, execution: Execution) -> tuple[StepRecord, ...]:

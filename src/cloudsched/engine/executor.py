@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.registry import Registry
     from cloudsched.engine.sending import Sender
     from cloudsched.engine.tokens import Keys
+    from cloudsched.engine.tracing import Tracer
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ Decision = Drop | Hop | Wait | Begin
 class Executor:
     """Runs what dispatches ask for, once each, however often they come."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a part of its own
         self,
         *,
         store: Store,
@@ -83,6 +84,7 @@ class Executor:
         registry: Registry,
         keys: Keys,
         random: Random,
+        tracer: Tracer,
     ) -> None:
         self._store = store
         self._durable = durable
@@ -93,6 +95,7 @@ class Executor:
         self._registry = registry
         self._keys = keys
         self._random = random
+        self._tracer = tracer
         self._locks = Locks(store, sender)
 
     def deliver(self, body: bytes, token: str) -> Verdict:
@@ -106,9 +109,19 @@ class Executor:
         """
         self._keys.verify(body, token)
         dispatch = _parsed(body, self._clock)
+        ids: dict[str, str | int] = {
+            "taskId": dispatch.task_id,
+            "executionId": dispatch.execution_id,
+            "attempt": dispatch.attempt,
+        }
+        with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
+            return self._answered(dispatch)
+
+    def _answered(self, dispatch: Dispatch) -> Verdict:
         stored, decision = self._claim(dispatch)
         verdict = self._carry_out(dispatch, stored, decision)
-        log.info(
+        log.log(
+            logging.DEBUG if verdict.action is Action.RAN else logging.INFO,  # the news has said so
             "%s: %s",
             verdict.action,
             verdict.why,
@@ -201,6 +214,11 @@ class Executor:
             before = wakes(claimed.task)
         except QueueUnavailable:
             before = ()  # the handler need not wait for the queue; its end sends this too
+        now = self._clock.now()
+        if run.wakes_at <= now:  # this process stood still for too long: the next one is to close this attempt
+            lapse = Wake(run.execution_id, run.scheduled_for, run.attempt, run.wakes_at)
+            self._sender.send(claimed.task, [lapse], now)
+            return Verdict(Action.SUPERSEDED, "its lease ended before the handler could be called")
         held = Held(
             store=self._store,
             clock=self._clock,
@@ -211,7 +229,9 @@ class Executor:
             run=run,
         )
         journal = self._durable.journal(held, run)
-        report = call_handler(self._registry, Context(claimed.task, run, self._clock, held.renew, journal))
+        context = Context(claimed.task, run, self._clock, held.renew, journal)
+        with self._tracer.span(f"handler {claimed.task.handler}", execution_id=run.execution_id, attempt=run.attempt):
+            report = call_handler(self._registry, context)
         finished = held.finish(report, self._random, journal.known)
         if finished is None:
             self._send(held.task)  # it may have been this result whose commit took effect and then failed

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.finishing import extended, on_outcome
 from cloudsched.domain.lifecycle import ENDED
+from cloudsched.domain.locking import is_held_by
 from cloudsched.domain.suspending import event_taken, recorded
 from cloudsched.engine.calling import announce_failure
 from cloudsched.engine.context import LeaseState
@@ -71,7 +72,10 @@ class Held:
             run = None if step is None else step.task.run(identity)
             if step is None or run is None:
                 return None
-            return step, self._locks.renew(task.id, run, run.wakes_at)
+            lock = self._locks.renew(task.id, run, run.wakes_at)
+            if lock is not None and not is_held_by(lock.lock, task.id, identity, self._clock.now()):
+                return None  # it was another's by the time that it was read
+            return step, lock
 
         task = self._commit(decide)
         run = None if task is None else task.run(identity)
@@ -98,7 +102,10 @@ class Held:
                 return None
             if event is not None:
                 step = event_taken(step, event, now)
-            return step, self._locks.renew(task.id, run, run.wakes_at)
+            lock = self._locks.renew(task.id, run, run.wakes_at)
+            if lock is not None and not is_held_by(lock.lock, task.id, identity, now):
+                return None  # as in `renew`
+            return step, lock
 
         return self._commit(decide)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.locking import Waiter, entered, left, renewed
+from cloudsched.domain.locking import Waiter, entered, is_held_by, left, renewed
 from cloudsched.domain.planning import Dispatch
 from cloudsched.engine.ports import StoredLock
 from cloudsched.errors import VersionConflict
@@ -36,7 +36,7 @@ class Locks:
         Waiting is committed here: the run will be woken.
 
         Raises:
-            VersionConflict: Somebody changed the lock; read again and ask again.
+            VersionConflict: Somebody changed the lock, or has begun the run; read again and ask again.
             QueueUnavailable: Those ahead of it could not be woken.
         """
         if run.lock_key is None or run.lease is None:
@@ -54,6 +54,8 @@ class Locks:
             priority=task.priority,
         )
         stored = self._store.load_lock(run.lock_key)
+        if is_held_by(stored.lock, task.id, run.execution_id, now):  # somebody else has begun it since it was read
+            raise VersionConflict(f"execution {run.execution_id} of task {task.id}")
         lock, has_it, woken = entered(stored.lock, waiter, run.lease.until, now)
         changed = StoredLock(lock, stored.version)
         if has_it:
@@ -78,11 +80,19 @@ class Locks:
         return StoredLock(lock, stored.version), woken
 
     def withdraw(self, key: str, task_id: str, execution_id: str, now: datetime) -> None:
-        """Take a run that will not come off the lock, and let the next one have its turn."""
+        """Take a run that will not come off the lock, and let the next one have its turn.
+
+        A run that is under way stays, whoever runs it: the task is read after the lock, so that a claim which comes in
+        between makes the commit conflict.
+        """
         while True:
             stored = self._store.load_lock(key)
             lock, woken = left(stored.lock, task_id, execution_id, now)
             if lock == stored.lock:
+                return
+            current = self._store.load(task_id)
+            run = current and current.task.run(execution_id)
+            if run and run.lease:
                 return
             try:
                 self._store.commit_lock(StoredLock(lock, stored.version))

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, default_schedule, draft_of, edited, new_task, require_known
+from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import wakes
 from cloudsched.domain.suspending import event_received
 from cloudsched.engine.checking import checked
 from cloudsched.engine.holding import MAX_CONFLICTS
+from cloudsched.engine.news import tell
 from cloudsched.engine.ports import Stored
 from cloudsched.engine.stepping import as_json
 from cloudsched.errors import InvalidInput, KeyReused, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
 
-    from cloudsched.domain.lifecycle import Step
     from cloudsched.domain.task import Task
     from cloudsched.engine.committing import Committer
     from cloudsched.engine.nesting import Nesting
@@ -101,6 +102,7 @@ class Scheduler:
                 elif existing:
                     return self._replace(existing, draft), False
             else:
+                tell(None, Step(task))
                 return self._sent(Stored(task, version)), True
         raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.planning import dispatch_for
 from cloudsched.engine.ports import Envelope
+from cloudsched.engine.tracing import trace_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +47,7 @@ class Sender:
         Raises:
             QueueUnavailable: It could not be created.
         """
-        body = dispatch.body
+        body = dataclasses.replace(dispatch, trace=trace_for(dispatch.execution_id)).body
         self._dispatcher.create(Envelope(dispatch.name, dispatch.at, body, self._keys.sign(body), priority))
         log.debug(
             "dispatched",

@@ -22,7 +22,7 @@ from cloudsched.web import requests as said
 from cloudsched.web.answers import json_answer, moment, page_answer, shown, task_answer, tree_shown
 from cloudsched.web.auth import gate_of
 from cloudsched.web.batch import created_batch
-from cloudsched.web.etags import condition
+from cloudsched.web.etags import condition, require_tags
 from cloudsched.web.idempotency import key_of, put
 from cloudsched.web.operations import OPERATIONS, Operation
 from cloudsched.web.problems import problem
@@ -103,8 +103,17 @@ class Api:
         caller = self._caller(operation, request)
         query = parameters(request, operation.query)
         call = Call(self._as_seen_by(caller, operation, request), caller, operation, request, dict(path), query)
-        response = _ANSWERS[operation.name](call)
-        return response.make_conditional(request) if 304 in operation.success else response  # noqa: PLR2004 - Not Modified
+        with self._app.tracer.span(operation.name, **dict(path)):
+            return self._done(call)
+
+    @staticmethod
+    def _done(call: Call) -> Response:
+        request, operation = call.request, call.operation
+        if 304 not in operation.success:  # noqa: PLR2004 - Not Modified
+            return _ANSWERS[operation.name](call)
+        if (known := request.headers.get("If-None-Match")) is not None:
+            require_tags("If-None-Match", known)
+        return _ANSWERS[operation.name](call).make_conditional(request)
 
     def _caller(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:
@@ -229,18 +238,21 @@ def _readyz(call: Call) -> Response:
 def _openapi(call: Call) -> Response:
     from cloudsched.web.openapi import document  # noqa: PLC0415 - only its readers pay for it
 
-    return json_answer(document(is_open=_is_open(call.app)))
+    return json_answer(document(_handlers(call.app)))
 
 
 def _reference(call: Call) -> Response:
     from cloudsched.web.openapi import document  # noqa: PLC0415 - the same
     from cloudsched.web.reference import page  # noqa: PLC0415 - the same
 
-    return page(document(is_open=_is_open(call.app)))
+    return page(document(_handlers(call.app)))
 
 
-def _is_open(app: App) -> bool:
-    return not app.settings.access.is_configured
+def _handlers(app: App) -> tuple[str, ...] | None:
+    """Return the handlers that there are, where everybody may know."""
+    if app.settings.access.is_configured or app.settings.is_deployed:
+        return None
+    return tuple(sorted(handler.name for handler in app.registry))
 
 
 _ANSWERS: dict[str, Callable[[Call], Response]] = {

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.errors import InvalidInput
 from cloudsched.web.answers import shown
 from cloudsched.web.idempotency import put
 from cloudsched.web.problems import problem
@@ -24,21 +23,21 @@ THREADS = 8
 """How many tasks of a batch are created at the same time. Each waits for the store and the queue, not for this CPU."""
 
 
-def created_batch(app: App, caller: Caller, contents: Sequence[object], key: str | None) -> list[dict[str, Any]]:
+def created_batch(
+    app: App, caller: Caller, contents: Sequence[dict[str, Any]], key: str | None
+) -> list[dict[str, Any]]:
     """Create tasks and return their results in the same order: a ``task``, or the ``problem`` with it.
 
     With an idempotency key each is safe to repeat: its own key is the batch's with its place behind it.
     """
     allowed, refusal = room(app, caller, len(contents))
 
-    def attempt(place: int, content: object) -> tuple[Task, bool]:
+    def attempt(place: int, content: dict[str, Any]) -> tuple[Task, bool]:
         if place >= allowed and refusal is not None:
             raise refusal
-        if not isinstance(content, dict):
-            raise InvalidInput(f"tasks.{place}", "is not a JSON object", "Give each task as {…}.")
         return put(app, caller, content, None if key is None else f"{key}#{place}")
 
-    def one(place: int, content: object) -> dict[str, Any]:
+    def one(place: int, content: dict[str, Any]) -> dict[str, Any]:
         try:
             task, is_new = attempt(place, content)
         except Exception as error:  # noqa: BLE001 - each has a result of its own; problem() logs what is ours

@@ -125,6 +125,8 @@ def running(
         )
         _send_again(app)
         web.serve()
+        parts.callback(web.stop)  # nothing may come in when the app has its own parts again
+        parts.callback(emulator.stop)
         parts.enter_context(Sweeps(app, clock))
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
 

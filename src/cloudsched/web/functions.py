@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Response
 
+from cloudsched.engine.tracing import Tracer
+from cloudsched.telemetry import log_for_cloud
 from cloudsched.web.api import Api
 from cloudsched.web.auth import require_account
 from cloudsched.web.problems import problem
 from cloudsched.web.reading import body_bytes
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
@@ -29,7 +33,8 @@ TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 
 def serve_api(app: App, request: Request) -> Response:
     """Answer a client; see `cloudsched.web.api`."""
-    return Api(app).answer(request)
+    with _traced(app, request):
+        return Api(app).answer(request)
 
 
 def serve_execute(app: App, request: Request) -> Response:
@@ -41,7 +46,8 @@ def serve_execute(app: App, request: Request) -> Response:
     if request.method != "POST":
         return problem(MethodNotAllowed(["POST"]))
     try:
-        verdict = app.deliver(body_bytes(request), request.headers.get(TOKEN_HEADER, ""))
+        with _traced(app, request):
+            verdict = app.deliver(body_bytes(request), request.headers.get(TOKEN_HEADER, ""))
     except Exception as error:  # noqa: BLE001 - told to the queue by its status, and logged if it is ours
         return problem(error)
     return _json({"action": verdict.action, "why": verdict.why})
@@ -58,10 +64,17 @@ def serve_sweep(app: App, request: Request) -> Response:
         if (sweeper := app.settings.access.sweeper) is not None:
             require_account(app.settings, request, sweeper)
         body_bytes(request)
-        done = app.sweep()
+        with _traced(app, request), app.tracer.span("sweep"):
+            done = app.sweep()
     except Exception as error:  # noqa: BLE001 - the same
         return problem(error)
     return _json(dataclasses.asdict(done))
+
+
+def _traced(app: App, request: Request) -> AbstractContextManager[None]:
+    """Do what is in the ``with`` as a part of the trace that the request belongs to, by W3C Trace Context."""
+    log_for_cloud(app.settings)
+    return Tracer().span("request", request.headers.get("traceparent", ""))
 
 
 def _json(content: object) -> Response:

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.domain.task import EventName, Owner, TaskId
+from cloudsched.web.etags import TAGS_PATTERN
 from cloudsched.web.idempotency import HEADER, KEY_PATTERN
 from cloudsched.web.operations import OPERATIONS, Operation
 from cloudsched.web.schemas import components, inlined, pattern_of, ref
@@ -43,14 +44,15 @@ _PATH: Final = {
 }
 
 
-@lru_cache(maxsize=2)
-def document(*, is_open: bool) -> Json:
+@lru_cache(maxsize=4)
+def document(handlers: tuple[str, ...] | None) -> Json:
     """Return the document.
 
     Args:
-        is_open: Whether callers need not prove who they are. Then a new task must name its owner.
+        handlers: The handlers that there are, where callers need not prove who they are; None where they must.
     """
-    schemas = components(is_open=is_open)
+    is_open = handlers is not None
+    schemas = components(handlers)
     paths: Json = {}
     for operation in OPERATIONS:
         described = _operation(operation, is_open=is_open)
@@ -136,7 +138,7 @@ def _headers(operation: Operation) -> list[Json]:
 
 
 def _tag_schema() -> Json:
-    return {"type": "string", "pattern": r'^(\*|"[\x21\x23-\x7e]{1,100}")$'}
+    return {"type": "string", "pattern": TAGS_PATTERN}
 
 
 def _responses(operation: Operation, *, is_open: bool) -> Json:
@@ -145,6 +147,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
         responses[str(status)] = {"description": _TITLES[status], **_headers_of(operation, status)}
         if status in {200, 201} and operation.answer:
             responses[str(status)]["content"] = _content(operation.answer)
+            responses[str(status)].update(_links(operation))
     refusals = {400, 403, 500, 503, *operation.refusals}
     if operation.right is not None and not is_open:
         refusals.add(401)
@@ -163,6 +166,21 @@ def _headers_of(operation: Operation, status: int) -> Json:
     if operation.name == "create_task":
         headers["Location"] = {"description": "The task's path.", "schema": {"type": "string"}}
     return {"headers": headers} if status in {200, 201, 304} else {}
+
+
+def _links(operation: Operation) -> Json:
+    """Return what can be done with what was answered."""
+    if operation.name == "create_task":
+        of_a_task = [each.name for each in OPERATIONS if "{taskId}" in each.path and "{executionId}" not in each.path]
+        return {"links": {name: _link(name, taskId="$response.body#/id") for name in of_a_task}}
+    if operation.name == "list_executions":
+        found = {"taskId": "$request.path.taskId", "executionId": "$response.body#/executions/0/id"}
+        return {"links": {"get_execution": _link("get_execution", **found)}}
+    return {}
+
+
+def _link(operation: str, **parameters: str) -> Json:
+    return {"operationId": operation, "parameters": parameters}
 
 
 def _content(answer: str) -> Json:

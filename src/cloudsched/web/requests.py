@@ -143,8 +143,8 @@ class Preview(Count):
 class Batch(Value):
     """Tasks to create."""
 
-    tasks: Annotated[list[Any], Field(min_length=1, max_length=MAX_BATCH)]
-    """Each as if it were created alone."""
+    tasks: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_BATCH)]
+    """Each as if it were created alone: a ``NewTask``, or a problem of its own among the results."""
 
 
 class NewTask(TaskDraft):

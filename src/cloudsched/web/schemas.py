@@ -17,9 +17,10 @@ from cloudsched.domain.execution import Execution, Message
 from cloudsched.domain.task import Task
 from cloudsched.web import requests as said
 from cloudsched.web.answers import INTERNAL
+from cloudsched.web.docstrings import docstrings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
     from pydantic_core import core_schema
@@ -32,7 +33,18 @@ _ANSWERED: tuple[type[BaseModel], ...] = (Task, Execution, Message)
 
 
 class _Schemas(GenerateJsonSchema):
-    """Durations as seconds, within their limits."""
+    """Durations as seconds, within their limits; fields with their docstrings."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Return a model's schema."""
+        made = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        texts = docstrings_of(model)
+        for name, field in model.model_fields.items():
+            shown = made.get("properties", {}).get(field.alias or name)
+            if shown is not None and name in texts and field.description is None:
+                shown["description"] = texts[name]
+        return made
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
         """Return a number's schema; text such as ``PT5M`` is read as well."""
@@ -68,8 +80,13 @@ def inlined(model: type[BaseModel]) -> Json:
     return flat
 
 
-def components(*, is_open: bool) -> Json:
-    """Return all schemas of the document by their names."""
+def components(handlers: Sequence[str] | None) -> Json:
+    """Return all schemas of the document by their names.
+
+    Args:
+        handlers: The handlers that there are, if everybody may know; then callers need not prove who they are, and a
+            new task must name its owner.
+    """
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in _SENT),
         *((model, "serialization") for model in _ANSWERED),
@@ -84,11 +101,12 @@ def components(*, is_open: bool) -> Json:
     schemas = {name: _answered(each) if name in answered else each for name, each in schemas.items()}
     _show(schemas["Task"])
     new = schemas["NewTask"]
-    if not is_open:
+    if handlers is not None:
+        new["properties"]["handler"] = {**new["properties"]["handler"], "enum": sorted(handlers)}
+    else:
         new["required"] = [name for name in new["required"] if name != "owner"]
         new["properties"]["owner"]["description"] = "Whose it is: the caller, if it is left out."
     schemas["TaskPatch"] = _patch(new)
-    schemas["Batch"]["properties"]["tasks"]["items"] = ref("NewTask")
     every = {**schemas, **_made()}
     used = _reachable(every, {"TaskPatch", *_made(), *_names(_SENT)})
     return {name: _described(each) for name, each in sorted(every.items()) if name in used}

@@ -64,14 +64,18 @@ class WebServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._may_answer.set()
-        stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)
-        stopping.start()
-        stopping.join(GRACE_SECONDS + 1)
+        self.stop()
 
     def serve(self) -> None:
         """Begin to answer; who has connected already has waited."""
         self._may_answer.set()
+
+    def stop(self) -> None:
+        """Answer nobody any more; does nothing the second time."""
+        self._may_answer.set()
+        stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)
+        stopping.start()
+        stopping.join(GRACE_SECONDS + 1)
 
     def _serve(self) -> None:
         try:

@@ -1,0 +1,84 @@
+"""The embedded stack beside what one would pick instead on one machine: APScheduler 3 and DBOS, all over SQLite.
+
+    python -m benchmarks.embedded [--tasks 2000]
+
+The rivals live in a virtual environment of their own, made in a temporary folder. Each contestant is one process over
+a new SQLite file, as its documentation sets it up, with every acknowledged task on disk. One after the other they
+
+1. create one-off tasks that are due a little later, from one thread: tasks a second;
+2. run them, all due at the same moment: tasks a second from that moment to the end of the last one;
+3. run others that come due one by one, 100 a second: how late each began.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+RIVALS = {"APScheduler 3": "embedded_apscheduler.py", "DBOS": "embedded_dbos.py"}
+PACKAGES = ("apscheduler>=3.11,<4", "sqlalchemy>=2", "dbos")
+MOST_LATE_MS = 10.0
+
+
+def measured(python: Path | str, script: Path, tasks: int, folder: Path) -> dict[str, Any]:
+    """Run one contestant and return its figures."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    done = subprocess.run(  # noqa: S603 - our own scripts
+        (str(python), str(script), str(folder), str(tasks)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    if done.returncode:
+        sys.exit(f"{script.name} failed:\n{done.stderr[-3000:]}")
+    figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=2000)
+    tasks = parser.parse_args().tasks
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        venv.create(folder / "venv", with_pip=True)
+        python = folder / "venv" / "bin" / "python"
+        subprocess.run((python, "-m", "pip", "install", "-q", *PACKAGES), check=True)  # noqa: S603 - the rivals
+        contestants = [("cloudsched", sys.executable, "embedded_cloudsched.py")]
+        contestants += [(name, str(python), script) for name, script in RIVALS.items()]
+        figures = {}
+        for name, interpreter, script in contestants:
+            own = folder / script
+            own.mkdir()
+            figures[name] = measured(interpreter, HERE / script, tasks, own)
+    table = Table(title=f"{tasks} one-off tasks in one process over a SQLite file")
+    for heading in ("", "version", "created/s", "run/s", "late p50 ms", "late p99 ms", "late max ms"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, found in figures.items():
+        late = [f"{found[key] * 1e3:,.1f}" for key in ("late_p50", "late_p99", "late_max")]
+        table.add_row(name, found["version"], f"{found['created']:,.0f}", f"{found['run']:,.0f}", *late)
+    console = Console(width=110)
+    console.print(table)
+    ours = figures["cloudsched"]
+    for name in RIVALS:
+        theirs = figures[name]
+        created, run = ours["created"] / theirs["created"], ours["run"] / theirs["run"]
+        console.print(f"cloudsched / {name}: created {created:.1f}x, run {run:.1f}x (targets: more than 1)")
+    console.print(f"cloudsched p99 lateness: {ours['late_p99'] * 1e3:.1f} ms (target: under {MOST_LATE_MS:.0f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""APScheduler 3 on the course of ``embedded.py``: its SQLAlchemy job store over SQLite, its default thread pool."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from apscheduler.executors.pool import ThreadPoolExecutor  # type: ignore[import-not-found]  # the rivals'
+from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore  # type: ignore[import-not-found]  # the rivals'
+from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-not-found]  # the rivals'
+from benchmarks.embedded_course import Course
+
+course = Course()
+
+
+def note(number: int) -> None:
+    """Note that it was called."""
+    course.ran(number)
+
+
+class Contestant:
+    """Creates jobs as its documentation shows."""
+
+    version = version("apscheduler")
+
+    def __init__(self) -> None:
+        self.scheduler = BackgroundScheduler(
+            jobstores={"default": SQLAlchemyJobStore(url=f"sqlite:///{course.folder / 'jobs.db'}")},
+            executors={"default": ThreadPoolExecutor(10)},
+            job_defaults={"misfire_grace_time": None},
+            timezone=UTC,
+        )
+
+    def create(self, number: int, due_at: float) -> None:
+        """Create a one-off job."""
+        self.scheduler.add_job(note, "date", run_date=datetime.fromtimestamp(due_at, UTC), args=(number,))
+
+
+if __name__ == "__main__":
+    contestant = Contestant()
+    contestant.scheduler.start()
+    course.run(contestant)
+    contestant.scheduler.shutdown(wait=False)

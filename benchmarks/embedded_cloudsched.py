@@ -1,0 +1,55 @@
+"""cloudsched on the course of ``embedded.py``: the embedded store in a file, the queue in the process."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from benchmarks.embedded_course import Course
+from pydantic import BaseModel
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.adapters.clocks import SystemClock
+from cloudsched.adapters.inprocess import InProcessDispatcher
+from cloudsched.adapters.sqlite import SqliteStore
+
+course = Course()
+store, clock = SqliteStore(course.folder / "tasks.db"), SystemClock()
+
+
+def deliver(body: bytes, token: str) -> object:
+    """Give the app what the queue delivers."""
+    return app.deliver(body, token)
+
+
+queue = InProcessDispatcher(clock, deliver)
+app = App(Settings(secret="a secret of this benchmark"), store=store, dispatcher=queue, clock=clock)
+
+
+class Numbered(BaseModel):
+    """The handler's payload."""
+
+    number: int
+
+
+@app.handler("note")
+def note(task: Numbered) -> None:
+    """Note that it was called."""
+    course.ran(task.number)
+
+
+class Contestant:
+    """Creates tasks as a caller would."""
+
+    version = version("cloudsched")
+
+    def create(self, number: int, due_at: float) -> None:
+        """Create a one-off task."""
+        at = datetime.fromtimestamp(due_at, UTC)
+        app.create(owner="ada", title="Note", handler="note", payload={"number": number}, schedule=Schedule.once(at))
+
+
+if __name__ == "__main__":
+    with queue:
+        course.run(Contestant())
+    app.close()

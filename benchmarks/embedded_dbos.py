@@ -1,0 +1,43 @@
+"""DBOS on the course of ``embedded.py``: delayed workflows on a queue, its system database in SQLite."""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import version
+
+from benchmarks.embedded_course import Course
+from dbos import DBOS, SetEnqueueOptions  # type: ignore[import-not-found]  # the rivals'
+
+course = Course()
+DBOS(
+    config={
+        "name": "benchmark",
+        "system_database_url": f"sqlite:///{course.folder / 'dbos.db'}",
+        "log_level": "ERROR",
+        "run_admin_server": False,
+    }
+)
+
+
+@DBOS.workflow()  # type: ignore[untyped-decorator]  # not here
+def note(number: int) -> None:
+    """Note that it was called."""
+    course.ran(number)
+
+
+class Contestant:
+    """Enqueues delayed workflows as its documentation shows."""
+
+    version = version("dbos")
+
+    def create(self, number: int, due_at: float) -> None:
+        """Enqueue a workflow that is delayed."""
+        with SetEnqueueOptions(delay_seconds=max(0.0, due_at - time.time())):
+            DBOS.enqueue_workflow("queue", note, number)
+
+
+if __name__ == "__main__":
+    DBOS.launch()
+    DBOS.register_queue("queue")
+    course.run(Contestant())
+    DBOS.destroy()

@@ -1,0 +1,128 @@
+"""OpenTelemetry: spans of what is done, metrics counted from the log lines, and their export to Google Cloud.
+
+A function in the cloud that has it installed (``pip install 'cloudsched[telemetry]'``) exports to Cloud Trace and Cloud
+Monitoring. A program of one's own that has set up its providers says ``app.tracer = OpenTelemetryTracer()`` and
+``logging.getLogger("cloudsched").addHandler(Meter())``.
+
+=============================== ========= ==================================================================
+metric                          kind      counts
+=============================== ========= ==================================================================
+``cloudsched.tasks.created``    counter   new tasks
+``cloudsched.attempts.started`` counter   handlers called
+``cloudsched.executions.ended`` counter   executions, by ``status``: SUCCEEDED, FAILED, SKIPPED and the others
+``cloudsched.lateness``         histogram seconds from when an attempt was due to its beginning
+``cloudsched.backlog``          gauge     tasks that the last sweep found overdue
+``cloudsched.repaired``         counter   dispatches that were lost, and sent again by the sweep
+=============================== ========= ==================================================================
+
+Each has the attribute ``handler`` where there is one. Owners and ids are in the log and in spans, not in metrics.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from cloudsched.domain.execution import ExecutionStatus
+from cloudsched.engine.tracing import Trace, Tracer, current_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+_NAME = "cloudsched"
+_EXPORT_MILLISECONDS = 60_000
+_ENDED = {status.lower(): status.value for status in ExecutionStatus if status.is_final}
+
+
+class OpenTelemetryTracer(Tracer):
+    """Makes a span of each piece of work.
+
+    Args:
+        provider: Where spans go; the program's own provider if None.
+    """
+
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer(_NAME, tracer_provider=provider)
+        self._propagator = TraceContextTextMapPropagator()
+
+    @contextmanager
+    def span(self, name: str, parent: str = "", execution_id: str = "", **attributes: str | int) -> Iterator[None]:
+        """Do what is in the ``with`` as one span of a trace."""
+        before = parent or str(current_trace() or "")
+        context = self._propagator.extract({"traceparent": before}) if before else None
+        named = {f"cloudsched.{key}": value for key, value in attributes.items()}
+        with self._tracer.start_as_current_span(name, context, attributes=named) as span:
+            own = span.get_span_context()
+            ids = f"00-{own.trace_id:032x}-{own.span_id:016x}-{int(own.trace_flags):02x}"
+            with self._within(Trace.of(ids), execution_id):
+                yield
+
+
+class Meter(logging.Handler):
+    """Counts metrics from log lines, which say all that has changed.
+
+    Args:
+        provider: Where metrics go; the program's own provider if None.
+    """
+
+    def __init__(self, provider: MeterProvider | None = None) -> None:
+        super().__init__(logging.INFO)
+        meter = metrics.get_meter(_NAME, meter_provider=provider)
+        self._created = meter.create_counter("cloudsched.tasks.created")
+        self._started = meter.create_counter("cloudsched.attempts.started")
+        self._ended = meter.create_counter("cloudsched.executions.ended")
+        self._lateness = meter.create_histogram("cloudsched.lateness", "s")
+        self._backlog = meter.create_gauge("cloudsched.backlog")
+        self._repaired = meter.create_counter("cloudsched.repaired")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count what a line says."""
+        said: dict[str, Any] = record.__dict__
+        labels = {"handler": said["handler"]} if "handler" in said else {}
+        match said.get("action"):
+            case "created":
+                self._created.add(1, labels)
+            case "started":
+                self._started.add(1, labels)
+                self._lateness.record(said["latenessSeconds"], labels)
+            case "swept":
+                self._backlog.set(said["examined"])
+                self._repaired.add(said["dispatched"])
+            case action if action in _ENDED and "executionId" in said:
+                self._ended.add(1, {**labels, "status": _ENDED[action]})
+
+
+def export(project: str) -> None:
+    """Send spans and metrics to Cloud Trace and Cloud Monitoring, from now to the end of the process.
+
+    Spans are sent in batches by a thread of their own; what is left is sent when the process ends.
+    """
+    from opentelemetry.exporter.cloud_monitoring import (  # noqa: PLC0415 - only where something is exported
+        CloudMonitoringMetricsExporter,
+    )
+    from opentelemetry.exporter.cloud_trace import CloudTraceSpanExporter  # noqa: PLC0415 - the same
+    from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 - the same
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415 - the same
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - the same
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - the same
+
+    # Many instances write the same metrics: each needs a label of its own.
+    exporter = CloudMonitoringMetricsExporter(project_id=project, add_unique_identifier=True)
+    reader = PeriodicExportingMetricReader(exporter, export_interval_millis=_EXPORT_MILLISECONDS)
+    meters = MeterProvider([reader])
+    spans = CloudTraceSpanExporter(project_id=project)  # type: ignore[no-untyped-call]  # it ships no types
+    tracers = TracerProvider()
+    tracers.add_span_processor(BatchSpanProcessor(spans))
+    metrics.set_meter_provider(meters)
+    trace.set_tracer_provider(tracers)
+    propagate.set_global_textmap(TraceContextTextMapPropagator())
+    atexit.register(meters.shutdown)
+    atexit.register(tracers.shutdown)

@@ -1,0 +1,64 @@
+"""What docs/operations.md and docs/deployment.md say in numbers and names follows from what is there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.deployables.cloud import ROOT
+
+OPERATIONS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+DEPLOYMENT = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")
+GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+MILLION = 1_000_000
+
+
+def rows(text: str, heading: str) -> dict[str, list[str]]:
+    """Return a table's rows by their first cell."""
+    table = text.partition(heading)[2].partition("\n\n")[0]
+    cells = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in table.splitlines()[2:])
+    return {first: rest for first, *rest in cells}
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def test_costs_follow_from_the_counted_operations() -> None:
+    """A million executions cost what the guarantees count times what the prices say."""
+    counted = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", GUARANTEES)
+    assert counted, "docs/guarantees.md no longer counts a successful occurrence"
+    reads, writes, created = (int(count) * MILLION for count in counted.groups())
+    prices = {name: number(usd) / number(of) for name, (of, usd) in rows(OPERATIONS, "| price | of | USD |").items()}
+    each = list(prices.values())
+    operations = [reads, writes, created + MILLION, MILLION, MILLION // 10]
+    *parts, (_, total) = rows(OPERATIONS, "| part | operations | USD |").values()
+    assert [number(count) for count, _ in parts] == operations
+    costs = [count * price for count, price in zip(operations, each, strict=True)]
+    assert [number(usd) for _, usd in parts] == pytest.approx(costs, abs=0.005)
+    assert number(total) == pytest.approx(sum(costs), abs=0.01)
+
+
+def test_settings_are_explained_as_they_are() -> None:
+    """The queues' rates and the functions' concurrency in the tables are those of the example configuration."""
+    config = (ROOT / "infra/config.example.sh").read_text(encoding="utf-8")
+    values = dict(re.findall(r'(?m)^([A-Z_]+)="?([^"#\s]*)', config))
+    queues = [values[f"QUEUE_{priority}"].split("/") for priority in ("CRITICAL", "HIGH", "NORMAL", "LOW")]
+    table = rows(DEPLOYMENT, "| setting | value | why |")
+    assert table["dispatches a second"][0] == " · ".join(rate for rate, _ in queues)
+    assert table["at the same time"][0] == " · ".join(count for _, count in queues)
+    functions = rows(DEPLOYMENT, "| | api | execute | sweep | why |")
+    assert functions["concurrency, and threads"][:2] == [values["API_CONCURRENCY"], values["EXECUTE_CONCURRENCY"]]
+    assert functions["maximum"][:2] == [values["API_MAX_INSTANCES"], values["EXECUTE_MAX_INSTANCES"]]
+    assert functions["timeout"][1:3] == [f"{values['EXECUTE_TIMEOUT']} s", f"{values['SWEEP_TIMEOUT']} s"]
+
+
+@pytest.mark.parametrize("page", ["deployment.md", "operations.md"])
+def test_scripts_that_are_named_exist(page: str) -> None:
+    """Each script and option that the pages name is there."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for script in set(re.findall(r"infra/[\w./-]+\.(?:sh|json)", text)) - {"infra/config.sh"}:
+        assert (ROOT / script).is_file(), script
+    for script, option in set(re.findall(r"(infra/[\w-]+\.sh) (--[a-z-]+)", text)):
+        shared = (ROOT / "infra/lib/common.sh").read_text(encoding="utf-8")
+        assert f"{option})" in (ROOT / script).read_text(encoding="utf-8") + shared or option == "--force", option

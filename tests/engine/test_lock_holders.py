@@ -1,0 +1,73 @@
+"""Only the end of a run frees the lock that it holds: not a stale dispatch of it, nor an executor that lost it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.testing import Simulation
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_a_stale_dispatch_does_not_free_the_lock_of_a_run_that_is_under_way() -> None:
+    """A dispatch of an older revision that comes while the run is going on is dropped, and leaves the lock alone."""
+    app = App(Settings())
+    held: list[int] = []
+
+    @app.handler("hold")
+    def hold() -> None:
+        assert app.deliver(*stale).action == "dropped"
+        held.append(len(app.store.load_lock("door").lock.holders))
+
+    with Simulation(app) as sim:
+        at = sim.now + MINUTE
+        app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(at), lock_key="door")
+        (queued,) = sim.queue._model.tasks.values()  # noqa: SLF001 - to deliver it at another time
+        stale = queued.target.body, queued.target.headers["X-Cloudsched-Token"]
+        app.update("t", title="New")
+        sim.advance_to(at)
+    assert held == [1]
+
+
+def test_whoever_lost_a_run_does_not_free_the_lock_of_its_successor() -> None:
+    """Withdrawing a run is for one that will not come: while somebody runs it, its lock is that one's."""
+    app = App(Settings())
+    held: list[int] = []
+
+    @app.handler("hold")
+    def hold(ctx: Context) -> None:
+        app.executor._locks.withdraw("door", "t", ctx.execution_id, ctx.now())  # noqa: SLF001 - as a late finisher does
+        held.append(len(app.store.load_lock("door").lock.holders))
+
+    with Simulation(app) as sim:
+        app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
+        sim.advance(10 * MINUTE)
+        assert app.store.load_lock("door").lock.is_empty
+    assert held == [1]
+
+
+def test_a_handler_is_not_called_once_its_lease_has_ended() -> None:
+    """A process that stands still between its claim and the call leaves the attempt to the next one."""
+    app = App(Settings())
+    calls: list[int] = []
+
+    @app.handler("it", retry=1, expected_duration=MINUTE)
+    def it(ctx: Context) -> None:
+        calls.append(ctx.attempt)
+
+    with Simulation(app) as sim:
+        hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T00:30:00")
+        app.create(id="t", owner="ada", title="T", handler="it", schedule=hourly, overlap="allow")
+        real = sim.queue.create
+
+        def stand_still(envelope: object) -> None:
+            real(envelope)  # type: ignore[arg-type]
+            sim.queue.create = real  # type: ignore[method-assign]
+            sim.clock.advance(2 * MINUTE)
+
+        sim.queue.create = stand_still  # type: ignore[method-assign]
+        sim.advance_to(sim.now + timedelta(minutes=50))
+        (execution,) = sim.executions("t")
+    assert calls == [2]
+    assert [one.status for one in execution.attempts] == ["TIMED_OUT", "SUCCEEDED"]

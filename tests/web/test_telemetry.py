@@ -1,0 +1,229 @@
+"""What an operator sees: JSON lines with an action and a trace, spans from the API to the handler, and metrics."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from werkzeug.test import Client
+from werkzeug.wrappers import Request, Response
+
+from cloudsched import App, Settings
+from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
+from cloudsched.domain.planning import Dispatch
+from cloudsched.engine.tracing import Trace, Tracer, current_trace, trace_for
+from cloudsched.telemetry import CloudFormatter, tracer_of
+from cloudsched.testing import Simulation
+from cloudsched.web.functions import serve_api, serve_execute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
+app = App(Settings())
+
+
+@app.handler("work", retry=False)
+def work() -> str:
+    logging.getLogger("handlers.own").warning("at work")
+    return "done"
+
+
+@app.handler("fail", retry=1)
+def fail() -> None:
+    raise ValueError("no")
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """A world whose queue delivers to the executor's endpoint."""
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+@pytest.fixture
+def lines() -> Iterator[list[dict[str, Any]]]:
+    """Each line of the log, as Cloud Logging reads it."""
+    found: list[dict[str, Any]] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(json.loads(self.format(record)))
+
+    handler = Collector()
+    handler.setFormatter(CloudFormatter("demo"))
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield found
+    root.removeHandler(handler)
+    root.setLevel(before)
+
+
+def create(sim: Simulation, **task: Any) -> str:
+    """Create a task through the API, within a trace."""
+    client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+    body = {"owner": "ada", "title": "T", "handler": "work", **task}
+    answer: Response = client.post("/v1/tasks", json=body, headers={"traceparent": PARENT})
+    return str(json.loads(answer.get_data())["id"])
+
+
+def actions(lines: list[dict[str, Any]]) -> list[str]:
+    return [line["action"] for line in lines if line["logger"] == "cloudsched.news"]
+
+
+def test_each_change_of_state_is_one_line(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """From its creation to its end, a task's life can be read from the lines with its id: none missing, none twice."""
+    task_id = create(sim, schedule=DAILY, maxRuns=2)
+    sim.advance(timedelta(hours=10))
+    app.pause(task_id)
+    app.pause(task_id)
+    app.resume(task_id)
+    app.update(task_id, title="New")
+    app.trigger(task_id)
+    sim.advance(timedelta(days=2))
+    app.delete(task_id)
+    life = "created started succeeded paused resumed edited asked started succeeded started completed succeeded deleted"
+    assert actions(lines) == life.split()
+    assert {line["taskId"] for line in lines if "action" in line and line["action"] != "swept"} == {task_id}
+    started = next(line for line in lines if line.get("action") == "started")
+    assert (started["severity"], started["attempt"], started["latenessSeconds"]) == ("INFO", 1, 0)
+
+
+def test_a_failure_is_told_with_its_kind_alone(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """A retry and a failure are lines of their own; they name the error's class, not its words."""
+    create(sim, handler="fail")
+    sim.advance(timedelta(minutes=10))
+    assert actions(lines) == ["created", "started", "retrying", "started", "failed_task", "failed"]
+    assert {line["error"] for line in lines if "error" in line} == {"ValueError"}
+
+
+def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """What the API, the executor and the handler log for one occurrence is in the trace of the request that made it.
+
+    The next occurrence is not: it has a trace of its own.
+    """
+    create(sim, schedule=DAILY)
+    sim.advance(timedelta(hours=10))
+    wanted = f"projects/demo/traces/{TRACE}"
+    assert len(lines) >= 4
+    told = {line.get("action", line["logger"]): line.get("logging.googleapis.com/trace") for line in lines}
+    assert [told[name] for name in ("created", "started", "handlers.own", "succeeded")] == [wanted] * 4
+    lines.clear()
+    sim.advance(timedelta(days=1))
+    assert actions(lines) == ["started", "succeeded"]
+    assert not any("logging.googleapis.com/trace" in line for line in lines)
+
+
+def test_a_trace_is_no_part_of_a_dispatchs_name(sim: Simulation) -> None:
+    """The same dispatch is made once, whoever asks for it, in whatever trace."""
+    now = sim.now
+    plain = Dispatch("t", 1, "e", now, 1, now, now)
+    traced = Dispatch("t", 1, "e", now, 1, now, now, trace=PARENT)
+    assert plain.name == traced.name
+    assert plain.body != traced.body
+    assert Dispatch.from_wire(json.loads(traced.body), now) == traced
+    with pytest.raises(ValueError, match="string"):
+        Dispatch.from_wire({**plain.to_wire(), "trace": 5}, now)
+
+
+@given(st.text())
+def test_what_is_no_trace_is_none(text: str) -> None:
+    """Whatever stands in the header, it is a trace or nothing; a trace survives being written and read."""
+    found = Trace.of(text)
+    assert found is None or Trace.of(str(found)) == found
+    with Tracer().span("x", text):
+        assert current_trace() == found
+    assert Trace.of("00-" + "0" * 32 + "-b7ad6b7169203331-01") is None
+
+
+def test_another_executions_trace_is_not_carried_on() -> None:
+    """Within the work on one execution, only its own dispatches carry its trace."""
+    with Tracer().span("execute", PARENT, "a"):
+        assert (trace_for("a"), trace_for("b")) == (PARENT, "")
+    assert trace_for("a") == ""
+
+
+def test_spans_lead_from_the_api_to_the_handler(sim: Simulation) -> None:
+    """OpenTelemetry shows one trace: the caller's, the API's operation, the executor, and in it the handler."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    sim.app.__dict__["tracer"] = OpenTelemetryTracer(provider)
+    task_id = create(sim)
+    sim.advance(timedelta(minutes=5))
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    assert list(spans) == ["create_task", "handler work", "execute"]
+    ids = {name: span.context.span_id for name, span in spans.items() if span.context}
+    parents = {name: span.parent.span_id for name, span in spans.items() if span.parent}
+    assert parents == {
+        "create_task": int(PARENT.split("-")[2], 16),
+        "execute": ids["create_task"],
+        "handler work": ids["execute"],
+    }
+    assert {f"{span.context.trace_id:032x}" for span in spans.values() if span.context} == {TRACE}
+    assert (spans["execute"].attributes or {})["cloudsched.taskId"] == task_id
+
+
+def test_metrics_count_what_the_lines_say(sim: Simulation) -> None:
+    """Created, started, ended by status, lateness, backlog, and what was lost and repaired."""
+    reader = InMemoryMetricReader()
+    meter = Meter(MeterProvider([reader]))
+    log = logging.getLogger("cloudsched")
+    before = log.level
+    log.addHandler(meter)
+    log.setLevel(logging.INFO)
+    try:
+        create(sim)
+        create(sim, handler="fail")
+        sim.queue.lose_everything()
+        sim.advance(timedelta(minutes=30))
+    finally:
+        log.removeHandler(meter)
+        log.setLevel(before)
+    data = reader.get_metrics_data()
+    assert data is not None
+    found = {
+        metric.name: {tuple(sorted((point.attributes or {}).items())): point for point in metric.data.data_points}
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+    }
+    works, fails = ("handler", "work"), ("handler", "fail")
+    count = {
+        name: {key: getattr(point, "value", None) for key, point in points.items()} for name, points in found.items()
+    }
+    assert count["cloudsched.tasks.created"] == {(works,): 1, (fails,): 1}
+    assert count["cloudsched.attempts.started"] == {(works,): 1, (fails,): 2}
+    ended = count["cloudsched.executions.ended"]
+    assert ended == {(works, ("status", "SUCCEEDED")): 1, (fails, ("status", "FAILED")): 1}
+    assert count["cloudsched.repaired"] == {(): 2}
+    lateness: Any = found["cloudsched.lateness"][works,]
+    assert 20 <= lateness.max <= 90, "the sweep found it within a minute and its grace"
+
+
+def test_nothing_is_exported_outside_the_cloud() -> None:
+    """A laptop and a test export nothing, whatever is installed."""
+    assert type(tracer_of(Settings())) is Tracer
+
+
+def test_a_forged_trace_changes_nothing(sim: Simulation) -> None:
+    """The trace in a dispatch is under its token, like the rest of the body."""
+    create(sim)
+    sim.advance(timedelta(minutes=5))
+    (delivery,) = sim.queue.deliveries
+    client = Client(Request.application(lambda request: serve_execute(sim.app, request)))
+    forged = delivery.body.replace(TRACE.encode(), b"1" * 32)
+    assert forged != delivery.body
+    assert client.post("/", data=forged, headers={"X-Cloudsched-Token": "v1=" + "0" * 64}).status_code == 401

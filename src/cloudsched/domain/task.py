@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from cloudsched.domain.children import MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.document import Document, Duration, Instant, Value
 from cloudsched.domain.execution import Run
 from cloudsched.domain.policy import CatchUp, Overlap, Priority, RetryPolicy
@@ -90,6 +91,12 @@ class Wish(Value):
     """The registered name of the function to run."""
     payload: dict[str, Any] = Field(default_factory=dict)
     """What the handler is given; checked against its model."""
+    children: tuple[Child, ...] = Field(default=(), max_length=MAX_CHILDREN)
+    """What it runs in place of a handler of its own."""
+    parallel: bool = False
+    """Whether its children run side by side, rather than in their order."""
+    on_child_failure: OnChildFailure = OnChildFailure.FAIL
+    """What a failed child does to those after it, and to the task."""
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The headline of what is delivered; the task's title if there is none."""

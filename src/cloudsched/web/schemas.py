@@ -101,6 +101,7 @@ def components(handlers: Sequence[str] | None) -> Json:
     schemas = {name: _answered(each) if name in answered else each for name, each in schemas.items()}
     _show(schemas["Task"])
     new = schemas["NewTask"]
+    new["required"].remove("handler")  # a task with children has none of its own
     if handlers is not None:
         new["properties"]["handler"] = {**new["properties"]["handler"], "enum": sorted(handlers)}
     else:

@@ -1,4 +1,4 @@
-"""The command line: ``cloudsched dev | demo | emulator | next | tree``.
+"""The command line: ``cloudsched dev | demo | emulator | next``.
 
 Each command lives in a module of its own, which is imported when the command is used.
 """
@@ -17,8 +17,9 @@ _COMMANDS = {
     "demo": ("cloudsched.demo_command:demo", "Watch a year of tasks go by in seconds."),
     "dev": ("cloudsched.dev_command:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
-    "tree": ("cloudsched.tree_command:tree_command", "Draw a task with the calls below it."),
+    "keys": ("cloudsched.keys_command:keys", "Make an API key for a server."),
     "next": ("cloudsched.next_command:next_command", "Show when a schedule fires."),
+    "tasks": ("cloudsched.tasks_command:tasks", "Look at tasks and change them, through the API."),
 }
 """Where each command is, and what it is for: all that ``--help`` needs."""
 

@@ -1,4 +1,4 @@
-"""``cloudsched tree``: a task and the calls below it, drawn."""
+"""``cloudsched tasks tree`` and ``cloudsched tasks send``: durable tasks, drawn and told something."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree as Drawing
 
-from cloudsched.app import App
 from cloudsched.domain.task import TaskStatus
 
 if TYPE_CHECKING:
-    from rich.text import Text
-    from rich.tree import Tree as Drawing
-
-    from cloudsched.domain.task import Task
-    from cloudsched.engine.trees import Tree
+    from cloudsched.client import Client, TaskView, TreeView
 
 _STYLES = {
     TaskStatus.ACTIVE: "cyan",
@@ -27,50 +25,40 @@ _STYLES = {
 }
 
 
-@click.command("tree")
+@click.command()
 @click.argument("task_id")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-def tree_command(*, task_id: str, as_json: bool) -> None:
-    """Draw the task TASK_ID with the calls below it, from the store that the environment names."""
-    app = App()
-    try:
-        found = app.tree(task_id)
-    finally:
-        app.close()
+@click.pass_obj
+def tree(client: Client, task_id: str, *, as_json: bool) -> None:
+    """Draw a task with the calls below it."""
+    found = client.tree(task_id)
     if as_json:
-        click.echo(json.dumps(_document(found), indent=2))
+        click.echo(json.dumps(found.model_dump(mode="json", by_alias=True), ensure_ascii=False))
         return
-    from rich.console import Console  # noqa: PLC0415 - JSON needs none of it
-    from rich.tree import Tree as Drawing  # noqa: PLC0415
-
     drawing = Drawing(_label(found.task))
     _draw(found, drawing)
     Console(highlight=False).print(drawing)
 
 
-def _document(tree: Tree) -> dict[str, object]:
-    task = tree.task
-    return {
-        "id": task.id,
-        "title": task.title,
-        "handler": task.handler,
-        "status": task.status,
-        "children": [_document(each) for each in tree.children],
-    }
+@click.command()
+@click.argument("task_id")
+@click.argument("event")
+@click.option("--payload", default="null", help="What its handler is given, as JSON.")
+@click.pass_obj
+def send(client: Client, task_id: str, event: str, *, payload: str) -> None:
+    """Tell a task's durable handler that EVENT has come."""
+    try:
+        content = json.loads(payload)
+    except ValueError as error:
+        raise click.UsageError(f"--payload is not JSON: {error}") from error
+    client.send_event(task_id, event, content)
+    click.echo(f"sent {event}")
 
 
-def _draw(tree: Tree, drawing: Drawing) -> None:
+def _draw(tree: TreeView, drawing: Drawing) -> None:
     for child in tree.children:
         _draw(child, drawing.add(_label(child.task)))
 
 
-def _label(task: Task) -> Text:
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    waits = next((run.suspension.reason for run in task.runs if run.suspension), "")
-    return Text.assemble(
-        (f"{task.status:<9}", _STYLES[task.status]),
-        f" {task.handler}  ",
-        (task.id, "dim"),
-        f"  {waits}" if waits else "",
-    )
+def _label(task: TaskView) -> Text:
+    return Text.assemble((f"{task.status:<9}", _STYLES[task.status]), f" {task.handler}  ", (task.id, "dim"))

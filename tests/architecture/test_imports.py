@@ -26,14 +26,15 @@ BELOW = {
     "telemetry": {"adapters", "engine", "config"},
     "app": {"parts", "telemetry", "adapters", "engine", "domain", "config", "access", "errors"},
     "web": {"app", "telemetry", "adapters", "engine", "domain", "config", "access", "errors", "emulator", "testing"},
-    "client": {"domain", "errors"},
+    "client": {"client_errors", "domain", "errors"},
+    "client_errors": {"errors"},
     "testing": {"app", "adapters", "engine", "domain", "config", "access", "errors", "emulator"},
 }
 """Which parts a part may import; the command line's modules may import all."""
 EXCEPTIONS = {("adapters/google_tokens", "cloudsched.config.is_firebase_emulated")}
 """Google's library reads the environment by itself; whether that fits is asked where the environment is read."""
 VENDORS = {"google", "grpc", "aiohttp", "werkzeug", "flask", "functions_framework", "cheroot", "proto", "requests"}
-EDGES = {"adapters", "emulator", "web", "client"}
+EDGES = {"adapters", "emulator", "web", "client", "client_errors"}
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -51,6 +52,26 @@ def test_settings_are_explained_as_they_are() -> None:
     assert functions["concurrency, and threads"][:2] == [values["API_CONCURRENCY"], values["EXECUTE_CONCURRENCY"]]
     assert functions["maximum"][:2] == [values["API_MAX_INSTANCES"], values["EXECUTE_MAX_INSTANCES"]]
     assert functions["timeout"][1:3] == [f"{values['EXECUTE_TIMEOUT']} s", f"{values['SWEEP_TIMEOUT']} s"]
+
+
+def test_what_clients_are_told_to_ask_has_its_index() -> None:
+    """The queries that the page shows to web and mobile clients are served by the indexes that are deployed."""
+    indexes = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    served = {
+        (index["collectionGroup"], *((field["fieldPath"], field["order"]) for field in index["fields"]))
+        for index in indexes["indexes"]
+    } | {
+        (field["collectionGroup"], (field["fieldPath"], index["order"]))
+        for field in indexes["fieldOverrides"]
+        for index in field["indexes"]
+    }
+    queries = re.findall(r"(?m)^onSnapshot\(query\((collection.*)\), …\)$", DEPLOYMENT)
+    assert len(queries) == 3
+    for query in queries:
+        (collection,) = re.findall(r'"(\w+)"\)', query.partition("where")[0].partition("orderBy")[0])
+        equal = [(field, "ASCENDING") for field in re.findall(r'where\("(\w+)"', query)]
+        order = [(field, f"{way.upper()}ENDING") for field, way in re.findall(r'orderBy\("(\w+)", "(\w+)"\)', query)]
+        assert (collection, *equal, *order) in served, query
 
 
 @pytest.mark.parametrize("page", ["deployment.md", "operations.md"])

@@ -164,9 +164,7 @@ def test_queues_are_really_made(gcloud: str, cloud_tasks: CloudTasksEmulator, tm
 
     code, said = deploy()
     assert code == 0, said
-    assert re.findall(r"(?m)^create queue (\S+)$", said) == [
-        f"cloudsched-{p}" for p in ("critical", "high", "normal", "low")
-    ]
+    assert re.findall(r"(?m)^create queue (\S+)$", said) == QUEUES
 
     config.write_text(f"PROJECT={PROJECT}\nQUEUE_LOW=25/30\n", encoding="utf-8")
     code, said = deploy()

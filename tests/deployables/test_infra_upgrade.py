@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cloudsched import App, Context
+from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.config import Settings
 from cloudsched.engine.tokens import Keys
 from cloudsched.errors import Unauthenticated
 
@@ -16,8 +19,9 @@ if TYPE_CHECKING:
     from tests.deployables.cloud import Cloud
     from tests.deployables.fake_gcloud import State
 
+    from cloudsched.engine.ports import Envelope
+
 FUNCTIONS = ("execute", "sweep", "api")
-BROKEN = {"SETTINGS": "(BROKEN=yes)"}
 
 
 def serving(cloud: Cloud) -> list[dict[str, int]]:
@@ -25,13 +29,13 @@ def serving(cloud: Cloud) -> list[dict[str, int]]:
     return [cloud.serving(function) for function in FUNCTIONS]
 
 
-def shares(history: list[State], function: str) -> list[list[int]]:
-    """Return the shares that a function's new revision and its old one had, one after the other."""
-    found: list[list[int]] = []
+def shares(history: list[State], function: str, revision: str) -> list[int]:
+    """Return how many requests in a hundred a revision got, one after the other."""
+    found: list[int] = []
     for state in history:
         parts = state[f"service/cloudsched-{function}"]["status"]["traffic"]
-        share = [part["percent"] for part in parts]
-        if not found or found[-1] != share:
+        share = sum(part["percent"] for part in parts if part["revisionName"] == revision)
+        if found[-1:] != [share]:
             found.append(share)
     return found
 
@@ -44,7 +48,8 @@ def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
     after = serving(cloud)
     assert [dict.fromkeys(old, 100) for old in before] == before
     assert all(set(old).isdisjoint(new) and set(new.values()) == {100} for old, new in zip(before, after, strict=True))
-    assert shares(cloud.fake.history, "execute") == [[100], [10, 90], [50, 50], [100]]
+    for function, old in zip(FUNCTIONS, before, strict=True):
+        assert shares(cloud.fake.history, function, *old) == [100, 90, 50, 0]
     assert sum(any(word.endswith("/trigger") for word in call) for call in cloud.calls) == 3
     assert cloud.ok("deploy.sh", "--check").out == ""
 
@@ -114,9 +119,10 @@ def _write_schema(cloud: Cloud, version: int) -> None:
 
 def test_a_newer_schema_moves_at_once_and_not_back(cloud: Cloud) -> None:
     """Code that writes documents which the old code refuses does not share the requests with it, nor yields to it."""
+    (old,) = cloud.serving("execute")
     _write_schema(cloud, 2)
     cloud.ok("upgrade.sh")
-    assert shares(cloud.fake.history, "execute") == [[100]]
+    assert shares(cloud.fake.history, "execute", old) == [100, 0]
     ran = cloud.run("rollback.sh")
     assert ran.code == 1
     assert "written in version 2" in ran.err
@@ -181,6 +187,70 @@ def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
         assert keys.current == secrets["2"]
         if function == "execute":
             keys.verify(b"for weeks", waiting)
+
+
+class Queue:
+    """A queue that two deployments share: it keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Envelope] = []
+
+    def create(self, envelope: Envelope) -> None:
+        self.waiting.append(envelope)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Wall:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2027, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+
+def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None:
+    """Whichever app sent a task, before, amid or after the rotation, whichever executor serves then runs it, once."""
+    cloud.ok("rotate-secret.sh")
+    secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
+    store, queue, clock = SqliteStore(), Queue(), Wall()
+    ran: list[str] = []
+
+    def app(mounted: str) -> App:
+        keys = keys_of(mounted, secrets)
+        made = App(
+            Settings(secret=keys.current, previous_secret=keys.previous), store=store, dispatcher=queue, clock=clock
+        )
+
+        @made.handler("note")
+        def _note(ctx: Context) -> None:
+            ran.append(ctx.task.id)
+
+        return made
+
+    sent: list[str] = []
+    for instant in instants(cloud.fake.history):
+        for function, mounted in sorted(instant):
+            if function != "sweep":
+                task_id = f"task-{len(sent)}"
+                at = clock.now() + timedelta(days=1 if len(sent) % 2 else 20)
+                app(mounted).create(id=task_id, owner="ada", title="Note", handler="note", schedule=at)
+                sent.append(task_id)
+        clock.time += timedelta(days=2)
+        executors = [app(mounted) for function, mounted in sorted(instant) if function == "execute"]
+        due = [envelope for envelope in queue.waiting if envelope.at <= clock.now()]
+        for turn, envelope in enumerate(due):
+            queue.waiting.remove(envelope)
+            executors[turn % len(executors)].deliver(envelope.body, envelope.token)
+    clock.time += timedelta(days=20)
+    for envelope in queue.waiting:
+        executors[-1].deliver(envelope.body, envelope.token)
+    assert sorted(ran) == sorted(sent)
+    assert len(sent) > 10
+    store.close()
 
 
 def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:

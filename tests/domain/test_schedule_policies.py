@@ -128,6 +128,30 @@ def test_half_hour_changes() -> None:
     assert local(hourly, "2027-04-03T13:59", 2) == ["04-04T01:00+1100", "04-04T01:30+1030"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "zone", "start", "after", "expected"),
+    [
+        (
+            "FREQ=HOURLY;BYMINUTE=0,45",
+            "Australia/Lord_Howe",
+            "2027-04-01T00:10:00",
+            "2027-04-03T14:10",
+            ["04-04T01:45+1100", "04-04T01:45+1030", "04-04T02:00+1030", "04-04T02:45+1030"],
+        ),
+        (
+            "FREQ=HOURLY;BYMINUTE=0;BYSECOND=0",
+            "Africa/Monrovia",
+            "1972-01-06T20:10:10",
+            "1972-01-06T23:00",
+            ["01-06T23:00-004430", "01-07T01:00+0000", "01-07T02:00+0000"],
+        ),
+    ],
+)
+def test_minutes_and_seconds_are_the_clocks(rule: str, zone: str, start: str, after: str, expected: list[str]) -> None:
+    """BYMINUTE and BYSECOND stay with the clock where it changes by half an hour, or by odd seconds."""
+    assert local(Schedule(rrule=rule, dtstart=start, timezone=zone), after, len(expected)) == expected
+
+
 def test_a_skipped_day() -> None:
     """Samoa had no 30 December 2011: its occurrence falls on the 31st, where one is already, or is skipped."""
     daily = {"rrule": "FREQ=DAILY", "dtstart": "2011-12-28T09:00:00", "timezone": "Pacific/Apia"}

@@ -100,7 +100,9 @@ class Reference:
         head = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
         extra = [("grpc-encoding", compression)] if compression else []
         self.http.send_headers(stream, [*head, ("content-type", "application/grpc"), *extra])
-        self.http.send_data(stream, flag + len(message).to_bytes(4, "big") + message, end_stream=True)
+        data = flag + len(message).to_bytes(4, "big") + message
+        for start in range(0, len(data), 16384):
+            self.http.send_data(stream, data[start : start + 16384], end_stream=start + 16384 >= len(data))
         self.flush()
         return stream
 
@@ -160,11 +162,12 @@ def test_the_reference_implementation_is_served(reference: Reference) -> None:
     broken = reference.call(GET_QUEUE, b"\xff\xff\xff")
     packed = reference.call(GET_QUEUE, gzip.compress(get_queue()), b"\1", "gzip")
     odd = reference.call(GET_QUEUE, b"?", b"\1", "brotli")
-    replies = reference.finish({good, missing, unknown, broken, packed, odd})
+    bomb = reference.call(GET_QUEUE, gzip.compress(bytes(33 * 1024 * 1024)), b"\1", "gzip")
+    replies = reference.finish({good, missing, unknown, broken, packed, odd, bomb})
     assert schema.message_class("Queue").FromString(replies[good][0][5:]).name == QUEUE
     assert replies[packed][0] == replies[good][0]
-    statuses = [replies[stream][1]["grpc-status"] for stream in (good, missing, unknown, broken, packed, odd)]
-    assert statuses == ["0", "5", "12", "3", "0", "12"]
+    statuses = [replies[stream][1]["grpc-status"] for stream in sorted(replies)]
+    assert statuses == ["0", "5", "12", "3", "0", "12", "8"]
     assert replies[missing][1]["grpc-message"].startswith("Queue does not exist. If you")
 
 

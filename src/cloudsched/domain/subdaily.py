@@ -103,11 +103,10 @@ class Grid:
         """
         if self._never:
             return None
-        periods, members, unit, step = self._periods, self._members, self._periods.unit, self._periods.step
-        mismatch = periods.mismatch
+        members, step, mismatch = self._members, self._periods.step, self._periods.mismatch
         while True:
             inside = (wall - self._phase) % step
-            if inside >= unit or inside > members[-1]:
+            if inside > members[-1]:
                 wall += step - inside + members[0]
             else:
                 wall += members[bisect_left(members, inside)] - inside

@@ -57,8 +57,7 @@ def put(app: App, caller: Caller, content: dict[str, Any], key: str | None) -> t
     if key is not None and given is not None:
         raise InvalidInput(HEADER, "stands beside an id", "An id alone is safe to repeat; leave one of the two out.")
     if key is not None:
-        digest = _hash([owner, key])[:40]
-        draft = TaskDraft.from_wire({**content, "id": f"{own_prefix(owner)}k{digest}"})
+        draft = TaskDraft.from_wire({**content, "id": f"k{_hash([owner, key])[:32]}"})
         return app.put(draft, mark=_hash(content))
     if caller.only is not None and isinstance(given, str):
         prefix = own_prefix(caller.only)

@@ -1,0 +1,91 @@
+"""How an RFC 9457 problem of the API becomes an error of the library's tree again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.errors import (
+    CloudschedError,
+    Forbidden,
+    InvalidInput,
+    InvalidPayload,
+    InvalidSchedule,
+    KeyReused,
+    NotAllowed,
+    NotFound,
+    PreconditionFailed,
+    QuotaExceeded,
+    Unauthenticated,
+    Unavailable,
+    UnknownHandler,
+    VersionConflict,
+)
+
+if TYPE_CHECKING:
+    import requests
+
+_KINDS: dict[str, type[CloudschedError]] = {
+    "invalid-schedule": InvalidSchedule,
+    "invalid-payload": InvalidPayload,
+    "unknown-handler": UnknownHandler,
+    "key-reused": KeyReused,
+    "not-allowed": NotAllowed,
+}
+"""The kinds of problems that their status alone does not tell."""
+_STATUSES: dict[int, type[CloudschedError]] = {
+    400: InvalidInput,
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: VersionConflict,
+    412: PreconditionFailed,
+    413: InvalidInput,
+    422: InvalidInput,
+    429: QuotaExceeded,
+}
+
+
+def error_of(answer: requests.Response) -> CloudschedError:
+    """Return the error that an answer tells of."""
+    try:
+        problem = answer.json()
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):  # somebody on the way has answered, such as a load balancer
+        problem = {"detail": f"{answer.status_code} {answer.reason}"}
+    return error_of_problem(problem, answer.status_code, answer.headers.get("Retry-After", ""))
+
+
+def error_of_problem(problem: dict[str, Any], status: int, retry_after: str = "") -> CloudschedError:
+    """Return the error that a problem document tells of: its words are the API's, its attributes those of its class."""
+    detail = str(problem.get("detail") or problem.get("title") or status)
+    kind = _KINDS.get(str(problem.get("type")).rpartition("/")[2]) or _STATUSES.get(status)
+    if kind is None:
+        return Unavailable("The API", f"{status}: {detail}")
+    error = kind.__new__(kind, detail)
+    known = {
+        "field": problem.get("field", "(request)"),
+        "problem": detail,
+        "hint": problem.get("hint", ""),
+        "status": "",
+        "action": "",
+        "kind": "",
+        "key": "",
+        "quota": "",
+        "limit": 0,
+        "retry_after": int(retry_after) if retry_after.isdigit() else None,
+    }
+    for name in _ATTRIBUTES.get(next(each for each in kind.__mro__ if each in _ATTRIBUTES), ()):
+        setattr(error, name, known[name])
+    return error
+
+
+_ATTRIBUTES: dict[type, tuple[str, ...]] = {
+    InvalidInput: ("field", "problem", "hint"),
+    NotFound: ("kind", "key"),
+    NotAllowed: ("action", "status", "hint"),
+    VersionConflict: ("key",),
+    QuotaExceeded: ("quota", "limit", "hint", "retry_after"),
+    CloudschedError: (),
+}
+"""What the errors of a class know besides their words; empty where the API does not tell it."""

@@ -1,0 +1,28 @@
+"""``cloudsched keys``: make an API key, of which only a hash is kept."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group()
+def keys() -> None:
+    """Make an API key for a server."""
+
+
+@keys.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(["user", "reader", "viewer", "admin"]), required=True, help="What it may do.")
+@click.option("--owner", help="Whose key it is, for the roles user and reader.")
+def new(name: str, role: str, owner: str | None) -> None:
+    """Make a key.
+
+    The key is printed once, on standard error, to be given to its server. What is to be kept is printed on standard
+    output: add it to the list in CLOUDSCHED_API_KEYS.
+    """
+    from cloudsched.web.keys import new_key  # noqa: PLC0415 - --help needs none of it
+    from cloudsched.web.roles import Role  # noqa: PLC0415 - the same
+
+    key, kept = new_key(name, Role(role), owner)
+    click.echo(f"The key, which is shown only now: {key}", err=True)
+    click.echo(str(kept))

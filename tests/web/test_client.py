@@ -1,0 +1,297 @@
+"""The client and ``cloudsched tasks``, against a real server of the API."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.web.conftest import app
+from werkzeug.wrappers import Request, Response
+
+from cloudsched import tasks_command
+from cloudsched.access import Access
+from cloudsched.cli import cloudsched
+from cloudsched.client import RETRIES, Client
+from cloudsched.domain.task import TaskStatus
+from cloudsched.errors import (
+    CloudschedError,
+    Forbidden,
+    InvalidInput,
+    InvalidPayload,
+    InvalidSchedule,
+    KeyReused,
+    NotAllowed,
+    NotFound,
+    PreconditionFailed,
+    QuotaExceeded,
+    Unauthenticated,
+    Unavailable,
+    UnknownHandler,
+)
+from cloudsched.testing import Simulation
+from cloudsched.web.functions import serve_api
+from cloudsched.web.keys import new_key
+from cloudsched.web.roles import Role
+from cloudsched.web.serving import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+GREET: dict[str, Any] = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
+
+
+class Flaky:
+    """Stands before an API, and may fail for it; keeps what was asked for."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self.asked: list[Request] = []
+        self.fails: list[Callable[[], Response]] = []
+        """How the next requests are answered instead."""
+        self.loses = False
+        """Whether what is answered instead was done all the same."""
+
+    def __call__(self, request: Request) -> Response:
+        self.asked.append(request)
+        if not self.fails:
+            return serve_api(self._sim.app, request)
+        if self.loses:
+            serve_api(self._sim.app, request)
+        return self.fails.pop(0)()
+
+
+@pytest.fixture
+def flaky(sim: Simulation) -> Flaky:
+    """A network that the test can break."""
+    return Flaky(sim)
+
+
+@pytest.fixture
+def url(flaky: Flaky) -> Iterator[str]:
+    """The address of the API."""
+    with WebServer(Request.application(flaky)) as server:
+        server.serve()
+        yield f"http://{server.address}"
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    """A client of it."""
+    with Client(url) as made:
+        yield made
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long would have been waited; nothing is."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    return waited
+
+
+def test_a_task_goes_the_whole_way(client: Client, sim: Simulation) -> None:
+    """All that the API does, by the client's methods, with typed answers."""
+    task = client.create(**GREET, schedule=DAILY, expected_duration=timedelta(seconds=30))
+    assert task.next_execution_time == datetime(2027, 1, 1, 9, tzinfo=UTC)
+    assert client.get(task.id) == task
+    assert client.pause(task.id).status is TaskStatus.PAUSED
+    assert client.resume(task.id).status is TaskStatus.ACTIVE
+    assert client.update(task.id, etag=client.get(task.id).etag, title="New", until=None).title == "New"
+    assert client.upcoming(task.id, 2) == client.preview(DAILY, 2)
+    sim.advance(timedelta(days=3))
+    client.trigger(task.id)
+    client.backfill(task.id, datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))
+    sim.advance(timedelta(minutes=1))
+    executions = list(client.executions(task.id))
+    assert [execution.status for execution in executions] == ["SUCCEEDED"] * 5
+    assert client.execution(task.id, executions[0].id) == executions[0]
+    assert list(client.inbox("ada")) == []
+    assert client.cancel(task.id).status is TaskStatus.CANCELLED
+    client.delete(task.id)
+    with pytest.raises(NotFound):
+        client.get(task.id)
+
+
+def test_all_pages_are_read(client: Client, flaky: Flaky) -> None:
+    """A list is whole, whatever the pages are; a page is not asked for before it is needed."""
+    results = client.create_many({**GREET, "title": f"T{number}"} for number in range(25))
+    assert all(result.task for result in results)
+    flaky.asked.clear()
+    listed = client.tasks(owner="ada", page_size=10)
+    first = next(listed)
+    assert len(flaky.asked) == 1
+    assert len({first.id, *(task.id for task in listed)}) == 25
+    assert len(flaky.asked) == 3
+
+
+def _error(call: Callable[[], object]) -> CloudschedError:
+    with pytest.raises(CloudschedError) as caught:
+        call()
+    return caught.value
+
+
+def test_errors_are_those_of_the_library(client: Client) -> None:
+    """Each problem is the class that the library itself would raise, with its words and what it knows."""
+    task = client.create(**GREET, id="t", schedule=DAILY)
+    seen = client.create(**GREET, idempotency_key="k")
+    expected: list[tuple[type[CloudschedError], Callable[[], object], str]] = [
+        (NotFound, lambda: client.get("none"), ""),
+        (InvalidInput, lambda: client.create(title="x", handler="greet"), "owner"),
+        (UnknownHandler, lambda: client.create(**{**GREET, "handler": "x"}), "handler"),
+        (InvalidPayload, lambda: client.create(**{**GREET, "payload": {}}), "payload.name"),
+        (InvalidSchedule, lambda: client.create(**GREET, schedule={"rrule": "FREQ=NEVER"}), "schedule.rrule"),
+        (KeyReused, lambda: client.create(**{**GREET, "title": "Other"}, idempotency_key="k"), "Idempotency-Key"),
+        (PreconditionFailed, lambda: client.update("t", etag='"0-0"', title="x"), ""),
+    ]
+    for kind, call, field in expected:
+        error = _error(call)
+        assert type(error) is kind
+        assert getattr(error, "field", "") == field
+        assert str(error)
+    client.cancel(task.id)
+    assert type(_error(lambda: client.trigger(task.id))) is NotAllowed
+    (result,) = client.create_many([{**GREET, "handler": "x"}])
+    assert isinstance(result.error, UnknownHandler)
+    assert client.create(**GREET, idempotency_key="k") == seen
+
+
+def test_errors_of_access() -> None:
+    """Who is not let in, may not, or has enough, is told so."""
+    (key, kept), (looking, viewer) = new_key("ada", Role.USER, "ada"), new_key("v", Role.VIEWER)
+    access = Access(api_keys=(str(kept), str(viewer)), max_active_tasks=1)
+    with Simulation(app, access=access) as sim, WebServer(Request.application(Flaky(sim))) as server:
+        server.serve()
+        url = f"http://{server.address}"
+        assert type(_error(lambda: Client(url).get("x"))) is Unauthenticated
+        assert type(_error(lambda: Client(url, key=looking).create(**GREET))) is Forbidden
+        client = Client(url, key=key)
+        client.create(**GREET)
+        full = _error(lambda: client.create(**GREET))
+        assert isinstance(full, QuotaExceeded)
+        assert full.retry_after is None
+
+
+def test_a_creation_is_repeated_and_made_once(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A creation whose answer was lost is sent again with the same key: there is one task, and the caller has it."""
+    flaky.loses = True
+    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
+    task = client.create(**GREET)
+    assert [task.id] == [each.id for each in client.tasks()]
+    assert len({request.headers["Idempotency-Key"] for request in flaky.asked[:3]}) == 1
+    assert len(waits) <= 2
+
+
+def test_what_is_not_safe_is_not_repeated(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A trigger whose answer was lost is for its caller to judge: it may have run. Reads are repeated, some times."""
+    client.create(**GREET, id="t", schedule=DAILY)
+    flaky.asked.clear()
+    flaky.fails = [lambda: Response(status=503)] * 10
+    assert type(_error(lambda: client.trigger("t"))) is Unavailable
+    assert len(flaky.asked) == 1
+    assert type(_error(lambda: client.get("t"))) is Unavailable
+    assert len(flaky.asked) == 1 + 1 + RETRIES
+    assert sum(waits) < 10
+
+
+def test_a_quota_is_not_waited_for(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A refusal with Retry-After: 60 is told at once."""
+    problem = json.dumps({"type": "x/quota-exceeded", "detail": "enough"})
+    headers = {"Retry-After": "60", "Content-Type": "application/problem+json"}
+    flaky.fails = [lambda: Response(problem, 429, headers)]
+    error = _error(lambda: client.create(**GREET))
+    assert isinstance(error, QuotaExceeded)
+    assert error.retry_after == 60
+    assert waits == []
+
+
+def test_a_token_goes_nowhere_else(url: str, flaky: Flaky) -> None:
+    """A redirect is not followed: it would carry the token along."""
+    flaky.fails = [lambda: Response(status=307, headers={"Location": "http://127.0.0.1:1/"})]
+    with Client(url, token=lambda: "t-1", platform_token="p-1", key="k-1") as client:  # noqa: S106 - no secrets
+        assert type(_error(lambda: client.get("x"))) is Unavailable
+    sent = flaky.asked[0].headers
+    proof = [sent[name] for name in ("Authorization", "X-Serverless-Authorization", "X-Api-Key")]
+    assert proof == ["Bearer t-1", "Bearer p-1", "k-1"]
+
+
+def test_an_api_that_is_not_there_is_unavailable(waits: list[float]) -> None:
+    """No answer is an error of the tree, too."""
+    assert type(_error(lambda: Client("http://127.0.0.1:1").get("x"))) is Unavailable
+    assert len(waits) <= RETRIES
+
+
+def run(url: str, *words: str) -> Result:
+    """Type a command."""
+    return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words])
+
+
+def test_the_command_line_goes_the_whole_way(url: str, sim: Simulation) -> None:
+    """Create, list, get, update, pause, resume, trigger, cancel, retry and logs, for people and for programs."""
+    made = ["create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t"]
+    answer = run(url, *made, "--rrule", "FREQ=DAILY", "--timezone", "Europe/Paris", "--set", "lockLimit=2", "--json")
+    assert json.loads(answer.stdout)["lockLimit"] == 2
+    assert "Hello" in run(url, "list").stdout
+    assert [json.loads(line)["id"] for line in run(url, "list", "--owner", "ada", "--json").stdout.splitlines()] == [
+        "t"
+    ]
+    assert "No tasks." in run(url, "list", "--status", "PAUSED").stdout
+    assert (
+        json.loads(run(url, "update", "t", "--title", "New", "--set", "lockLimit=null", "--json").stdout)["title"]
+        == "New"
+    )
+    assert "PAUSED" in run(url, "pause", "t").stdout
+    assert "ACTIVE" in run(url, "resume", "t").stdout
+    run(url, "trigger", "t")
+    sim.advance(timedelta(seconds=1))
+    assert "hello Ada" in run(url, "logs", "t").stdout
+    assert json.loads(run(url, "logs", "t", "--json").stdout)["status"] == "SUCCEEDED"
+    assert "CANCELLED" in run(url, "cancel", "t").stdout
+    assert "revision" in run(url, "get", "t").stdout
+    with pytest.raises(NotAllowed, match="succeeded"):
+        run(url, "retry", "t")
+
+
+def test_logs_follow(client: Client, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each execution is shown when it is there, the earliest first, and again only when it has changed."""
+    client.create(**GREET, id="t", schedule=DAILY)
+    sim.advance(timedelta(hours=10))
+    days = [0, 1, 0, 2]
+
+    def sleep(_: float) -> None:
+        if not days:
+            raise KeyboardInterrupt
+        sim.advance(timedelta(days=days.pop(0)))
+
+    monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": sleep}))
+    seen: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        for execution in tasks_command.follow_executions(client, "t", 20, ends=False):
+            seen.append(execution.id)  # noqa: PERF401 - it ends by an exception
+    assert seen == [f"2027010{day}T090000Z" for day in (1, 2, 3, 4)]
+
+
+def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> None:
+    """Titles are anybody's: their control characters and their markup are not interpreted."""
+    client.create(**{**GREET, "title": "\x1b[2Jx[red]y[/red]\u202e"})
+    shown = run(url, "list").stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "[red]y[/" in shown
+
+
+def test_a_new_key_lets_in() -> None:
+    """`cloudsched keys new` prints what to keep, and, apart from it, the key; the one fits the other."""
+    done = CliRunner().invoke(cloudsched, ["keys", "new", "billing", "--role", "admin"])
+    key = done.stderr.split()[-1]
+    assert key not in done.stdout
+    with (
+        Simulation(app, access=Access(api_keys=(done.stdout.strip(),))) as sim,
+        WebServer(Request.application(Flaky(sim))) as server,
+    ):
+        server.serve()
+        assert list(Client(f"http://{server.address}", key=key).tasks()) == []

@@ -35,7 +35,7 @@ from cloudsched.config import Settings
 from cloudsched.emulator.bucket import Bucket
 from cloudsched.emulator.queue import Queue, QueueConfig
 from cloudsched.emulator.refusal import Code, Refused
-from cloudsched.emulator.task import Answer, HttpTarget
+from cloudsched.emulator.task import HORIZON, Answer, HttpTarget
 from cloudsched.emulator.task import Task as QueuedTask
 from cloudsched.engine.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, Unauthenticated, Unavailable
@@ -86,6 +86,10 @@ class SimulatedQueue:
         if self.is_down:
             raise QueueUnavailable("The simulated queue", "it is down, as the test says")
         now = self._clock.now()
+        if envelope.at > now + HORIZON:
+            raise QueueUnavailable(
+                "The simulated queue", f"it takes nothing that is more than {HORIZON.days} days ahead"
+            )
         target = HttpTarget("http://executor", headers={"X-Cloudsched-Token": envelope.token}, body=envelope.body)
         try:
             self._model.add(QueuedTask(envelope.name, target, max(envelope.at, now), now), now)

@@ -48,7 +48,8 @@ def open_store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             store = SqliteStore(tmp_path_factory.mktemp("store") / "tasks.db")
         else:
             address = request.getfixturevalue("firestore_address")
-            store = FirestoreStore(project=f"demo-{uuid.uuid4().hex[:20]}", emulator=address)
+            project = f"demo-{uuid.uuid4().hex[:20]}"
+            store = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
         try:
             yield store
         finally:

@@ -198,6 +198,13 @@ def test_dates_join_and_leave_the_rule() -> None:
     assert [f"{at:%m-%dT%H}" for at in found] == ["01-01T08", "01-03T08", "01-04T06", "01-08T08"]
 
 
+def test_an_exdate_without_a_time_takes_the_whole_local_day() -> None:
+    """All of that day in the schedule's zone, and nothing of the next."""
+    schedule = Schedule(rrule="FREQ=HOURLY;INTERVAL=6", exdates=["2027-01-02", "2027-01-03"], **START)
+    found = schedule.upcoming(datetime(2027, 1, 1, tzinfo=UTC), 4)
+    assert [f"{at:%m-%dT%H}" for at in found] == ["01-01T08", "01-01T14", "01-01T20", "01-04T02"]
+
+
 def test_an_exdate_that_count_has_counted_is_not_made_up_for() -> None:
     schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", exdates=["2027-01-02T09:00:00"], **START)
     assert len(schedule.upcoming(datetime(2026, 1, 1, tzinfo=UTC), 9)) == 2

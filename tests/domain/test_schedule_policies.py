@@ -149,7 +149,10 @@ def test_half_hour_changes() -> None:
 )
 def test_minutes_and_seconds_are_the_clocks(rule: str, zone: str, start: str, after: str, expected: list[str]) -> None:
     """BYMINUTE and BYSECOND stay with the clock where it changes by half an hour, or by odd seconds."""
-    assert local(Schedule(rrule=rule, dtstart=start, timezone=zone), after, len(expected)) == expected
+    schedule = Schedule(rrule=rule, dtstart=start, timezone=zone)
+    assert local(schedule, after, len(expected)) == expected
+    found = schedule.upcoming(datetime.fromisoformat(after + "+00:00"), len(expected))
+    assert {at.astimezone(zones.tzinfo(zone)).second for at in found} == {0}
 
 
 def test_a_skipped_day() -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
+import pytest
+
 from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.claiming import Begin, on_dispatch
+from cloudsched.domain.planning import Dispatch
+from cloudsched.errors import VersionConflict
 from cloudsched.testing import Simulation
 
 MINUTE = timedelta(minutes=1)
@@ -71,3 +77,26 @@ def test_a_handler_is_not_called_once_its_lease_has_ended() -> None:
         (execution,) = sim.executions("t")
     assert calls == [2]
     assert [one.status for one in execution.attempts] == ["TIMED_OUT", "SUCCEEDED"]
+
+
+def test_a_duplicate_does_not_put_a_run_that_is_under_way_among_the_waiters() -> None:
+    """A delivery that read the task before the run was claimed asks for the lock after that: it has to read again."""
+    app = App(Settings())
+    held: list[int] = []
+
+    @app.handler("hold")
+    def hold(ctx: Context) -> None:
+        dispatch = Dispatch.from_wire(json.loads(body), ctx.now())
+        decision = on_dispatch(before, dispatch, ctx.now(), "theirs")
+        assert isinstance(decision, Begin)
+        assert decision.run
+        with pytest.raises(VersionConflict):
+            app.executor._locks.enter(before, decision.run, dispatch, ctx.now())  # noqa: SLF001 - as a duplicate does
+        held.append(len(app.store.load_lock("door").lock.holders))
+
+    with Simulation(app) as sim:
+        before = app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
+        (queued,) = sim.queue._model.tasks.values()  # noqa: SLF001 - what the queue would deliver twice
+        body = queued.target.body
+        sim.advance(10 * MINUTE)
+    assert held == [1]

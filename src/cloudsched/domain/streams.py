@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from typing_extensions import override
 
 from cloudsched.domain.calendar_days import DayFilter
-from cloudsched.domain.expansion import DAY, LAST_SECOND, DatedTimes, WallTimes, Work
+from cloudsched.domain.expansion import DAY, LAST_SECOND, DatedTimes, WallTimes, Work, refuse_sparse
 from cloudsched.domain.rrule import Frequency, Rule
-from cloudsched.domain.subdaily import Periods
+from cloudsched.domain.subdaily import Grid, Periods
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SubDaily = Literal["elapsed", "wall"]
 MAX_COUNTED = 100_000
+_CYCLE = 146_097 * DAY  # after 400 years the calendar repeats
 
 
 class Stream(Protocol):
@@ -121,22 +122,29 @@ class ElapsedPeriods(Stream):
     @override
     def first_from(self, instant: int) -> int | None:
         work = Work()
+        horizon = instant + _CYCLE
         while True:
+            if instant > horizon:
+                refuse_sparse()
             table = self._zone.until(instant)
             at = bisect_right(table.changes, instant)
             end = table.changes[at] if at < len(table.changes) else table.end
             offset = table.offsets[at]
             last = int(min(LAST_SECOND, end - 1 + offset))
-            wall = self._periods.at_phase(self._first_period + offset).first_from(instant + offset, last, work)
+            grid = self._grid(offset)
+            wall = grid.first_from(instant + offset, last, work)
             if wall is not None:
                 return wall - offset
-            if last == LAST_SECOND:
+            if last == LAST_SECOND or (grid.never and all(self._grid(later).never for later in {*table.offsets[at:]})):
                 return None
             work.spend()
             day = self._days.first_from((int(end) + self._zone.smallest) // DAY)
             if day is None:
                 return None
             instant = max(int(end), day * DAY - self._zone.largest)
+
+    def _grid(self, offset: int) -> Grid:
+        return self._periods.at_phase(self._first_period + offset)
 
 
 class WallPeriods(WallTimes):

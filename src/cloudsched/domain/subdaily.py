@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HOUR = 3600
 MINUTE = 60
 _UNITS = {Frequency.HOURLY: HOUR, Frequency.MINUTELY: MINUTE, Frequency.SECONDLY: 1}
-_EXHAUSTIVE = 5_000  # the most times of day that are tried one by one for a rule that may never match
+_EXHAUSTIVE = 9_000  # the most times of day that are tried one by one for a rule that may never match
 
 
 class Periods:
@@ -87,13 +87,17 @@ class Periods:
 
 
 class Grid:
-    """The members of all periods on one grid, as wall-clock times."""
+    """The members of all periods on one grid, as wall-clock times.
+
+    Attributes:
+        never: There are none: INTERVAL keeps every period away from what the rule allows.
+    """
 
     def __init__(self, periods: Periods, phase: int) -> None:
         self._periods = periods
         self._phase = phase
         self._members = periods.members(phase)
-        self._never = not self._members or not self._can_match()
+        self.never = not self._members or not self._can_match()
 
     def first_from(self, wall: int, last: int, work: Work) -> int | None:
         """Return the first member that is not before ``wall``; None if there is none until ``last``.
@@ -101,7 +105,7 @@ class Grid:
         Raises:
             InvalidSchedule: The work is spent.
         """
-        if self._never:
+        if self.never:
             return None
         members, step, mismatch = self._members, self._periods.step, self._periods.mismatch
         while True:

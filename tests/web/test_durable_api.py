@@ -43,12 +43,6 @@ WHOLE: dict[str, Any] = {
     "handler": "whole",
     "schedule": {"at": START.isoformat()},
 }
-    "owner": "ada",
-    "title": "Whole",
-    "handler": "whole",
-    "schedule": {"at": START.isoformat()},
-    "id": "w",
-}
 
 
 @pytest.fixture

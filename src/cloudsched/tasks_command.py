@@ -18,7 +18,7 @@ from cloudsched.client import Client
 from cloudsched.tree_command import send, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cloudsched.client import TaskView
     from cloudsched.domain.execution import Execution, ExecutionStatus
@@ -214,7 +214,7 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
         printer.execution(execution)
 
 
-def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -> Iterable[Execution]:
+def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -> Iterator[Execution]:
     """Yield a task's executions, the earliest first, and again each time that one has changed.
 
     Args:

@@ -56,11 +56,16 @@ class CloudFormatter(logging.Formatter):
 
 def tracer_of(settings: Settings) -> Tracer:
     """Return what makes spans: in the cloud OpenTelemetry, if it is installed, whose spans and metrics are exported."""
-    if not settings.is_deployed or not _has_exporters():
+    is_local = settings.firestore_emulator or settings.tasks_emulator
+    if not settings.is_deployed or is_local or not _has_exporters():
         return Tracer()
     from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer, export  # noqa: PLC0415 - an extra
 
-    export(settings.project)
+    try:
+        export(settings.project)
+    except Exception:  # whatever is wrong with it, tasks run without being watched
+        logging.getLogger(__name__).exception("nothing is exported", extra={"action": "nothing is exported"})
+        return Tracer()
     logging.getLogger("cloudsched").addHandler(Meter())
     return OpenTelemetryTracer()
 

@@ -2,8 +2,8 @@
 
 Opt-in, because they have to be installed first::
 
-npm install --prefix /tmp/node @google-cloud/tasks firebase-admin
-CLOUDSCHED_NODE_MODULES=/tmp/node pytest tests/emulator/test_node.py
+npm install --prefix ./node @google-cloud/tasks firebase-admin
+CLOUDSCHED_NODE_MODULES=$PWD/node pytest tests/emulator/test_node.py
 """
 
 from __future__ import annotations

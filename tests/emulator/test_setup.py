@@ -149,7 +149,6 @@ def test_a_taken_port_is_a_message() -> None:
 
 
 def test_the_fixture_gives_each_test_its_own(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest('pytest_plugins = ["cloudsched.emulator.fixture"]')
     pytester.makepyfile(
         """
         import urllib.request

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from cloudsched import App, Context, Execution, RetryPolicy, Schedule, Settings, Snooze, Task
 from cloudsched.domain import journal as limits
+from cloudsched.engine.holding import Held
 from cloudsched.errors import (
     CallFailed,
     EventTimedOut,
@@ -361,6 +362,74 @@ def test_only_the_last_call_of_many_wakes_its_parent(app: App) -> None:
     calling(app, call)
     assert run(app).content == 465
     assert len(replays) == 2
+
+
+def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_once(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its word comes while the parent still holds the lease; nobody waits for the parent's own look a minute later."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    calling(app, lambda ctx: ctx.call("fine").result())
+    with Simulation(app) as sim:
+        task = create(app)
+        finish = Held.finish
+
+        def finish_late(held: Held, *arguments: Any) -> Task | None:
+            if held.task.id == task.id:
+                sim.queue.deliver_due()
+            return finish(held, *arguments)
+
+        monkeypatch.setattr(Held, "finish", finish_late)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert (execution.content, execution.finished_at) == ("fine", START)
+
+
+def test_what_was_sent_for_an_earlier_suspension_runs_nothing(app: App) -> None:
+    """An event brings a run forward; the dispatch for its timeout is dropped, however often that happens."""
+
+    def call(ctx: Context) -> int:
+        return sum(ctx.wait_for("more", timeout=timedelta(hours=1)) for _ in range(10))
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        for _ in range(10):
+            app.send_event(task.id, "more", 1)
+            sim.advance(timedelta(seconds=1))
+        assert sim.executions(task.id)[0].content == 10
+        before = len(sim.queue.deliveries)
+        sim.advance(DAY)
+        late = [each.verdict.why for each in sim.queue.deliveries[before:] if each.verdict]
+    assert len(late) == 10
+    assert set(late) == {"the task is COMPLETED"}
+
+
+def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App) -> None:
+    """Each of a hundred events leaves one dispatch behind; none of them becomes another one."""
+
+    def call(ctx: Context) -> int:
+        for _ in range(15):
+            ctx.wait_for("more", timeout=MINUTE)
+        ctx.sleep(DAY)
+        return 1
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(timedelta(seconds=1))
+        for _ in range(15):
+            app.send_event(task.id, "more")
+            sim.advance(timedelta(seconds=1))
+        before = len(sim.queue.deliveries)
+        sim.advance(timedelta(hours=23))
+        late = [each.verdict.action for each in sim.queue.deliveries[before:] if each.verdict]
+    assert late == ["dropped"] * 15
 
 
 def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:

@@ -77,6 +77,16 @@ def test_a_users_and_an_accounts_token_let_in(issuer: Issuer) -> None:
     assert status(issuer.account(ROBOT, aud="https://b")) == 200
 
 
+@pytest.mark.parametrize(("claim", "sees"), [(True, True), (False, False), ("true", False), (1, False), (None, False)])
+def test_an_admin_claim_sees_all(issuer: Issuer, claim: object, sees: bool) -> None:  # noqa: FBT001 - a parameter
+    """A user whose token says `admin: true` sees everybody's tasks; nothing that merely looks like it does."""
+    with Simulation(app, access=ACCESS) as sim:
+        sim.app.create(owner="bob", title="T", handler="anything")
+        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.user(admin=claim)}"})
+        assert len(answer.get_json()["tasks"]) == sees
+
+
 def test_keys_are_fetched_once(issuer: Issuer, asked: list[str]) -> None:
     """The libraries keep Google's keys as long as their Cache-Control says: not every request waits for them."""
     for _ in range(3):
@@ -179,7 +189,7 @@ def test_what_is_no_token_is_refused(token: str) -> None:
 def test_a_token_cut_short_or_changed_is_refused(issuer: Issuer) -> None:
     """Every part of a token is under its signature."""
     head, body, signature = issuer.user().split(".")
-    admin = base64.urlsafe_b64encode(json.dumps({**user_claims("ada"), "cloudsched": "admin"}).encode()).decode()
+    admin = base64.urlsafe_b64encode(json.dumps({**user_claims("ada"), "admin": True}).encode()).decode()
     assert status(f"{head}.{body}.{signature[:-4]}") == 401
     assert status(f"{head}.{admin.rstrip('=')}.{signature}") == 401
     assert status(f"{head}.{body}.") == 401
@@ -213,7 +223,7 @@ def test_the_emulator_is_refused_in_the_cloud() -> None:
 
 def test_a_function_in_the_cloud_that_lets_nobody_in_says_so(caplog: pytest.LogCaptureFixture) -> None:
     """Without any way in, a deployed API refuses everything but the question whether it lives, and logs what to set."""
-    with Simulation(app, is_deployed=True) as sim:
+    with Simulation(app, is_deployed=True, tasks_emulator="none") as sim:
         client = Client(Request.application(lambda request: serve_api(sim.app, request)))
         paths = ("/v1/tasks", "/readyz", "/v1/tasks/x", "/v1/inboxes/ada/messages")
         assert {client.get(path).status_code for path in paths} == {503}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -268,11 +269,10 @@ def test_logs_follow(client: Client, sim: Simulation, monkeypatch: pytest.Monkey
         sim.advance(timedelta(days=days.pop(0)))
 
     monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": sleep}))
-    seen: list[str] = []
+    followed = tasks_command.follow_executions(client, "t", 20, ends=False)
+    assert [execution.id for execution in islice(followed, 4)] == [f"2027010{day}T090000Z" for day in (1, 2, 3, 4)]
     with pytest.raises(KeyboardInterrupt):
-        for execution in tasks_command.follow_executions(client, "t", 20, ends=False):
-            seen.append(execution.id)  # noqa: PERF401 - it ends by an exception
-    assert seen == [f"2027010{day}T090000Z" for day in (1, 2, 3, 4)]
+        next(followed)
 
 
 def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> None:

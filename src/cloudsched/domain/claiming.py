@@ -112,10 +112,9 @@ def _begin(task: Task, now: datetime, lease_token: str) -> Begin:
     chosen, passed = _choose(task, due[:PORTION], now, more=len(due) > PORTION)
     records = tuple(_passed_over(task, occurrence, now, chosen) for occurrence in passed)
     if chosen is None:
-        last = records[-1].status
         following = occurrence_after(task, passed[-1])
-        planned = task.model_copy(update={"next_execution_time": following})
-        return Begin(Step(settled(pumped(planned, now), now, last), records), None, f"{len(records)} passed over")
+        planned = task.model_copy(update={"next_execution_time": following, "outcome": records[-1].status})
+        return Begin(Step(settled(pumped(planned, now), now), records), None, f"{len(records)} passed over")
     counted = task.model_copy(update={"run_count": task.run_count + 1})
     waiting = Run(execution_id=execution_id(chosen), scheduled_for=chosen, due_at=start_of(task, chosen))
     run = _claimed(task, waiting, now, lease_token)

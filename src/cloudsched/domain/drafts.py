@@ -65,7 +65,7 @@ class TaskDraft(Wish):
             InvalidInput: It does not fit; `field` names the first thing that is wrong.
         """
         try:
-            return cls.model_validate(data)
+            return cls.model_validate(data, by_alias=True, by_name=False)
         except InvalidSchedule as error:
             raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
         except ValidationError as error:
@@ -213,11 +213,13 @@ def _anchored(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Sche
 
 
 def _schedule_of_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:
-    """Return the schedule that an edit asks for; one that says less than the task's own leaves that in place."""
-    ended = task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED}
+    """Return the schedule that an edit asks for; one that says less than the task's own leaves that in place.
+
+    So a creation that is heard again, however late, does not run an ended task again.
+    """
     if draft.schedule is None:
-        return _anchored(None, now, lead) if ended else task.schedule
-    if not draft.schedule.is_anchored and not ended:
+        return task.schedule
+    if not draft.schedule.is_anchored:
         unanchored = task.schedule.model_copy(update={"dtstart": None})
         if unanchored == draft.schedule:
             return task.schedule

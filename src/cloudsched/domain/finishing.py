@@ -195,6 +195,7 @@ def _final(task: Task, run: Run, status: ExecutionStatus, now: datetime, **recor
             "runs": task.without_run(run.execution_id),
             "failures_in_row": failures,
             "last_execution_id": run.execution_id,
+            "outcome": status if run.trigger is Trigger.SCHEDULE else task.outcome,
         }
     )
     overlapped = _overlapped(rest, run, now)
@@ -212,7 +213,7 @@ def _final(task: Task, run: Run, status: ExecutionStatus, now: datetime, **recor
             revision=task.revision + 1,
         )
         return Step(paused, records)
-    return Step(settled(pumped(rest, now), now, status), records)
+    return Step(settled(pumped(rest, now), now), records)
 
 
 def _overlapped(task: Task, run: Run, now: datetime) -> tuple[Execution, ...]:

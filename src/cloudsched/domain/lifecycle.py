@@ -61,15 +61,15 @@ def moved(task: Task, now: datetime, **changes: Any) -> Task:
     return changed.model_copy(update={"wake_at": wake_instant(changed)})
 
 
-def settled(task: Task, now: datetime, last: ExecutionStatus | None = None) -> Task:
+def settled(task: Task, now: datetime) -> Task:
     """Return the task with a final status if nothing is left for it to do, else unchanged but for its wake instant.
 
-    A one-time task takes the status of its only execution; a recurring one whose schedule has ended is COMPLETED.
+    A one-time task ends as its only scheduled occurrence did; a recurring one whose schedule has ended is COMPLETED.
     """
     if task.status is not _S.ACTIVE or task.next_execution_time or task.runs or task.backfill:
         return moved(task, now)
-    if task.is_one_time and last in _FATES:
-        status, message = _FATES[last]
+    if task.is_one_time and task.outcome in _FATES:
+        status, message = _FATES[task.outcome]
         return moved(task, now, status=status, message=message)
     return moved(task, now, status=_S.COMPLETED, message="Its schedule has ended.")
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.children import MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.document import Document, Duration, Instant, Value
-from cloudsched.domain.execution import Run
+from cloudsched.domain.execution import ExecutionStatus, Run
 from cloudsched.domain.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.schedule import Schedule
 
@@ -115,7 +115,7 @@ class Wish(Value):
     until: Instant | None = None
     """No occurrence after this instant is run."""
     max_runs: int | None = Field(default=None, ge=1, le=MAX_COUNT)
-    """The task is complete after this many scheduled occurrences have come due."""
+    """The task is complete after this many scheduled runs; what was skipped or has expired does not count."""
     jitter: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=1))
     """Each run starts up to this much later, by a part that is fixed for the occurrence."""
     overlap: Overlap = Overlap.SKIP
@@ -191,8 +191,10 @@ class Task(Document, Wish):
 
     runs: tuple[Run, ...] = ()
     """The occurrences that have begun, or were asked for by hand, and have no final record yet."""
+    outcome: ExecutionStatus | None = None
+    """How the last scheduled occurrence ended; runs that were asked for by hand do not count."""
     run_count: int = 0
-    """How many scheduled occurrences have come due."""
+    """How many scheduled occurrences have been run."""
     failures_in_row: int = 0
     """How many occurrences in a row have failed."""
     last_execution_id: str | None = None

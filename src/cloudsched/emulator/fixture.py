@@ -1,7 +1,6 @@
 """A pytest plugin: `cloud_tasks`, a local Cloud Tasks of each test's own.
 
-Switch it on with `pytest_plugins = ["cloudsched.emulator.fixture"]`, and override `cloud_tasks_settings` to change how
-it is made::
+It is there as soon as cloudsched is installed. Override `cloud_tasks_settings` to change how it is made::
 
     @pytest.fixture
     def cloud_tasks_settings():

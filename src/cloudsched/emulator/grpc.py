@@ -1,8 +1,8 @@
 """A gRPC server for unary calls, on one asyncio connection.
 
 Written here rather than taken from grpcio because of what it spares: gRPC and REST share one port without a proxy
-between them, a call needs no other thread or event loop, and one costs less than half as much (docs/emulator.md has the
-figures). Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md over RFC 9113.
+between them, a call needs no other thread or event loop, and it costs about a third (docs/emulator.md has the figures).
+Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md over RFC 9113.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,7 +13,7 @@ from cloudsched.domain.finishing import Notice
 from cloudsched.domain.policy import retry_policy
 from cloudsched.domain.storable import MAX_CONTENT, require_storable, storable_text
 from cloudsched.domain.task import MAX_COUNT
-from cloudsched.errors import CallFailed, InvalidInput
+from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.task import Task
     from cloudsched.engine.journal import Journal
     from cloudsched.engine.ports import Clock
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -225,9 +228,14 @@ class Context:
     def heartbeat(self) -> bool:
         """Renew the lease (one commit); return False if the task was cancelled or the run is no longer this one's.
 
+        A store that does not answer is no reason to stop, as long as the lease lasts.
         A lease that has ended is not renewed: others may be at it already. A task that is paused lets its runs finish.
         """
-        state = self._renew(self._steps)
+        try:
+            state = self._renew(self._steps)
+        except StoreUnavailable as error:  # the lease still stands; the handler need not fail for this
+            log.warning("not renewed: %s", error, extra={"action": "not renewed", "taskId": self.task.id})
+            return self.time_left() > timedelta(0)
         if state.until is not None:
             self._lease_until = state.until
         return not state.is_cancelled

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cloudsched.config import Settings
 
 KEY_HEADER = "X-Api-Key"
-ROLE_CLAIM = "cloudsched"
-"""The custom claim of a Firebase user that names another role than ``user``."""
+ADMIN_CLAIM = "admin"
+"""The custom claim that, if it is true, makes a Firebase user an admin; ``infra/firestore.rules`` looks at the same."""
 
 
 def gate_of(settings: Settings) -> Gate:
@@ -77,9 +77,8 @@ class Gate:
         if not self._access.firebase_project:
             raise Unauthenticated("The token is not one that this API takes.")
         claims = self._tokens.firebase(token)
-        role = claims.get(ROLE_CLAIM)
         own = str(claims["sub"])
-        return Caller(f"user:{own}", Role(role) if role in set(Role) else Role.USER, own)
+        return Caller(f"user:{own}", Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER, own)
 
     def _account(self, token: str) -> Caller:
         if not self._accounts:

@@ -112,6 +112,8 @@ def filled(port: int) -> list[str]:
     found = []
     for _ in range(200):
         status, content = send(connection, ("POST", "/v1/tasks", new_task()))
+        while status == http.client.SERVICE_UNAVAILABLE:  # the emulator is still starting, on a busy machine
+            status, content = send(connection, ("POST", "/v1/tasks", new_task()))
         assert status in {200, 201}, content
         found.append(json.loads(content)["id"])
         send(connection, ("GET", f"/v1/tasks/{found[-1]}", None))

@@ -124,26 +124,32 @@ class Victims:
 
 def create(app: App, seconds: float) -> list[Task]:
     """Create tasks whose occurrences come due all the time: some recur, some run once."""
-    begin = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=4)
-    end = begin + timedelta(seconds=seconds)
     patient = RetryPolicy(max_retries=20, base=timedelta(0), jitter=0)
-    tasks = [
-        app.create(
-            owner="chaos",
-            title=f"Every {period} s",
-            handler="work",
-            schedule=Schedule.every(timedelta(seconds=period), start=begin),
-            until=end,
-            catch_up="all",
-            overlap="buffer",
-            retry=patient,
+    tasks = []
+    for number in range(RECURRING):
+        period = timedelta(seconds=2 + number % 3)
+        begin = _soon()
+        tasks.append(
+            app.create(
+                owner="chaos",
+                title=f"Every {period}",
+                handler="work",
+                schedule=Schedule.every(period, start=begin),
+                until=begin + timedelta(seconds=seconds),
+                catch_up="all",
+                overlap="buffer",
+                retry=patient,
+            )
         )
-        for period in (2 + number % 3 for number in range(RECURRING))
-    ]
     for number in range(int(seconds * 4)):
-        at = Schedule.once(begin + timedelta(seconds=number / 4))
+        at = Schedule.once(_soon() + timedelta(seconds=number / 4))
         tasks.append(app.create(owner="chaos", title="Once", handler="work", schedule=at, retry=patient))
     return tasks
+
+
+def _soon() -> datetime:
+    """Return an instant that even a busy machine reaches only after it has created the task."""
+    return datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=4)
 
 
 def all_executions(app: App, task: Task) -> list[Execution]:

@@ -258,7 +258,6 @@ def test_documents_of_a_newer_schema_are_refused(
     for read in (
         lambda: store.load(task.id),
         lambda: store.tasks(TaskQuery(), limit=1),
-        lambda: store.due(task.wake_at or NOW, limit=1),
         lambda: store.execution(task.id, execution.id),
         lambda: store.executions(task.id, limit=1),
         lambda: store.inbox(task.owner, limit=1),
@@ -266,6 +265,14 @@ def test_documents_of_a_newer_schema_are_refused(
         with pytest.raises(UnsupportedDocument) as caught:
             read()
         assert (caught.value.version, caught.value.supported) == (7, 1)
+
+
+def test_a_document_that_cannot_be_read_holds_up_no_sweep(store: Store, make_task: MakeTask) -> None:
+    broken = make_task().model_copy(update={"schema_version": 7})
+    fine = make_task(wake_at=broken.wake_at)
+    for task in (broken, fine):
+        store.commit(task, None)
+    assert [task.id for task in store.due(broken.wake_at or NOW, limit=10).items] == [fine.id]
 
 
 def test_a_store_answers_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import secrets
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.cloud.firestore_v1.types import write as proto
@@ -38,7 +39,7 @@ from cloudsched.domain.execution import Execution, Message
 from cloudsched.domain.journal import JournalEntry, entry_id
 from cloudsched.domain.locking import Lock, lock_id
 from cloudsched.domain.task import Task
-from cloudsched.engine.paging import make_token, read_token
+from cloudsched.engine.paging import make_token, read_token, readable
 from cloudsched.engine.ports import Page, Stored, StoredLock, TaskQuery, Version
 from cloudsched.errors import VersionConflict
 
@@ -255,7 +256,8 @@ class FirestoreStore:
                 break
             key, data = part[-1]
             after = data[listing.order], key
-        items = [kind.from_stored(key, data) for key, data in rows[:limit]]
+        documents = [(key, partial(kind.from_stored, key, data)) for key, data in rows[:limit]]
+        items = readable(documents) if listing.passes_over else [read() for _, read in documents]
         if len(rows) <= limit:
             return Page(items)
         key, data = rows[limit - 1]

@@ -43,6 +43,8 @@ class Listing:
     """The order's instant is not after this."""
     without: str | None = None
     """Documents that have this field are left out, after they were read: Firestore cannot ask for what is missing."""
+    passes_over: bool = False
+    """Whether a document that cannot be read is left out, and not an error."""
 
     def query(self, limit: int, parent: str, after: tuple[datetime, str] | None = None) -> Message:
         """Return the query for a part of the list.
@@ -111,7 +113,7 @@ def listing_of_tasks(query: TaskQuery) -> Listing:
 
 def listing_of_due(before: datetime) -> Listing:
     """Return how to list the tasks that wait for the sweep, those that are being deleted included."""
-    return Listing("tasks", "wakeAt", last=before)
+    return Listing("tasks", "wakeAt", last=before, passes_over=True)
 
 
 STEPS = Listing("steps", "number")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import ValidationError
@@ -19,7 +20,7 @@ from cloudsched.domain.execution import Execution, Message
 from cloudsched.domain.journal import JournalEntry
 from cloudsched.domain.locking import Lock
 from cloudsched.domain.task import Task
-from cloudsched.engine.paging import make_token, read_token
+from cloudsched.engine.paging import make_token, read_token, readable
 from cloudsched.engine.ports import Page, Stored, StoredLock, TaskQuery, Version
 from cloudsched.errors import UnsupportedDocument, VersionConflict
 
@@ -185,7 +186,7 @@ class SqliteStore:
 
     def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        wanted = List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(ticks(before),))
+        wanted = List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(ticks(before),), passes_over=True)
         return self._page(Task, "due", wanted, limit, page_token)
 
     def next_wake(self) -> datetime | None:
@@ -219,7 +220,8 @@ class SqliteStore:
     def _page(self, kind: type[D], query: object, wanted: List, limit: int, page_token: str | None) -> Page[D]:
         after = read_token(query, page_token) if page_token else None
         rows = self._database.read(*wanted.statement(after, limit + 1))
-        items = [_read(kind, key, body) for key, _, body in rows[:limit]]
+        documents = [(key, partial(_read, kind, key, body)) for key, _, body in rows[:limit]]
+        items = readable(documents) if wanted.passes_over else [read() for _, read in documents]
         if len(rows) <= limit:
             return Page(items)
         key, at, _ = rows[limit - 1]

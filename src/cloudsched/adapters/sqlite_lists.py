@@ -38,6 +38,8 @@ class List:
     is_descending: bool = False
     conditions: Sequence[str] = ()
     values: Sequence[object] = ()
+    passes_over: bool = False
+    """Whether a document that cannot be read is left out, and not an error."""
 
     def statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
         """Return the statement for one part of the list (id, instant, body), and its values."""

@@ -10,9 +10,20 @@ import base64
 import binascii
 import hashlib
 import json
+import logging
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.errors import InvalidInput
+from pydantic import ValidationError
+
+from cloudsched.errors import InvalidInput, UnsupportedDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 def make_token(query: object, at: datetime, key: str) -> str:
@@ -40,6 +51,17 @@ def read_token(query: object, token: str) -> tuple[datetime, str]:
     if mark != _fingerprint(query):
         raise InvalidInput("pageToken", "belongs to another list", hint)
     return instant, key
+
+
+def readable(documents: Iterable[tuple[str, Callable[[], T]]]) -> list[T]:
+    """Return the documents that can be read, and log those that cannot: one broken one must not stop a sweep."""
+    found = []
+    for key, read in documents:
+        try:
+            found.append(read())
+        except (UnsupportedDocument, ValidationError):
+            log.exception("unreadable", extra={"action": "unreadable", "taskId": key})
+    return found
 
 
 def _fingerprint(query: object) -> str:

@@ -163,7 +163,8 @@ class Store(Protocol):
     def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
 
-        Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included.
+        Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included. A document that
+        cannot be read is logged and left out, so that it holds up no other.
         """
         ...
 

@@ -432,6 +432,24 @@ def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App) -> 
     assert late == ["dropped"] * 15
 
 
+def test_nobody_can_put_a_task_of_their_own_in_the_place_of_a_call(app: App) -> None:
+    """The ids of calls can be worked out; a task that has one already is not taken for the call."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    calling(app, lambda ctx: ctx.call("fine").result())
+    with Simulation(app) as sim:
+        task = create(app, id="parent")
+        taken = limits.call_id("parent", "20270101T000000Z", 1, 1)
+        create(app, id=taken, owner="eve", handler="fine", schedule=Schedule.once(START + DAY))
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert execution.error
+    assert taken in execution.error.message
+
+
 def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
     @app.handler("broken", retry=False)
     def broken() -> None:

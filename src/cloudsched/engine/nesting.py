@@ -16,7 +16,7 @@ from cloudsched.domain.planning import wakes
 from cloudsched.domain.suspending import call_ended
 from cloudsched.domain.task import TaskStatus
 from cloudsched.engine.ports import TaskQuery
-from cloudsched.errors import CallFailed, NotAllowed, StoreUnavailable, VersionConflict
+from cloudsched.errors import CallFailed, NotAllowed, StoreUnavailable, VersionConflict, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +45,7 @@ class Nesting:
         """Store a call, if it is not there yet, and send it on its way.
 
         Raises:
+            WorkflowError: Somebody has given that id to a task of their own.
             QueueUnavailable: It is stored, and its dispatch could not be created; the sweep finds it.
         """
         try:
@@ -53,6 +54,10 @@ class Nesting:
             stored = self._store.load(task.id)
             if stored is None:
                 return
+            if stored.task.parent != task.parent:
+                raise WorkflowError(
+                    f"The call cannot be made: a task of another origin has its id {task.id!r}."
+                ) from None
             task = stored.task
         self._sender.send(task, wakes(task), self._clock.now())
 

@@ -1,6 +1,6 @@
 """The floor that `benchmarks.api` measures: the same Firestore and Cloud Tasks calls, and no more.
 
-It checks nothing, plans nothing and knows no task: what it is sent is stored under an id, and given back.
+It checks nothing and plans nothing: a document with the fields of a task is stored under an id, and given back.
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ from google.cloud import firestore, tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from werkzeug.wrappers import Response
 
+from cloudsched.domain.drafts import LeadTimes, TaskDraft, new_task
+
 if TYPE_CHECKING:
     from flask import Request
 
+NOW = datetime.now(UTC)
+FIELDS = new_task(
+    TaskDraft.of(owner="ada", title="T", handler="check", schedule=NOW + timedelta(days=1)), NOW, LeadTimes()
+).task.to_stored()
+"""What a task's document has, so that both write as much."""
 store = firestore.Client(project=os.environ["GOOGLE_CLOUD_PROJECT"])
 channel = grpc.insecure_channel(os.environ["CLOUD_TASKS_EMULATOR_HOST"])
 queue = tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=channel))
@@ -41,7 +48,7 @@ def api(request: Request) -> Response:
 
 def _create(content: dict[str, Any]) -> Response:
     name, now = str(uuid.uuid4()), datetime.now(UTC)
-    document = {**content, "id": name, "createdAt": now}
+    document = {**FIELDS, **content, "id": name, "createdAt": now}
     store.collection("floor").document(name).create(document)
     at = now + timedelta(days=1)
     target = {"url": "http://127.0.0.1:9", "body": name.encode(), "http_method": "POST"}

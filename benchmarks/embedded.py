@@ -56,7 +56,7 @@ def main() -> None:
         folder = Path(made)
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / "bin" / "python"
-        subprocess.run((python, "-m", "pip", "install", "-q", *PACKAGES), check=True)  # noqa: S603 - the rivals
+        subprocess.run((python, "-m", "pip", "install", "-qq", *PACKAGES), check=True)  # noqa: S603 - the rivals
         contestants = [("cloudsched", sys.executable, "embedded_cloudsched.py")]
         contestants += [(name, str(python), script) for name, script in RIVALS.items()]
         figures = {}

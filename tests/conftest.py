@@ -1,18 +1,35 @@
-"""What all tests share: how many random histories to live through, and the tests' own modules on the path."""
+"""What all tests share: Google's Firestore emulator, how many random histories to live through, the modules' path."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from cloudsched.adapters.firestore_emulator import Missing, find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 # How long an example takes says more of the machine, which may be busy, than of the code.
 settings.register_profile("busy", deadline=None)
 settings.load_profile("busy")
+
+
+@pytest.fixture(scope="session")
+def firestore_address() -> Iterator[str]:
+    """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere."""
+    found = find(os.environ.get("FIRESTORE_EMULATOR_HOST"))
+    if isinstance(found, Missing):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
+    with found:
+        yield found.address
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.firestore_emulator import Missing, find
 from cloudsched.adapters.sqlite import SqliteStore
 from cloudsched.domain.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.schedule import Schedule
@@ -23,16 +21,6 @@ NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
 OpenStore = Callable[[], AbstractContextManager[Store]]
 MakeTask = Callable[..., Task]
-
-
-@pytest.fixture(scope="session")
-def firestore_address() -> Iterator[str]:
-    """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere."""
-    found = find(os.environ.get("FIRESTORE_EMULATOR_HOST"))
-    if isinstance(found, Missing):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
-    with found:
-        yield found.address
 
 
 @pytest.fixture(scope="session", params=["sqlite-memory", "sqlite-file", "firestore"])

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]
 import grpc.aio  # type: ignore[import-untyped]
+import hpack
 import pytest
 from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcAsyncIOTransport
+from h2.connection import H2Connection
+from h2.events import DataReceived, ResponseReceived, StreamEnded, TrailersReceived
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudsched.emulator import schema
 from cloudsched.emulator.frames import PREFACE, ConnectionBroken, Frame, take, write
-from cloudsched.emulator.hpack import Decoder, HpackError, encode
+from cloudsched.emulator.headers import Decoder, HeadersBroken, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.emulator.conftest import Client, Http
 
     from cloudsched.emulator import CloudTasksEmulator
 
-hpack = pytest.importorskip("hpack", reason="the reference implementation of HPACK comes with httpx[http2]")
-h2_connection = pytest.importorskip("h2.connection", reason="the reference implementation of HTTP/2, likewise")
-h2_events = pytest.importorskip("h2.events")
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"
@@ -58,7 +58,7 @@ def test_the_reference_reads_what_we_write(block: list[tuple[str, str]]) -> None
 def test_any_bytes_are_headers_or_refused(block: bytes) -> None:
     try:
         Decoder().decode(block)
-    except HpackError:
+    except HeadersBroken:
         return
 
 
@@ -82,7 +82,7 @@ class Reference:
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
         self.socket = socket.create_connection((host, int(port)), timeout=10)
-        self.http = h2_connection.H2Connection()
+        self.http = H2Connection()
         self.http.initiate_connection()
         self.flush()
 
@@ -114,20 +114,20 @@ class Reference:
             data = self.socket.recv(65536)
             assert data, "the connection was closed"
             for event in self.http.receive_data(data):
-                if isinstance(event, h2_events.ResponseReceived | h2_events.TrailersReceived):
+                if isinstance(event, ResponseReceived | TrailersReceived):
                     found[event.stream_id][1].update((str(k), str(v)) for k, v in self._text(event.headers))
-                elif isinstance(event, h2_events.DataReceived):
+                elif isinstance(event, DataReceived):
                     body, seen = found[event.stream_id]
                     found[event.stream_id] = (body + event.data, seen)
                     if open_windows:
                         self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-                elif isinstance(event, h2_events.StreamEnded):
+                elif isinstance(event, StreamEnded):
                     waiting.discard(event.stream_id)
             self.flush()
         return found
 
     @staticmethod
-    def _text(pairs: list[tuple[object, object]]) -> list[tuple[str, str]]:
+    def _text(pairs: Sequence[tuple[object, object]]) -> list[tuple[str, str]]:
         return [tuple(part.decode() if isinstance(part, bytes) else str(part) for part in pair) for pair in pairs]  # type: ignore[misc]
 
 
@@ -255,7 +255,7 @@ def test_garbage_ends_its_own_connection_only(emulator: CloudTasksEmulator, http
 def test_mutated_calls_never_break_the_server(shared_emulator: CloudTasksEmulator, seed: int) -> None:
     """A real call with some bytes changed, in pieces; afterwards the server still serves."""
     draw = random.Random(seed)  # noqa: S311 - a test's own dice
-    writer = h2_connection.H2Connection()
+    writer = H2Connection()
     writer.initiate_connection()
     head = [(":method", "POST"), (":path", GET_QUEUE), (":scheme", "http"), (":authority", "x")]
     writer.send_headers(1, [*head, ("content-type", "application/grpc")])

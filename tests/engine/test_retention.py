@@ -52,3 +52,14 @@ def test_a_task_that_lives_is_never_removed() -> None:
         app.update(again.id, schedule=Schedule.once(START + timedelta(days=9)))
         sim.advance(timedelta(days=8))
         assert [app.get(task.id).status for task in (daily, paused, again)] == ["ACTIVE", "PAUSED", "ACTIVE"]
+
+
+def test_executions_are_kept_as_long_as_their_task_says() -> None:
+    """A daily task that keeps its records for two days has two after a week; the sweep says how many it removed."""
+    with Simulation(app) as sim:
+        kept = timedelta(days=2)
+        task = app.create(owner="ada", title="Tick", handler="tick", schedule=IN_A_MINUTE, execution_retention=kept)
+        app.update(task.id, schedule=Schedule.every(timedelta(days=1), start=START + timedelta(hours=1)))
+        sim.advance(timedelta(days=7))
+        assert app.sweep().expired == 5
+        assert len(sim.executions(task.id)) == 2

@@ -82,6 +82,9 @@ class BreakableStore:
     def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         return self._call("journal", lambda: self._world.inner.journal(task_id, execution_id))
 
+    def expire(self, now: datetime) -> int:
+        return self._call("expire", lambda: self._world.inner.expire(now))
+
     def purge(self, task_id: str) -> None:
         def effect() -> None:
             before = self._world.inner.load(task_id)

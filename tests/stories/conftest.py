@@ -1,6 +1,5 @@
 """What stories begin with: a local stack over each store, its clock standing still."""
 
-import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,21 +9,10 @@ from typing import Any
 import pytest
 from tests.stories.parts import SECRET, START, Reply, ask
 
-from cloudsched.adapters.firestore_emulator import Missing, find
 from cloudsched.config import Settings
 from cloudsched.emulator import MovableClock
 from cloudsched.examples import app
 from cloudsched.web.dev import Stack, running
-
-
-@pytest.fixture(scope="session")
-def firestore_address() -> Iterator[str]:
-    """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere."""
-    found = find(os.environ.get("FIRESTORE_EMULATOR_HOST"))
-    if isinstance(found, Missing):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
-    with found:
-        yield found.address
 
 
 @pytest.fixture(params=["sqlite", "firestore"])

@@ -66,6 +66,11 @@ class Deployment:
         port = self.port if target == "execute" else free_port()
         return function(target, env, self.folder / "main.py", port)
 
+    def answers(self) -> list[str]:
+        """Return what the functions have answered to the queue, to be seen when a test fails."""
+        answers = [(attempt.dispatch_at, attempt.answer) for attempt in self.emulator.attempts()]
+        return [f"{at} {answer.status} {answer.failure or answer.body.decode()}" for at, answer in answers]
+
     @contextmanager
     def client(self) -> Iterator[App]:
         """Return an app in this process that has the same handlers by name, and reaches the same store and queue."""

@@ -144,6 +144,7 @@ def function(target: str, env: Mapping[str, str], source: Path | None = None, po
     """Serve one function as it is when deployed: functions-framework, with gunicorn."""
     port = port or free_port()
     arguments = (f"--target={target}", f"--source={source or ROOT / 'functions' / 'main.py'}", f"--port={port}")
+    eventually(lambda: not _answers(port), "the one before has let go of the port")  # a thread of it may outlive it
     command = (sys.executable, "-m", "functions_framework", *arguments, "--host=127.0.0.1")
     with process(*command, env={**env, "THREADS": "4"}) as server:
         url = f"http://127.0.0.1:{port}"

@@ -92,7 +92,7 @@ def test_a_stack_alone_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
         tasks = dev.wait_for(r"Cloud Tasks +(127\.0\.0\.1:\d+)")[1]
         assert ask(url, "POST", "/v1/tasks", {"owner": "a", "title": "Hi", "handler": "greet"}).status == 201
         assert ask(f"http://{tasks}", "POST", "/clock", {"advance": "PT6M"}).body["delivered"] == 1
-        dev.wait_for(r"2027-01-01T00:05:00Z \S+ ran: attempt 1: Done")
+        dev.wait_for(r"2027-01-01T00:05:00Z \S+ succeeded")
         dev.signal(signal.SIGINT)
         assert dev.wait() == 0
 

@@ -77,7 +77,7 @@ def test_a_rotated_secret(deployment: Deployment) -> None:
 
         with deployment.serve("execute", replace(new, previous_secret=deployment.settings.secret)):
             deployment.emulator.advance(timedelta(hours=2))
-            assert statuses(app.executions("it").items) == ["SUCCEEDED"]
+            assert statuses(app.executions("it").items) == ["SUCCEEDED"], "\n".join(deployment.answers())
             deployment.emulator.advance(timedelta(days=1))
         assert statuses(app.executions("it").items) == ["SUCCEEDED"] * 2
 

@@ -103,6 +103,14 @@ def test_each_change_of_state_is_one_line(sim: Simulation, lines: list[dict[str,
     assert (started["severity"], started["attempt"], started["latenessSeconds"]) == ("INFO", 1, 0)
 
 
+def test_a_removal_by_the_sweep_is_told(lines: list[dict[str, Any]]) -> None:
+    """A task whose retention is over is deleted by the sweep, and that is a line like any other."""
+    with Simulation(app, retention=timedelta(hours=1)) as sim:
+        create(sim)
+        sim.advance(timedelta(hours=2))
+    assert actions(lines) == ["created", "started", "completed", "succeeded", "deleted"]
+
+
 def test_a_failure_is_told_with_its_kind_alone(sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """A retry and a failure are lines of their own; they name the error's class, not its words."""
     create(sim, handler="fail")

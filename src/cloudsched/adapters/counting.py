@@ -115,6 +115,10 @@ class CountingStore:
         """Pass on; deletions are not counted."""
         self._store.purge(task_id)
 
+    def expire(self, now: datetime) -> int:
+        """Pass on; deletions are not counted."""
+        return self._store.expire(now)
+
     def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Pass on; a read for each item, and one for an empty page."""
         return self._counted(self._store.tasks(query, limit=limit, page_token=page_token))

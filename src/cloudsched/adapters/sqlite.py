@@ -62,6 +62,10 @@ LAYOUT = (
     """CREATE TABLE steps (
         task_id TEXT NOT NULL, execution_id TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (task_id, execution_id, number)) WITHOUT ROWID""",
+    """CREATE TABLE expiring (
+        kind TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, expire_at INTEGER NOT NULL,
+        PRIMARY KEY (kind, parent, id)) WITHOUT ROWID""",
+    "CREATE INDEX expiring_first ON expiring (expire_at)",
     "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
 )
 
@@ -79,8 +83,15 @@ _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
 
+_PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
+_EXPIRED = "SELECT kind, parent, id FROM expiring WHERE expire_at <= ? ORDER BY expire_at LIMIT ?"
+_EXPIRE = {  # a record that was opened again since has no such instant any more
+    "execution": "DELETE FROM executions WHERE task_id = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
+    "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
+}
+
 _PURGE_SIZE = 1000
-"""How many executions one transaction removes, so that no other writer waits long for it."""
+"""How many documents one transaction removes, so that no other writer waits long for it."""
 
 
 class SqliteStore:
@@ -126,6 +137,9 @@ class SqliteStore:
         folded_rows = [(task.id, each.execution_id) for each in folded]
         message_rows = [(m.owner, m.id, ticks(m.created_at), _text(m)) for m in messages]
 
+        expiring_rows = [("execution", task.id, e.id, ticks(e.expire_at)) for e in executions if e.expire_at]
+        expiring_rows += [("message", m.owner, m.id, ticks(m.expire_at)) for m in messages if m.expire_at]
+
         def work(connection: sqlite3.Connection) -> None:
             if expect is None:
                 done = connection.execute(_INSERT, (*columns, body, task.id, before)).rowcount == 1
@@ -143,6 +157,8 @@ class SqliteStore:
                 connection.executemany(_DELETE_STEPS, folded_rows)
             if entry_rows:
                 connection.executemany(_PUT_STEP, entry_rows)
+            if expiring_rows:
+                connection.executemany(_PUT_EXPIRING, expiring_rows)
 
         self._database.write(work)
         return Version(before if expect is None else before + 1)
@@ -179,6 +195,18 @@ class SqliteStore:
         while self._database.write(some):
             pass
         self._database.write(task)
+
+    def expire(self, now: datetime) -> int:
+        """Remove executions and messages whose `expire_at` has come, some of them; return how many."""
+
+        def some(connection: sqlite3.Connection) -> int:
+            found = connection.execute(_EXPIRED, (ticks(now), _PURGE_SIZE)).fetchall()
+            for kind, parent, key in found:
+                connection.execute(_EXPIRE[kind], (parent, key))
+                connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
+            return len(found)
+
+        return self._database.write(some)
 
     def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit."""

@@ -166,6 +166,8 @@ class Execution(Document):
     """What a durable handler did, with the results of its steps and calls."""
     steps_reference: str | None = None
     """Where the results of the steps are kept, if they are too many for this document."""
+    expire_at: Instant | None = None
+    """When the store may remove it."""
 
 
 class Message(Document):
@@ -179,3 +181,5 @@ class Message(Document):
     title: str
     body: str
     created_at: Instant
+    expire_at: Instant | None = None
+    """When the store may remove it."""

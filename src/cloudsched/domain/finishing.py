@@ -253,6 +253,7 @@ def _messages(task: Task, run: Run, report: Report, now: datetime) -> tuple[Mess
             title=notice.title,
             body=notice.body,
             created_at=now,
+            expire_at=None if task.execution_retention is None else now + task.execution_retention,
         )
         for number, notice in enumerate(notices, 1)
     )

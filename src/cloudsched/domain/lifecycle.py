@@ -243,6 +243,7 @@ def closed(
     task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
 ) -> Execution:
     """Return the record of a run as it stands now, with this status."""
+    kept = task.execution_retention
     return Execution(
         id=run.execution_id,
         task_id=task.id,
@@ -255,6 +256,7 @@ def closed(
         message=message,
         progress=run.progress,
         trigger=run.trigger,
+        expire_at=now + kept if status.is_final and kept is not None else None,
         **{"error": run.attempts[-1].error if run.attempts else None, **more},
     )
 

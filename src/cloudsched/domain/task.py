@@ -18,6 +18,8 @@ from cloudsched.domain.execution import ExecutionStatus, Run
 from cloudsched.domain.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.schedule import Schedule
 
+MAX_KEPT = timedelta(days=36_525)
+"""How long anything can be asked to be kept: a hundred years."""
 MAX_OPEN_RUNS = 20
 """How many runs of one task may be open at once: with all that they may carry, they fit Firestore's 1 MiB."""
 
@@ -124,7 +126,10 @@ class Wish(Value):
     """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
     pause_after_failures: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""
-    retention: Duration | None = Field(default=None, gt=timedelta(0))
+    execution_retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_KEPT)
+    """How long each execution's record, and the messages it made, are kept. None: the record as long as the task, the
+    messages for ever."""
+    retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_KEPT)
     """How long after its end the task is kept, with its executions. None: for ever."""
 
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from cloudsched.emulator import frames
 from cloudsched.emulator.frames import ConnectionBroken, Frame
-from cloudsched.emulator.hpack import Decoder, HpackError, encode
+from cloudsched.emulator.headers import Decoder, HeadersBroken, encode
 from cloudsched.emulator.refusal import Code, Refused
 
 Serve = Callable[[str, bytes], bytes | Awaitable[bytes]]
@@ -104,7 +104,7 @@ class GrpcConnection(asyncio.Protocol):
             if self._prefaced or self._take_preface():
                 for frame in frames.take(self._buffer):
                     self._handle(frame)
-        except (ConnectionBroken, HpackError) as error:
+        except (ConnectionBroken, HeadersBroken) as error:
             code = error.code if isinstance(error, ConnectionBroken) else frames.COMPRESSION_ERROR
             _log.debug("a gRPC connection ends: %s", error)
             self._write(frames.write_goaway(self._last_stream, code))

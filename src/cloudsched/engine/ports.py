@@ -152,6 +152,13 @@ class Store(Protocol):
         """Remove a task's executions and journals, then the task. Harmless to repeat, also after a crash."""
         ...
 
+    def expire(self, now: datetime) -> int:
+        """Remove executions and messages whose `expire_at` has come, some of them; return how many.
+
+        A store that does this by itself (Firestore, by a TTL policy) does nothing and returns 0.
+        """
+        ...
+
     def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit. Tasks that are being deleted are left out.
 

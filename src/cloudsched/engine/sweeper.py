@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.lifecycle import delete, moved
 from cloudsched.domain.planning import lapses, repair_number, wakes
-from cloudsched.domain.task import TaskStatus
+from cloudsched.domain.task import MAX_KEPT, TaskStatus
+from cloudsched.engine.news import tell
 from cloudsched.errors import QueueUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Sweep:
     """Tasks whose dispatch could not be created when they were stored, and now was."""
     unsent: int = 0
     """Tasks whose dispatches the queue did not take; they are left to the next sweep."""
+    expired: int = 0
+    """Executions and messages removed: older than their task's executionRetention. Firestore does this by itself."""
     purged: int = 0
     """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
 
@@ -84,6 +87,7 @@ class Sweeper:
             token = page.next_page_token
             if token is None:
                 break
+        done.expired = self._store.expire(now)
         log.info("swept", extra={"action": "swept", "examined": done.examined, "dispatched": done.dispatched})
         return done
 
@@ -115,10 +119,12 @@ class Sweeper:
             return False
         if self._is_awaited(stored.task):
             return False
+        step = delete(stored.task, now)
         try:
-            self._store.commit(delete(stored.task, now).task, stored.version)
+            self._store.commit(step.task, stored.version)
         except VersionConflict:
             return False
+        tell(stored.task, step)
         self._store.purge(task_id)
         return True
 
@@ -131,7 +137,7 @@ class Sweeper:
             return False
         stored = self._store.load(task.id)
         if stored is not None:
-            kept = moved(stored.task, self._clock.now(), retention=task.retention * 2)
+            kept = moved(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_KEPT))
             with suppress(VersionConflict):
                 self._store.commit(kept, stored.version)
         return True

@@ -1,0 +1,46 @@
+"""Records and messages that are kept for a limited time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tests.contract.conftest import NOW, MakeTask
+
+from cloudsched.adapters.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from cloudsched.domain.execution import Execution, Message
+    from cloudsched.engine.ports import Store
+
+MakeExecution = Callable[..., "Execution"]
+
+
+def test_what_has_expired_is_gone_and_nothing_else(
+    store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: Callable[..., Message]
+) -> None:
+    """The embedded store removes by itself what is past its time; Firestore leaves it to a TTL policy."""
+    task = make_task()
+    early, late, forever = (
+        make_execution(task, f"e{number}", expire_at=at)
+        for number, at in enumerate((NOW, NOW + timedelta(days=1), None))
+    )
+    message = make_message(task, "m").model_copy(update={"expire_at": NOW})
+    store.commit(task, None, [early, late, forever], [message])
+    expected = 2 if isinstance(store, SqliteStore) else 0
+    assert (store.expire(NOW - timedelta(seconds=1)), store.expire(NOW), store.expire(NOW)) == (0, expected, 0)
+    left = {execution.id for execution in store.executions(task.id, limit=9).items}
+    assert left == ({"e1", "e2"} if expected else {"e0", "e1", "e2"})
+    assert len(store.inbox(task.owner, limit=9).items) == (0 if expected else 1)
+
+
+def test_a_record_that_was_opened_again_does_not_expire(
+    store: Store, make_task: MakeTask, make_execution: MakeExecution
+) -> None:
+    """Retried by hand, it has no such time until it has ended anew."""
+    task = make_task()
+    version = store.commit(task, None, [make_execution(task, "e", expire_at=NOW)])
+    store.commit(task, version, [make_execution(task, "e")])
+    store.expire(NOW)
+    assert store.execution(task.id, "e") is not None

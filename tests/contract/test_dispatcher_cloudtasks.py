@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from google.cloud.tasks_v2.types import HttpMethod, cloudtasks, target
 from google.cloud.tasks_v2.types import queue as queue_types
 from google.cloud.tasks_v2.types import task as task_types
 
+from cloudsched.adapters import cloudtasks as cloudtasks_adapter
 from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
 from cloudsched.domain.policy import Priority
 from cloudsched.engine.ports import Envelope
@@ -35,6 +37,8 @@ class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no typ
         self.requests: list[Any] = []
         self.metadata: list[dict[str, str]] = []
         self.failures: list[tuple[grpc.StatusCode, str]] = []
+        self.silent = 0
+        self.end_of_silence = threading.Event()
 
     def service(self, details: Any) -> Any:  # noqa: ANN401 - gRPC's own
         kind = cloudtasks.CreateTaskRequest if details.method.endswith("CreateTask") else cloudtasks.CreateQueueRequest
@@ -43,6 +47,9 @@ class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no typ
         def answer(request: bytes, context: Any) -> bytes:  # noqa: ANN401 - gRPC's own
             self.requests.append(kind.deserialize(request))
             self.metadata.append(dict(context.invocation_metadata()))
+            if self.silent:
+                self.silent -= 1
+                self.end_of_silence.wait(20)
             if self.failures:
                 context.abort(*self.failures.pop(0))
             return bytes(reply.serialize(reply()))
@@ -141,6 +148,16 @@ def test_a_dispatch_is_handed_over_again_since_its_name_makes_that_safe(
     fake[0].failures = [(code, "for a test")]
     dispatcher.create(ENVELOPE)
     assert len(fake[0].requests) == calls
+
+
+def test_a_call_that_is_not_answered_is_made_again_before_the_deadline(
+    fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloudtasks_adapter, "_ATTEMPT_SECONDS", 0.3)
+    fake[0].silent = 1
+    dispatcher.create(ENVELOPE)
+    fake[0].end_of_silence.set()
+    assert len(fake[0].requests) == 2
 
 
 @pytest.mark.parametrize(

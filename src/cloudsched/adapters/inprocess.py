@@ -90,7 +90,6 @@ class InProcessDispatcher:
             if self._is_closed:
                 return
             self._is_closed = True
-            self._heap.clear()
             self._changed.notify_all()
         for _ in self._workers:
             self._due.put(None)

@@ -28,7 +28,7 @@ LONGEST = 8_192
 """How many characters a token may have; Google's are below 2,000."""
 REMOVED = "SIGNATURE_REMOVED_BY_GOOGLE"
 """What Cloud Run puts in place of the signature of a token that it has checked itself
-(cloud.google.com/run/docs/authenticating/service-to-service)."""
+(cloud.google.com/run/docs/troubleshooting, "signature removed")."""
 
 log = logging.getLogger(__name__)
 

@@ -84,4 +84,5 @@ def _tell_execution(task: Task, execution: Execution) -> None:
 
 def _line(task: Task, action: str, **more: object) -> None:
     known = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
-    log.info("%s %s", action, more.get("executionId", ""), extra={**known, "revision": task.revision, **more})
+    said = f"{action} {more['executionId']}" if "executionId" in more else action
+    log.info("%s", said, extra={**known, "revision": task.revision, **more})

@@ -24,13 +24,14 @@ import copy
 import random
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.adapters.clocks import EmulatorClock, SystemClock
 from cloudsched.adapters.fallback import FallbackDispatcher
-from cloudsched.config import EXECUTE_PATH, Settings
+from cloudsched.config import Settings
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, wire_fields
 from cloudsched.domain.planning import upcoming
+from cloudsched.engine.durable import Durable
 from cloudsched.engine.executor import Executor, Verdict
 from cloudsched.engine.ports import Page, TaskQuery
 from cloudsched.engine.records import running, with_running
@@ -40,7 +41,9 @@ from cloudsched.engine.sending import Sender
 from cloudsched.engine.sweeper import Sweep, Sweeper
 from cloudsched.engine.tally import ListedTally
 from cloudsched.engine.tokens import Keys
+from cloudsched.engine.trees import Tree, tree
 from cloudsched.errors import InvalidInput, Misconfigured, NotFound, QueueUnavailable, StoreUnavailable
+from cloudsched.parts import Part, cloud_tasks, firestore, firestore_tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.execution import Execution, Message
     from cloudsched.domain.policy import RetryPolicy
     from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Clock, Dispatcher, Store
+    from cloudsched.engine.ports import Blobs, Clock, Dispatcher, Store
     from cloudsched.engine.registry import OnFailure
     from cloudsched.engine.tally import Tally
     from cloudsched.engine.tracing import Tracer
@@ -63,23 +66,6 @@ MAX_PAGE = 500
 """How many items one page may have."""
 
 
-class _Part(Generic[T]):
-    """A part that is made when it is first needed, once, whichever thread needs it."""
-
-    def __init__(self, make: Callable[[Any], T]) -> None:
-        self._make = make
-        self._name = make.__name__
-        self.__doc__ = make.__doc__
-
-    def __get__(self, app: App | None, owner: type[App]) -> T:
-        if app is None:
-            return cast("T", self)  # as seen from the class, by help() and the like
-        with app.assembling:
-            if self._name not in app.__dict__:
-                app.__dict__[self._name] = self._make(app)
-            return cast("T", app.__dict__[self._name])
-
-
 class App:
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
@@ -87,6 +73,7 @@ class App:
         settings: How to reach the store and the queue; read from the environment when first needed, if None.
         store: A store to use instead of the one that the settings name.
         dispatcher: A queue to use instead of the one that the settings name.
+        blobs: Where large results are kept, instead of the place that the settings name.
         clock: A clock to use instead of the system's (or of the local Cloud Tasks', where settings name one).
         chance: The source of jitter.
     """
@@ -97,6 +84,7 @@ class App:
         *,
         store: Store | None = None,
         dispatcher: Dispatcher | None = None,
+        blobs: Blobs | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> None:
@@ -104,6 +92,7 @@ class App:
         self._settings = settings
         self._store = store
         self._dispatcher = dispatcher
+        self._blobs = blobs
         self._clock = clock
         self.assembling = threading.RLock()
         self._circuits: dict[str, Circuit[Any]] = {}
@@ -130,6 +119,7 @@ class App:
         *,
         store: Store | None = None,
         dispatcher: Dispatcher | None = None,
+        blobs: Blobs | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
     ) -> Iterator[App]:
@@ -140,7 +130,7 @@ class App:
         """
         before = self.__dict__.copy()
         self.__dict__.clear()
-        App.__init__(self, settings, store=store, dispatcher=dispatcher, clock=clock, chance=chance)
+        App.__init__(self, settings, store=store, dispatcher=dispatcher, blobs=blobs, clock=clock, chance=chance)
         self.registry = before["registry"]
         try:
             yield self
@@ -234,12 +224,25 @@ class App:
         """Return one execution, open or ended. Raises NotFound."""
         task = self.get(task_id)
         run = task.run(execution_id)
-        if run and run.lease:
-            return running(task, run)
+        if run and (run.lease or run.suspension):
+            return running(task, run, self.store.journal(task_id, execution_id) if run.steps else ())
         found = self.store.execution(task_id, execution_id)
         if found is None:
             raise NotFound("execution", execution_id)
         return found
+
+    def send_event(self, task_id: str, name: str, payload: Any = None) -> Task:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler something: what it waits for with `Context.wait_for`.
+
+        Raises:
+            InvalidInput: The payload is too large, or JSON cannot say it.
+            NotAllowed: The task has ended, or too many events wait for it already.
+        """
+        return self.scheduler.send_event(task_id, name, payload)
+
+    def tree(self, task_id: str) -> Tree:
+        """Return a task with the calls below it. Raises NotFound."""
+        return tree(self.scheduler.get(task_id), self._durable.nesting)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
@@ -265,12 +268,12 @@ class App:
 
     # ── How it is put together ───────────────────────────────────────────────────────────────────────────────────
 
-    @_Part
+    @Part
     def settings(self) -> Settings:
         """What can be set from outside."""
         return self._settings or Settings.from_environment()
 
-    @_Part
+    @Part
     def clock(self) -> Clock:
         """Where the present comes from."""
         settings = self.settings
@@ -280,7 +283,7 @@ class App:
             return self._clock
         return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
 
-    @_Part
+    @Part
     def store(self) -> Store:
         """Where tasks are kept."""
         if self._store is not None:
@@ -289,46 +292,21 @@ class App:
             from cloudsched.adapters.sqlite import SqliteStore  # noqa: PLC0415 - only who uses it pays for it
 
             return SqliteStore(self.settings.data)
-        from cloudsched.adapters.firestore import FirestoreStore  # noqa: PLC0415 - the same
+        return self._guarded("store", firestore(self.settings), StoreUnavailable)
 
-        store = FirestoreStore(
-            project=self.settings.project,
-            database=self.settings.database,
-            emulator=self.settings.firestore_emulator,
-        )
-        return self._guarded("store", store, StoreUnavailable)
-
-    @_Part
+    @Part
     def tally(self) -> Tally:
         """What counts an owner's tasks."""
         if self._store is not None or self.settings.store == "sqlite":
             return ListedTally(self.store)
-        from cloudsched.adapters.firestore_tally import FirestoreTally  # noqa: PLC0415 - the same
+        return firestore_tally(self.settings)
 
-        return FirestoreTally(
-            project=self.settings.project, database=self.settings.database, emulator=self.settings.firestore_emulator
-        )
-
-    @_Part
+    @Part
     def dispatcher(self) -> Dispatcher:
         """What carries dispatches to the executor."""
         if self._dispatcher is not None:
             return self._dispatcher
-        settings = self.settings
-        if not settings.executor_url:
-            raise Misconfigured("Set CLOUDSCHED_EXECUTOR_URL to the address of the executor function.")
-        from cloudsched.adapters.cloudtasks import CloudTasksDispatcher  # noqa: PLC0415 - the same
-
-        dispatcher = CloudTasksDispatcher(
-            project=settings.project,
-            location=settings.location,
-            queue=settings.queue,
-            url=settings.executor_url + EXECUTE_PATH,
-            emulator=settings.tasks_emulator,
-            invoker=settings.invoker,
-            audience=settings.executor_url,
-        )
-        return self._guarded("queue", dispatcher, QueueUnavailable)
+        return self._guarded("queue", cloud_tasks(self.settings), QueueUnavailable)
 
     def _guarded(self, name: str, port: T, error: type[Unavailable]) -> T:
         from cloudsched.adapters.breaking import Circuit  # noqa: PLC0415 - only remote services need it
@@ -342,15 +320,34 @@ class App:
         """The state of the circuit breaker before each remote service that was used: closed, open or half_open."""
         return {name: circuit.state for name, circuit in self._circuits.items()}
 
-    @_Part
+    @Part
+    def blobs(self) -> Blobs:
+        """Where results are kept that are too large for a document."""
+        from cloudsched.adapters.blobs import open_blobs  # noqa: PLC0415 - only who uses it pays for it
+
+        return self._blobs or open_blobs(self.settings.bucket, self.settings.data)
+
+    @Part
+    def _durable(self) -> Durable:
+        return Durable(
+            store=self.store,
+            blobs=self.blobs,
+            sender=self._sender,
+            clock=self.clock,
+            registry=self.registry,
+            chance=self._chance,
+            settings=self.settings,
+        )
+
+    @Part
     def _keys(self) -> Keys:
         return Keys(self.settings.secret, self.settings.previous_secret)
 
-    @_Part
+    @Part
     def _sender(self) -> Sender:
         return Sender(self.dispatcher, self._keys)
 
-    @_Part
+    @Part
     def scheduler(self) -> Scheduler:
         """What changes tasks."""
         lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
@@ -361,20 +358,23 @@ class App:
             registry=self.registry,
             lead=lead,
             retention=self.settings.retention,
+            committer=self._durable.committer,
+            nesting=self._durable.nesting,
         )
 
-    @_Part
+    @Part
     def tracer(self) -> Tracer:
         """What follows a task from its caller through the queue to its handler."""
         from cloudsched.telemetry import tracer_of  # noqa: PLC0415 - looks for what is installed
 
         return tracer_of(self.settings)
 
-    @_Part
+    @Part
     def executor(self) -> Executor:
         """What runs them."""
         return Executor(
             store=self.store,
+            durable=self._durable,
             sender=self._sender,
             clock=self.clock,
             registry=self.registry,
@@ -383,13 +383,13 @@ class App:
             tracer=self.tracer,
         )
 
-    @_Part
+    @Part
     def sweeper(self) -> Sweeper:
         """What repairs them."""
         sender = self._sender
         if self.settings.fallback:
             sender = Sender(FallbackDispatcher(self.dispatcher, self.deliver, self.clock), self._keys)
-        return Sweeper(store=self.store, sender=sender, clock=self.clock)
+        return Sweeper(store=self.store, nesting=self._durable.nesting, sender=sender, clock=self.clock)
 
 
 def _page_size(limit: int) -> int:

@@ -13,8 +13,9 @@ reads, and creations, which carry an idempotency key. Instants are datetimes in 
 
 from __future__ import annotations
 
+import time
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
@@ -29,7 +30,7 @@ from cloudsched.domain.drafts import wire_fields
 from cloudsched.domain.execution import Execution, Message
 from cloudsched.domain.policy import Priority
 from cloudsched.domain.task import TaskStatus
-from cloudsched.errors import CloudschedError, Unavailable
+from cloudsched.errors import CloudschedError, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 RETRIES = 3
 """How often a request is repeated: after about 0, 1 and 2 seconds, or when ``Retry-After`` says."""
 PAGE = 100
+POLL = timedelta(seconds=1)
+"""How often to look whether a task has ended."""
 _SAFE = frozenset({"GET", "DELETE"})
 _REPEATED = (502, 503, 504)
 """Nobody has answered, or it cannot now. A full quota (429) is for the caller to deal with."""
@@ -76,6 +79,13 @@ class Created(BaseModel):
 
     task: TaskView | None
     error: CloudschedError | None
+
+
+class TreeView(BaseModel):
+    """A task with the calls below it, in their order."""
+
+    task: TaskView
+    children: tuple[TreeView, ...] = ()
 
 
 class Client:
@@ -187,6 +197,38 @@ class Client:
     def backfill(self, task_id: str, start: datetime, end: datetime) -> TaskView:
         """Run the occurrences of a past range again, both ends included."""
         return self._changed(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
+
+    def send_event(self, task_id: str, event: str, payload: Any = None) -> TaskView:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler something that it waits for, or will."""
+        path = f"{_path(task_id)}/events/{quote(event, safe='')}"
+        return _task(self._send("POST", path, {"payload": payload}))
+
+    def tree(self, task_id: str) -> TreeView:
+        """Return a task with the calls below it."""
+        return TreeView.model_validate(self._send("GET", f"{_path(task_id)}/tree").json())
+
+    def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL) -> Execution:
+        """Return a task's latest execution once the task has ended.
+
+        Args:
+            task_id: The task.
+            timeout: How long to wait.
+            every: How often to look.
+
+        Raises:
+            TimeoutError: It has not ended within that time.
+            NotFound: There is no such task, or it ended without an execution.
+        """
+        give_up_at = time.monotonic() + timeout.total_seconds()
+        while self.get(task_id).status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+            left = give_up_at - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"Task {task_id} has not ended within {timeout}.")
+            time.sleep(min(every.total_seconds(), left))
+        latest = next(self.executions(task_id), None)
+        if latest is None:
+            raise NotFound("execution of task", task_id)
+        return latest
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return a task's next occurrences, in UTC."""

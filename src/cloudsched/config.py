@@ -45,6 +45,10 @@ class Settings:
         minimum_lead: The least time between a task's creation and its first run.
         fallback: Whether the sweep hands due dispatches to the executor itself while the queue cannot be reached.
         retention: How long ended tasks are kept whose callers do not say; None for ever.
+        bucket: The Cloud Storage bucket for results too large for a document; None keeps them in local files.
+        time_limit: How long the executor function may run; a durable handler is suspended before that.
+        replays_each_step: Whether durable handlers are suspended at every durable point, to test that they replay the
+            same.
         access: Who may use the API, and how much.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
     """
@@ -65,6 +69,9 @@ class Settings:
     minimum_lead: timedelta = timedelta(0)
     fallback: bool = False
     retention: timedelta | None = timedelta(days=7)
+    bucket: str | None = None
+    time_limit: timedelta = timedelta(minutes=9)
+    replays_each_step: bool = False
     access: Access = field(default_factory=Access)
     is_deployed: bool = False
 
@@ -98,6 +105,9 @@ class Settings:
             minimum_lead=_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
             fallback=_switch(env, "CLOUDSCHED_FALLBACK"),
             retention=_retention(env, defaults.retention),
+            bucket=env.get("CLOUDSCHED_BUCKET") or None,
+            time_limit=_seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", defaults.time_limit),
+            replays_each_step=_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
             access=Access.of(env),
             is_deployed="K_SERVICE" in env,
         )
@@ -130,6 +140,9 @@ class Settings:
             "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
             "CLOUDSCHED_FALLBACK": "on" if self.fallback else "",
             "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
+            "CLOUDSCHED_BUCKET": self.bucket,
+            "CLOUDSCHED_TIME_LIMIT_SECONDS": f"{self.time_limit.total_seconds():g}",
+            "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
             **self.access.variables(),
             "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
         }

@@ -8,6 +8,12 @@
     │   ├── InvalidPayload           a payload that does not fit its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
     │   └── KeyReused                an idempotency key that came before, with another request
+    ├── WorkflowError                what a durable handler met; every replay meets it again, so no attempt follows
+    │   ├── StepFailed               a step failed as often as it may
+    │   ├── CallFailed               a nested call did not succeed
+    │   ├── EventTimedOut            what was waited for did not come in time
+    │   ├── JournalMismatch          a replay asks for something else than what was recorded
+    │   └── LimitExceeded            too deep, too many calls, or too long a journal
     ├── NotFound                     no such task or execution (or not this caller's)
     ├── NotAllowed                   this status does not permit that change
     ├── VersionConflict              the document changed since it was read
@@ -62,6 +68,77 @@ class UnknownHandler(InvalidInput):
 
 class KeyReused(InvalidInput):
     """An idempotency key stands for one request, and came again with another."""
+
+
+class WorkflowError(CloudschedError):
+    """What a durable handler met. It may catch it; left uncaught it fails the execution, and no attempt follows."""
+
+
+class StepFailed(WorkflowError):
+    """A step failed as often as it may.
+
+    Attributes:
+        step: The step's name.
+        type: The class of the exception that the last try raised, as it was recorded; it is also the ``__cause__``
+            when the step has just failed, but not in a replay.
+    """
+
+    def __init__(self, step: str, type_: str, message: str) -> None:
+        self.step = step
+        self.type = type_
+        super().__init__(f"Step {step!r} failed: {type_}: {message}")
+
+
+class CallFailed(WorkflowError):
+    """A nested call did not succeed.
+
+    Attributes:
+        handler: What was called.
+        task_id: The call's task.
+        status: How it ended: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED.
+        type: The class of the exception that its last attempt raised, if there was one.
+    """
+
+    def __init__(self, handler: str, task_id: str, status: str, type_: str = "", message: str = "") -> None:
+        self.handler = handler
+        self.task_id = task_id
+        self.status = status
+        self.type = type_
+        self.message = message
+        why = f": {type_}: {message}" if type_ else (f": {message}" if message else "")
+        super().__init__(f"The call of {handler!r} ({task_id}) is {status}{why}")
+
+
+class EventTimedOut(WorkflowError):
+    """The event that was waited for did not come in time."""
+
+    def __init__(self, event: str) -> None:
+        self.event = event
+        super().__init__(f"No event {event!r} came in time.")
+
+
+class JournalMismatch(WorkflowError):
+    """A replay asks for something else than what was recorded: the code was changed, or is not deterministic.
+
+    Attributes:
+        number: Which step it is, counted from 1.
+        expected: What the journal says.
+        found: What the handler asks for.
+    """
+
+    def __init__(self, number: int, expected: str, found: str) -> None:
+        self.number = number
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"Step {number} was {expected} when it was recorded, and is {found} now. A durable handler asks for the "
+            "same things in the same order in every replay: keep chance, clocks and I/O inside ctx.step, and guard "
+            "changed code with ctx.version."
+        )
+
+
+class LimitExceeded(WorkflowError):
+    """A durable handler asks for more than one may have: depth, calls at once, or entries in its journal."""
 
 
 class NotFound(CloudschedError):

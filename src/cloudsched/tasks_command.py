@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cloudsched.client import Client
+from cloudsched.tree_command import send, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,6 +100,10 @@ def tasks(context: click.Context, url: str, key: str | None, token: str | None, 
     client = Client(url, key=key, token=token, platform_token=platform_token)
     context.obj = client
     context.call_on_close(client.close)
+
+
+tasks.add_command(tree)
+tasks.add_command(send)
 
 
 @tasks.command("list")

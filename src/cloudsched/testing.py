@@ -135,6 +135,8 @@ class Simulation:
         seed: What chance (the jitter of retries) is drawn from, so that a run can be repeated.
         store: A store of the test's own instead of one in memory.
         retention: How long ended tasks are kept. For ever unless a test is about that, so that it can look at them.
+        replay: Whether durable handlers are suspended and replayed at every durable point, which shows what in them is
+            not deterministic.
         settings: Any other of the `Settings`, by its name.
     """
 
@@ -146,6 +148,7 @@ class Simulation:
         seed: int = 0,
         store: Store | None = None,
         retention: timedelta | None = None,
+        replay: bool = False,
         **settings: Any,
     ) -> None:
         self.app = app
@@ -157,6 +160,7 @@ class Simulation:
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
         self._swept_at = start
+        settings = {"replays_each_step": replay, **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
 

@@ -18,7 +18,15 @@ from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
 
 from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.firestore_lists import EXECUTIONS, MESSAGES, WAKING, Listing, listing_of_due, listing_of_tasks
+from cloudsched.adapters.firestore_lists import (
+    EXECUTIONS,
+    MESSAGES,
+    STEPS,
+    WAKING,
+    Listing,
+    listing_of_due,
+    listing_of_tasks,
+)
 from cloudsched.domain.task import TaskStatus
 from cloudsched.engine.ports import TaskQuery, Version
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
@@ -241,8 +249,10 @@ def test_what_firestore_has_no_type_for_is_a_bug_not_a_wrong_value(
 
 
 def _listings() -> Iterator[Listing]:
-    yield from (WAKING, EXECUTIONS, MESSAGES, listing_of_due(NOW))
-    for filters in itertools.product((None, "a"), (None, TaskStatus.ACTIVE), (None, "h"), (None, NOW), (None, NOW)):
+    yield from (WAKING, EXECUTIONS, STEPS, MESSAGES, listing_of_due(NOW))
+    for filters in itertools.product(
+        (None, "a"), (None, TaskStatus.ACTIVE), (None, "h"), (None, NOW), (None, NOW), (None, "p")
+    ):
         yield listing_of_tasks(TaskQuery(*filters))
 
 

@@ -144,10 +144,10 @@ def test_every_commit_waits_for_the_disk(file_store: SqliteStore) -> None:
 
 
 def _lists() -> Iterator[List]:
-    for owner, handler, status, due_from, due_until in itertools.product(
-        (None, "ada"), (None, "greet"), (None, TaskStatus.ACTIVE), (None, NOW), (None, NOW)
+    for owner, handler, status, due_from, due_until, parent in itertools.product(
+        (None, "ada"), (None, "greet"), (None, TaskStatus.ACTIVE), (None, NOW), (None, NOW), (None, "p")
     ):
-        yield list_of_tasks(TaskQuery(owner, status, handler, due_from, due_until))
+        yield list_of_tasks(TaskQuery(owner, status, handler, due_from, due_until, parent))
     yield List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(0,))
     yield List("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=("a",))
     yield List("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=("a",))

@@ -69,7 +69,7 @@ def test_a_store_that_blinks_while_a_handler_reports_does_not_fail_it() -> None:
             ctx.progress("half way")
             app.store.commit = commit  # type: ignore[method-assign]
 
-        def blink(*_arguments: object) -> None:
+        def blink(*_arguments: object, **_named: object) -> None:
             raise StoreUnavailable("The store", "it blinked")
 
         task = app.create(owner="ada", title="Work", handler="work", schedule=IN_A_MINUTE)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from cloudsched import Execution, Task, TaskQuery
     from cloudsched.domain.execution import Message
-    from cloudsched.engine.ports import Envelope, Page, Stored, StoredLock, Version
+    from cloudsched.domain.journal import JournalEntry
+    from cloudsched.engine.ports import Envelope, Folded, Page, Stored, StoredLock, Version
 
 T = TypeVar("T")
 
@@ -50,10 +51,13 @@ class BreakableStore:
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
         lock: StoredLock | None = None,
+        *,
+        entries: Sequence[JournalEntry] = (),
+        folded: Sequence[Folded] = (),
     ) -> Version:
         def effect() -> Version:
             before = self._world.inner.load(task.id)
-            version = self._world.inner.commit(task, expect, executions, messages, lock)
+            version = self._world.inner.commit(task, expect, executions, messages, lock, entries=entries, folded=folded)
             self._world.say(
                 f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} "
                 f"runs={[(r.execution_id, r.attempt, bool(r.lease), str(r.due_at)) for r in task.runs]} "
@@ -74,6 +78,9 @@ class BreakableStore:
             self._world.say(f"commits lock {lock.lock.key} of {len(lock.lock.holders)}, waiting {waiters}")
 
         self._call("commit_lock", effect, is_commit=True)
+
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        return self._call("journal", lambda: self._world.inner.journal(task_id, execution_id))
 
     def expire(self, now: datetime) -> int:
         return self._call("expire", lambda: self._world.inner.expire(now))

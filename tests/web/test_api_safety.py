@@ -39,7 +39,7 @@ def test_an_edit_of_what_has_changed_is_refused(call: Call, greeting: dict[str, 
     body: object = {"title": "x"} if operation.is_patch else None
     if operation.name == "backfill":
         body = {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
-    path = operation.path.format(taskId="t")
+    path = operation.path.format(taskId="t", event="e")
     for stale in (seen, '"x"', f"W/{now.headers['ETag']}"):
         refused = call(operation.method, path, body, headers={"If-Match": stale})
         assert refused.status_code == 412

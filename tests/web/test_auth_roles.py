@@ -68,7 +68,7 @@ def body_for(operation: Operation) -> object:
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_nobody_gets_nothing(world: World, operation: Operation) -> None:
     """Without proof of who one is, each operation is a 401 that says how to prove it."""
-    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada")
+    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e")
     answer = world.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
@@ -85,7 +85,7 @@ def test_a_stranger_cannot_tell_a_task_that_exists(
     missing = taken[:-1] + ("0" if taken[-1] != "0" else "1")
     answers = []
     for task_id in (taken, missing):
-        path = operation.path.format(taskId=task_id, executionId="20270101T000500Z")
+        path = operation.path.format(taskId=task_id, executionId="20270101T000500Z", event="e")
         answer = world.ask("bob", operation.method, path, body_for(operation), **if_match)
         answers.append((answer.status_code, sorted(answer.headers), answer.text.replace(task_id, "ID")))
     assert answers[0] == answers[1]
@@ -113,7 +113,7 @@ def test_a_stranger_cannot_take_an_id(world: World) -> None:
 def test_the_owner_and_an_admin_may(world: World, operation: Operation, who: str) -> None:
     """What a stranger is refused, the owner and an admin may do."""
     schedule = {"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00"}
-    path = operation.path.format(taskId=world.task("ada", schedule=schedule))
+    path = operation.path.format(taskId=world.task("ada", schedule=schedule), event="e")
     answer = world.ask(who, operation.method, path, body_for(operation))
     assert answer.status_code == (404 if operation.name == "retry" else operation.success[0]), answer.text
 
@@ -122,7 +122,7 @@ def test_the_owner_and_an_admin_may(world: World, operation: Operation, who: str
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_who_may_only_look_changes_nothing(world: World, operation: Operation, who: str) -> None:
     """A reader and a viewer may look, and are told 403 for all else."""
-    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada")
+    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e")
     body = {"schedule": {"rrule": "FREQ=DAILY"}} if operation.name == "preview_schedule" else body_for(operation)
     answer = world.ask(who, operation.method, path, body)
     assert (answer.status_code == 403) == (operation.right is Right.WRITE)

@@ -15,8 +15,19 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Dispatcher, Envelope, Page, Store, Stored, StoredLock, TaskQuery, Version
+    from cloudsched.engine.ports import (
+        Dispatcher,
+        Envelope,
+        Folded,
+        Page,
+        Store,
+        Stored,
+        StoredLock,
+        TaskQuery,
+        Version,
+    )
 
 T = TypeVar("T")
 
@@ -74,10 +85,14 @@ class CountingStore:
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
         lock: StoredLock | None = None,
+        *,
+        entries: Sequence[JournalEntry] = (),
+        folded: Sequence[Folded] = (),
     ) -> Version:
         """Pass on; one commit of as many documents as there are, if it takes effect."""
-        version = self._store.commit(task, expect, executions, messages, lock)
-        self._counts.add(commits=1, writes=1 + len(executions) + len(messages) + (lock is not None))
+        version = self._store.commit(task, expect, executions, messages, lock, entries=entries, folded=folded)
+        documents = 1 + len(executions) + len(messages) + (lock is not None) + len(entries)
+        self._counts.add(commits=1, writes=documents)
         return version
 
     def load_lock(self, key: str) -> StoredLock:
@@ -89,6 +104,12 @@ class CountingStore:
         """Pass on; one commit of one document, if it takes effect."""
         self._store.commit_lock(lock)
         self._counts.add(commits=1, writes=1)
+
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        """Pass on; a read for each entry, and one for an empty journal."""
+        entries = self._store.journal(task_id, execution_id)
+        self._counts.add(reads=max(1, len(entries)))
+        return entries
 
     def purge(self, task_id: str) -> None:
         """Pass on; deletions are not counted."""

@@ -4,6 +4,7 @@
 
     tasks/{taskId}                              Task
     tasks/{taskId}/executions/{executionId}     Execution
+        …/steps/{number}                        JournalEntry
     inboxes/{owner}/messages/{messageId}        Message
     locks/{lockId}                              Lock
 
@@ -25,6 +26,7 @@ from cloudsched.adapters.firestore_calls import Calls
 from cloudsched.adapters.firestore_lists import (
     EXECUTIONS,
     MESSAGES,
+    STEPS,
     WAKING,
     Listing,
     listing_of_due,
@@ -34,6 +36,7 @@ from cloudsched.adapters.firestore_lists import (
 from cloudsched.adapters.firestore_values import decode, fill
 from cloudsched.domain.document import Document
 from cloudsched.domain.execution import Execution, Message
+from cloudsched.domain.journal import JournalEntry, entry_id
 from cloudsched.domain.locking import Lock, lock_id
 from cloudsched.domain.task import Task
 from cloudsched.engine.paging import make_token, read_token, readable
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.adapters import google_calls
+    from cloudsched.engine.ports import Folded
 
 D = TypeVar("D", bound=Document)
 
@@ -59,7 +63,9 @@ _LONGEST = 1500
 """How many bytes an id, or a value that is looked for, may have."""
 
 _PURGE_SIZE = 300
-"""How many executions are removed at once."""
+"""How many documents are removed at once."""
+_MOST_STEPS = 10_000
+"""More than a journal may have."""
 
 
 class FirestoreStore:
@@ -100,6 +106,9 @@ class FirestoreStore:
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
         lock: StoredLock | None = None,
+        *,
+        entries: Sequence[JournalEntry] = (),
+        folded: Sequence[Folded] = (),
     ) -> Version:
         """Write a task, its records and a lock in one commit, if task and lock still have the expected versions.
 
@@ -111,6 +120,10 @@ class FirestoreStore:
         writes += (self._write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
         if lock is not None:
             writes += self._lock_writes(lock)
+        for each in folded:
+            steps = f"{self._documents}/tasks/{task.id}/executions/{each.execution_id}/steps"
+            writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, each.size + 1))
+        writes += (self._write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in entries)
         answer = self._calls.commit(writes)
         if answer is None:
             raise VersionConflict(f"task {task.id}")
@@ -129,11 +142,24 @@ class FirestoreStore:
         if writes and self._calls.commit(writes) is None:
             raise VersionConflict(f"lock {lock.lock.key}")
 
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        """Return the journal of an open execution, whole."""
+        name = self._name("tasks", task_id, "executions", execution_id)
+        found = [] if name is None else self._calls.query(name, STEPS.query(_MOST_STEPS, name))
+        return [_read(JournalEntry, each) for each in found]
+
     def purge(self, task_id: str) -> None:
-        """Remove a task's executions, some at a time, then the task."""
+        """Remove a task's executions and journals, some at a time, then the task."""
         name = self._name("tasks", task_id)
         if name is None:
             return
+        stored = self.load(task_id)
+        for run in stored.task.runs if stored else ():
+            steps = f"{name}/executions/{run.execution_id}/steps"
+            numbers = range(1, run.steps + 1)
+            for begin in range(0, run.steps, _PURGE_SIZE):
+                some_steps = numbers[begin : begin + _PURGE_SIZE]
+                self._calls.commit([_Write(delete=f"{steps}/{entry_id(number)}") for number in some_steps])
         some = names_only(EXECUTIONS.query(_PURGE_SIZE, name))
         while found := self._calls.query(name, some):
             self._calls.commit([_Write(delete=each.name) for each in found])

@@ -98,7 +98,12 @@ def names_only(query: Message) -> Message:
 
 def listing_of_tasks(query: TaskQuery) -> Listing:
     """Return how to list the tasks that fit."""
-    wanted = {"owner": query.owner, "status": query.status, "handler": query.handler}
+    wanted = {
+        "owner": query.owner,
+        "status": query.status,
+        "handler": query.handler,
+        "parent.taskId": query.parent,
+    }
     equals = {field: str(value) for field, value in wanted.items() if value is not None}
     if not query.is_by_due:
         return Listing("tasks", "createdAt", is_descending=True, equals=equals, without="deletedAt")
@@ -111,6 +116,7 @@ def listing_of_due(before: datetime) -> Listing:
     return Listing("tasks", "wakeAt", last=before, passes_over=True)
 
 
+STEPS = Listing("steps", "number")
 EXECUTIONS = Listing("executions", "scheduledFor", is_descending=True)
 MESSAGES = Listing("messages", "createdAt", is_descending=True)
 WAKING = Listing("tasks", "wakeAt")

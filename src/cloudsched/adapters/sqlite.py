@@ -17,6 +17,7 @@ from cloudsched.adapters.sqlite_database import Database, Row
 from cloudsched.adapters.sqlite_lists import List, instant, list_of_tasks, ticks
 from cloudsched.domain.document import SCHEMA_VERSION, STORED, Document
 from cloudsched.domain.execution import Execution, Message
+from cloudsched.domain.journal import JournalEntry
 from cloudsched.domain.locking import Lock
 from cloudsched.domain.task import Task
 from cloudsched.engine.paging import make_token, read_token, readable
@@ -29,14 +30,16 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from cloudsched.engine.ports import Folded
+
 D = TypeVar("D", bound=Document)
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 LAYOUT = (
     """CREATE TABLE tasks (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL,
         owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_deleted INTEGER NOT NULL,
-        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, body TEXT NOT NULL)""",
+        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_deleted",
@@ -45,6 +48,8 @@ LAYOUT = (
     "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_next_of_handler ON tasks (handler, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_next_of_status ON tasks (status, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
+    "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_deleted",
+    "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
     """CREATE TABLE executions (
         task_id TEXT NOT NULL, id TEXT NOT NULL, scheduled_for INTEGER NOT NULL, body TEXT NOT NULL,
@@ -54,6 +59,9 @@ LAYOUT = (
         owner TEXT NOT NULL, id TEXT NOT NULL, created_at INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (owner, id))""",
     "CREATE INDEX messages_newest ON messages (owner, created_at, id)",
+    """CREATE TABLE steps (
+        task_id TEXT NOT NULL, execution_id TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (task_id, execution_id, number)) WITHOUT ROWID""",
     """CREATE TABLE expiring (
         kind TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, expire_at INTEGER NOT NULL,
         PRIMARY KEY (kind, parent, id)) WITHOUT ROWID""",
@@ -61,15 +69,17 @@ LAYOUT = (
     "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
 )
 
-_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at")
+_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent")
 """What lists look for."""
-_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
 _INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
 _DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
 _PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for, body) VALUES (?, ?, ?, ?)"
+_PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
+_DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
 
@@ -115,11 +125,16 @@ class SqliteStore:
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
         lock: StoredLock | None = None,
+        *,
+        entries: Sequence[JournalEntry] = (),
+        folded: Sequence[Folded] = (),
     ) -> Version:
         """Write a task, its records and a lock in one transaction, if task and lock have the expected versions."""
         before = _new_version() if expect is None else cast("int", expect.value)
         columns, body = _columns(task), _text(task)
         execution_rows = [(task.id, e.id, ticks(e.scheduled_for), _text(e)) for e in executions]
+        entry_rows = [(task.id, e.execution_id, e.number, _text(e)) for e in entries]
+        folded_rows = [(task.id, each.execution_id) for each in folded]
         message_rows = [(m.owner, m.id, ticks(m.created_at), _text(m)) for m in messages]
 
         expiring_rows = [("execution", task.id, e.id, ticks(e.expire_at)) for e in executions if e.expire_at]
@@ -138,6 +153,10 @@ class SqliteStore:
                 connection.executemany(_PUT_EXECUTION, execution_rows)
             if message_rows:
                 connection.executemany(_PUT_MESSAGE, message_rows)
+            if folded_rows:
+                connection.executemany(_DELETE_STEPS, folded_rows)
+            if entry_rows:
+                connection.executemany(_PUT_STEP, entry_rows)
             if expiring_rows:
                 connection.executemany(_PUT_EXPIRING, expiring_rows)
 
@@ -156,14 +175,22 @@ class SqliteStore:
         """Write a lock alone, if it still has the version that it was read at."""
         self._database.write(lambda connection: _write_lock(connection, lock))
 
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        """Return the journal of an open execution, whole."""
+        rows = self._database.read(
+            "SELECT body FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number", (task_id, execution_id)
+        )
+        return [_read(JournalEntry, execution_id, body) for (body,) in rows]
+
     def purge(self, task_id: str) -> None:
-        """Remove a task's executions, some at a time, then the task."""
+        """Remove a task's executions and journals, some at a time, then the task."""
 
         def some(connection: sqlite3.Connection) -> int:
             return connection.execute(_PURGE_SOME, (task_id, _PURGE_SIZE)).rowcount
 
         def task(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+            connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
 
         while self._database.write(some):
             pass
@@ -270,6 +297,7 @@ def _columns(task: Task) -> Row:
         ticks(task.created_at),
         None if task.next_execution_time is None else ticks(task.next_execution_time),
         None if task.wake_at is None else ticks(task.wake_at),
+        None if task.parent is None else task.parent.task_id,
     )
 
 

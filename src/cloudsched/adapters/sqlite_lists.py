@@ -1,7 +1,7 @@
 """The lists that are asked of SQLite, as its statements: each walks an index in the order of the list.
 
-Given several of owner, handler and status, a list of tasks walks the index of the first one and leaves out what does
-not fit the others.
+Given several of parent, owner, handler and status, a list of tasks walks the index of the first one and leaves out
+what does not fit the others.
 """
 
 from __future__ import annotations
@@ -58,7 +58,12 @@ class List:
 def list_of_tasks(query: TaskQuery) -> List:
     """Return how to list the tasks that fit a query."""
     conditions, values = ["NOT is_deleted"], list[object]()
-    for column, value in (("owner", query.owner), ("handler", query.handler), ("status", query.status)):
+    for column, value in (
+        ("parent", query.parent),
+        ("owner", query.owner),
+        ("handler", query.handler),
+        ("status", query.status),
+    ):
         if value is not None:
             # A plus keeps a column from choosing the index (sqlite.org/optoverview.html): the first one chooses.
             conditions.append(f"{'+' if values else ''}{column} = ?")

@@ -78,6 +78,8 @@ def on_dispatch(task: Task, dispatch: Dispatch, now: datetime, lease_token: str)
 
 
 def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease_token: str) -> Drop | Hop | Begin:
+    if dispatch.resumption < run.resumption:
+        return Drop("it has been suspended since")
     if dispatch.attempt < run.attempt:
         return Drop(f"attempt {dispatch.attempt} has ended; {run.attempt} is next")
     if run.lease:
@@ -148,7 +150,16 @@ def _passed_over(task: Task, occurrence: datetime, now: datetime, chosen: dateti
 
 def _claimed(task: Task, run: Run, now: datetime, lease_token: str) -> Run:
     lease = Lease(token=lease_token, started_at=now, until=now + task.expected_duration)
-    return run.model_copy(update={"lease": lease, "started_at": run.started_at or now, "lock_key": task.lock_key})
+    began = run.started_at or now
+    return run.model_copy(
+        update={
+            "lease": lease,
+            "started_at": began,
+            "lock_key": task.lock_key,
+            "suspension": None,
+            "is_nudged": False,
+        }
+    )
 
 
 def _take_over(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease_token: str) -> Begin:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from cloudsched.domain.children import HANDLER
 from cloudsched.domain.document import Value
 from cloudsched.domain.lifecycle import Step, moved, pumped, settled
 from cloudsched.domain.planning import occurrence_from
@@ -42,6 +43,19 @@ class TaskDraft(Wish):
     owner: Owner
     schedule: Schedule | None = None
     """When it runs: once in five minutes if there is none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _children_or_handler(cls, data: object) -> object:
+        """Take the built-in handler where there are children, and nowhere else."""
+        if not isinstance(data, dict):
+            return data
+        handler, children = data.get("handler"), data.get("children")
+        if children and handler is not None and handler != HANDLER:
+            raise InvalidInput("children", "are given beside a handler", "Give one or the other.")
+        if not children and handler == HANDLER:
+            return {name: value for name, value in data.items() if name != "handler"}
+        return {**data, "handler": HANDLER} if children else data
 
     @classmethod
     def from_wire(cls, data: object) -> Self:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from cloudsched.domain.document import Document, Instant, Value
+from cloudsched.domain.journal import StepRecord
 
 
 class ExecutionStatus(StrEnum):
@@ -82,6 +83,17 @@ class Lease(Value):
     """When the claim lapses, if the holder has not finished or extended it."""
 
 
+class Suspension(Value):
+    """What a durable handler waits for while no function runs."""
+
+    at: Instant
+    reason: str
+    calls: tuple[int, ...] = ()
+    """The calls that must all have ended, by their numbers in the journal."""
+    events: tuple[str, ...] = ()
+    """The events of which one must have come."""
+
+
 class Run(Value):
     """An occurrence that has no final record yet: claimed, or waiting for its (next) attempt."""
 
@@ -100,6 +112,18 @@ class Run(Value):
     attempts: tuple[Attempt, ...] = ()
     """The attempts that have ended."""
     progress: tuple[ProgressStep, ...] = ()
+    suspension: Suspension | None = None
+    """What it waits for, if its handler has suspended it."""
+    resumption: int = 0
+    """How often it has been suspended. A dispatch from before the last time runs nothing."""
+    forgiven: int = 0
+    """How many attempts had been used up when it was last suspended: they count no more, since it got further."""
+    steps: int = 0
+    """How many entries its journal has."""
+    calls_made: int = 0
+    """Every call up to this number in the journal has its task."""
+    is_nudged: bool = False
+    """A call has ended while its handler was running: it is to look again when it is suspended."""
     lock_key: str | None = None
     """The lock that its lease holds, as the task named it when the attempt began."""
 
@@ -138,6 +162,10 @@ class Execution(Document):
     is_delivered: bool = False
     """Whether the result reached every channel that the task asks for."""
     trigger: Trigger = Trigger.SCHEDULE
+    steps: tuple[StepRecord, ...] = ()
+    """What a durable handler did, with the results of its steps and calls."""
+    steps_reference: str | None = None
+    """Where the results of the steps are kept, if they are too many for this document."""
     expire_at: Instant | None = None
     """When the store may remove it."""
 

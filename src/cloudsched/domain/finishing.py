@@ -13,16 +13,17 @@ Only the holder of the lease may end an attempt: `on_outcome` answers None to an
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.execution import Attempt, Execution, ExecutionError, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.lifecycle import ENDED, Step, closed, moved, pumped, settled
-from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
+from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.planning import due_occurrences, execution_id, occurrence_after
 from cloudsched.domain.policy import Overlap
+from cloudsched.domain.suspending import suspended
 from cloudsched.domain.task import DeliveryChannel, TaskStatus
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cloudsched.domain.execution import ProgressStep
+    from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.task import Task
 
 PORTION = 100
@@ -64,6 +66,10 @@ class Report:
     progress: Sequence[ProgressStep] = ()
     queries: int = 0
     tokens: int = 0
+    entries: Sequence[JournalEntry] = ()
+    """What a durable handler did that is not yet in the stored journal."""
+    calls_made: int = 0
+    """Every call up to this number in its journal has its task."""
 
 
 def on_outcome(
@@ -73,7 +79,24 @@ def on_outcome(
     run = task.run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token:
         return None
-    run = run.model_copy(update={"progress": tuple(report.progress)})
+    step = _ending(task, _with_report(run, report), report, now, random)
+    return replace(step, entries=tuple(report.entries))
+
+
+def _with_report(run: Run, report: Report) -> Run:
+    size = max((entry.number for entry in report.entries), default=0)
+    return run.model_copy(
+        update={
+            "progress": tuple(report.progress),
+            "steps": max(run.steps, size),
+            "calls_made": max(run.calls_made, report.calls_made),
+        }
+    )
+
+
+def _ending(  # noqa: PLR0911 - one return for each outcome of the closed set
+    task: Task, run: Run, report: Report, now: datetime, random: Random
+) -> Step:
     said = {"queries": report.queries, "tokens": report.tokens}
     match report.outcome:
         case Done(content):
@@ -85,12 +108,16 @@ def on_outcome(
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _ended(run, ExecutionStatus.FAILED, error, now)
-            wait = task.retry.delay(run.attempt, random) if after is None else after
+            wait = task.retry.delay(run.attempt - run.forgiven, random) if after is None else after
             return _retried_or_final(task, failed, wait, now, ExecutionStatus.FAILED, **said)
         case Snooze(until, reason):
             due_at = now + until if isinstance(until, timedelta) else until
             waiting = run.model_copy(update={"lease": None, "due_at": max(due_at, now + SHORTEST_SNOOZE)})
             return _waiting(task, waiting, now, message=reason, **said)
+        case Suspend() as wish:
+            if task.status in ENDED:
+                return _waiting(task, run.model_copy(update={"lease": None}), now, **said)
+            return Step(moved(task, now, runs=task.with_run(suspended(task, run, wish, now))))
         case Fail(reason):
             error = report.error or ExecutionError(type="Fail", message=reason)
             return _final(task, _ended(run, ExecutionStatus.FAILED, error, now), ExecutionStatus.FAILED, now, **said)
@@ -145,7 +172,7 @@ def _shortened(attempt: Attempt) -> Attempt:
 def _retried_or_final(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: int
 ) -> Step:
-    if task.status not in ENDED and run.attempt > task.retry.max_retries:
+    if task.status not in ENDED and run.attempt - run.forgiven > task.retry.max_retries:
         return _final(task, run, final, now, **said)
     return _waiting(task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": now + wait}), now, **said)
 

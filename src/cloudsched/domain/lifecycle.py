@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.execution import Execution, ExecutionStatus, Message, Run, Trigger
+from cloudsched.domain.journal import JournalEntry, restored
 from cloudsched.domain.planning import execution_id, occurrence_from, start_of, wake_instant
 from cloudsched.domain.task import MAX_OPEN_RUNS, Ask, Backfill, Task, TaskStatus
 from cloudsched.errors import InvalidInput, NotAllowed
@@ -41,6 +42,8 @@ class Step:
     task: Task
     executions: tuple[Execution, ...] = ()
     messages: tuple[Message, ...] = field(default=())
+    entries: tuple[JournalEntry, ...] = ()
+    """What is new or changed in the journals of its open runs."""
 
 
 def moved(task: Task, now: datetime, **changes: Any) -> Task:
@@ -117,7 +120,10 @@ def resume(task: Task, now: datetime) -> Step:
 
 
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Step:
-    """End the task. Waiting runs are recorded as CANCELLED; a handler that is running can see it and may finish."""
+    """End the task. Waiting runs are recorded as CANCELLED; a handler that is running can see it and may finish.
+
+    Where calls may be under way below, the task is marked as deferred until they are cancelled, too.
+    """
     if task.status is _S.CANCELLED:
         return Step(task)
     _require(task, "cancel", _S.ACTIVE, _S.PAUSED)
@@ -131,6 +137,7 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
         backfill=None,
         runs=tuple(run for run in task.runs if run.lease is not None),
         revision=task.revision + 1,
+        deferred=task.deferred or any(run.steps for run in task.runs),
     )
     return Step(ended, tuple(closed(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting))
 
@@ -161,7 +168,7 @@ def _next_ask(task: Task, now: datetime, request: str) -> Ask:
 def retry(task: Task, execution: Execution, now: datetime) -> Step:
     """Try an execution again that did not succeed: one more attempt, in the same record, after those that it has.
 
-    A task that has ended lives until that attempt is over.
+    A task that has ended lives until that attempt is over. A durable handler goes on from the step that failed.
 
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
@@ -173,6 +180,7 @@ def retry(task: Task, execution: Execution, now: datetime) -> Step:
     _require(task, "retry an execution of", _S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
     if len(task.runs) >= MAX_OPEN_RUNS:
         raise NotAllowed("retry", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
+    entries = restored(execution.steps, execution.id)
     run = Run(
         execution_id=execution.id,
         scheduled_for=execution.scheduled_for,
@@ -182,11 +190,14 @@ def retry(task: Task, execution: Execution, now: datetime) -> Step:
         started_at=execution.started_at,
         attempts=execution.attempts,
         progress=execution.progress,
+        steps=len(entries),
+        calls_made=len(entries),
     )
     why = "Retried by its owner."
     record = closed(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
     message = task.message if task.is_active else why
-    return Step(moved(task, now, status=_S.ACTIVE, message=message, runs=task.with_run(run)), (record,))
+    active = moved(task, now, status=_S.ACTIVE, message=message, runs=task.with_run(run))
+    return Step(active, (record,), entries=entries)
 
 
 def backfill(task: Task, start: datetime, end: datetime, now: datetime, request: str) -> Step:

@@ -43,6 +43,7 @@ class Waiter(Value):
     due_at: Instant
     """When it came due: the earlier, the sooner it has its turn."""
     hop: int
+    resumption: int = 0
     limit: int
     """How many may hold the lock at once, by this run's task."""
     priority: Priority

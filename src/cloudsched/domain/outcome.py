@@ -53,4 +53,17 @@ class Cancel:
     reason: str
 
 
-Outcome = Done | Retry | Snooze | Fail | Cancel
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """A durable handler waits, and its function ends; the context says this in the handler's place."""
+
+    reason: str
+    until: datetime
+    """When to go on, or to look again, if nothing else comes first."""
+    calls: tuple[int, ...] = ()
+    """The calls that it waits for, all of them, by their numbers in the journal."""
+    events: tuple[str, ...] = ()
+    """The events that it waits for, any of them."""
+
+
+Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend

@@ -151,6 +151,8 @@ class Dispatch:
     """How many dispatches came before it on the way to the same wake."""
     repair: int = 0
     """Which of the sweep's repairs sent it; 0 for none."""
+    resumption: int = 0
+    """How often the run had been suspended when it was sent."""
     trace: str = ""
     """The trace that it goes on with, as a ``traceparent``. It is no part of what may run, nor of the name."""
 
@@ -170,6 +172,7 @@ class Dispatch:
             "after": self.after,
             "hop": self.hop,
             "repair": self.repair,
+            **({"resumption": self.resumption} if self.resumption else {}),
         }
 
     @property
@@ -197,12 +200,13 @@ class Dispatch:
             text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
             text["trace"] = data.get("trace", "")
             numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
+            numbers["resumption"] = data.get("resumption", 0)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not all(isinstance(value, str) for value in text.values()):
             raise ValueError("taskId, executionId, scheduledFor, dueAt and after are strings")
         if not all(type(value) is int and value >= 0 for value in numbers.values()):
-            raise ValueError("revision, attempt, hop and repair are whole numbers")
+            raise ValueError("revision, attempt, hop, repair and resumption are whole numbers")
         scheduled_for, due_at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt"))
         if scheduled_for.tzinfo is None or due_at.tzinfo is None:
             raise ValueError("scheduledFor and dueAt name their offset from UTC")
@@ -217,6 +221,7 @@ class Dispatch:
             after=text["after"],
             hop=numbers["hop"],
             repair=numbers["repair"],
+            resumption=numbers["resumption"],
             trace=text["trace"],
         )
 
@@ -227,7 +232,8 @@ def _json(content: dict[str, Any]) -> bytes:
 
 def dispatch_for(task: Task, wake: Wake, now: datetime, *, hop: int = 0, repair: int = 0) -> Dispatch:
     """Return the dispatch that carries a task towards a wake: all the way, or as far as the horizon."""
-    was_held_back = wake.due_at <= now and task.run(wake.execution_id) is None
+    run = task.run(wake.execution_id)
+    was_held_back = wake.due_at <= now and run is None
     return Dispatch(
         task_id=task.id,
         revision=task.revision,
@@ -239,6 +245,7 @@ def dispatch_for(task: Task, wake: Wake, now: datetime, *, hop: int = 0, repair:
         at=max(now, min(wake.due_at, now + HORIZON)),
         hop=hop,
         repair=repair,
+        resumption=run.resumption if run else 0,
     )
 
 

@@ -56,6 +56,15 @@ class RetryPolicy(Value):
             return self.cap
 
 
+def retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FBT001 - True, 3 or a policy
+    """Return what a policy, a number of retries, True (the default) or False (none) stands for."""
+    if isinstance(retry, RetryPolicy):
+        return retry
+    if isinstance(retry, bool):
+        return RetryPolicy() if retry else RetryPolicy(max_retries=0)
+    return RetryPolicy(max_retries=retry)
+
+
 class Priority(StrEnum):
     """Which queue carries a task's dispatches, each with a rate of its own, and which the sweep repairs first."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from cloudsched.domain.children import MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.document import Document, Duration, Instant, Value
 from cloudsched.domain.execution import ExecutionStatus, Run
 from cloudsched.domain.policy import CatchUp, Overlap, Priority, RetryPolicy
@@ -92,6 +93,12 @@ class Wish(Value):
     """The registered name of the function to run."""
     payload: dict[str, Any] = Field(default_factory=dict)
     """What the handler is given; checked against its model."""
+    children: tuple[Child, ...] = Field(default=(), max_length=MAX_CHILDREN)
+    """What it runs in place of a handler of its own."""
+    parallel: bool = False
+    """Whether its children run side by side, rather than in their order."""
+    on_child_failure: OnChildFailure = OnChildFailure.FAIL
+    """What a failed child does to those after it, and to the task."""
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The headline of what is delivered; the task's title if there is none."""
@@ -145,6 +152,29 @@ class Ask(Value):
     """Tells a request that is made again, since its answer was lost, from another one."""
 
 
+class Parent(Value):
+    """Whose call a task is."""
+
+    task_id: str
+    execution_id: str
+    step: int
+    """Which entry of that execution's journal."""
+    depth: int
+    """How deep the call is nested: 1 for one by a task that nobody called."""
+
+
+EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+"""Letters, digits, dots, hyphens and underscores: a segment of a URL."""
+
+
+class Event(Value):
+    """Something that a durable handler was told from outside, and has not taken yet."""
+
+    name: EventName
+    payload: Any = None
+    at: Instant
+
+
 class Task(Document, Wish):
     """One task, whole."""
 
@@ -175,6 +205,10 @@ class Task(Document, Wish):
     last_execution_id: str | None = None
     backfill: Backfill | None = None
     last_ask: Ask | None = None
+    parent: Parent | None = None
+    """Whose call this task is; None if it was created by itself."""
+    events: tuple[Event, ...] = ()
+    """What has come for its durable handler, the earliest first."""
     deferred: bool = False
     """A dispatch could not be created; the sweep does it."""
     request_mark: str | None = None

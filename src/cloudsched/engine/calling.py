@@ -18,7 +18,9 @@ from cloudsched.domain.finishing import FAILURES, Report
 from cloudsched.domain.isotime import LAST_YEAR
 from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze
 from cloudsched.domain.storable import MAX_CONTENT, require_storable, storable_text
-from cloudsched.errors import InvalidInput
+from cloudsched.engine.context import Call
+from cloudsched.engine.suspension import Suspended
+from cloudsched.errors import InvalidInput, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,11 +47,18 @@ def call_handler(registry: Registry, context: Context) -> Report:
         return _report(context, Fail(_text_of(error)), error)
     try:
         answer = handler.function(*handler.arguments(context, payload))
+        if isinstance(answer, Call):
+            answer = answer.result()
+        context.journal.end()
+    except Suspended as suspended:
+        return _report(context, suspended.outcome)
+    except WorkflowError as error:  # every replay would meet it again
+        return _report(context, Fail(str(error)), error)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises is its failure, not ours
         reason = _text_of(error)
         return _report(context, Retry(reason) if isinstance(error, handler.retry_on) else Fail(reason), error)
     try:
-        return _report(context, _outcome_of(answer, context.now()))
+        return _report(context, _outcome_of(answer, context.journal.present()))
     except Exception as error:  # noqa: BLE001 - what turns a result into JSON is the handler's own, too
         return _report(context, Fail(_text_of(error)), error)
 
@@ -119,6 +128,8 @@ def _report(context: Context, outcome: Outcome, error: Exception | None = None) 
         progress=said.progress,
         queries=said.queries,
         tokens=said.tokens,
+        entries=context.journal.unwritten,
+        calls_made=context.journal.calls_made,
     )
 
 

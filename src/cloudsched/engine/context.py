@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from cloudsched.domain.execution import ProgressStep
 from cloudsched.domain.finishing import Notice
+from cloudsched.domain.policy import retry_policy
 from cloudsched.domain.storable import MAX_CONTENT, require_storable, storable_text
 from cloudsched.domain.task import MAX_COUNT
-from cloudsched.errors import InvalidInput, StoreUnavailable
+from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from random import Random
+    from uuid import UUID
 
     from cloudsched.domain.execution import Run
+    from cloudsched.domain.policy import RetryPolicy
     from cloudsched.domain.task import Task
+    from cloudsched.engine.journal import Journal
     from cloudsched.engine.ports import Clock
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MAX_STEPS = 50
 """How many progress steps a record keeps; the oldest go first."""
@@ -39,8 +46,47 @@ class LeaseState:
     is_cancelled: bool
 
 
+class Event(dict[str, Any]):
+    """An event's payload whose fields can be read as attributes: ``approval.by`` is ``approval["by"]``."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any JSON
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"The event has no field {name!r}; it has {', '.join(self) or 'none'}.") from None
+
+
+class Call:
+    """A call that a durable handler has begun: a task of its own, which runs while the handler does other things.
+
+    Give it to `Context.gather`, ask for its `result`, or return it in place of its result.
+    """
+
+    def __init__(self, journal: Journal, number: int) -> None:
+        self._journal = journal
+        self.number = number
+
+    def result(self) -> Any:  # noqa: ANN401 - whatever the called handler returns
+        """Return what the called handler returned; the caller is suspended until it has.
+
+        Raises:
+            CallFailed: It did not succeed.
+        """
+        (outcome,) = self._journal.results([self.number])
+        if isinstance(outcome, CallFailed):
+            raise outcome
+        return outcome
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"A Call has no {name!r}. To use what was returned, ask for it: call.result().")
+
+
 class Context:
     """One attempt at one occurrence, as its handler sees it.
+
+    A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: it is replayed from its beginning
+    each time it goes on, and what it has done already is answered from its journal. So it has to ask for the same
+    things in the same order each time; see ``docs/durable.md``.
 
     Attributes:
         task: The task as it was when the attempt began.
@@ -50,8 +96,14 @@ class Context:
     """
 
     def __init__(
-        self, task: Task, run: Run, clock: Clock, renew: Callable[[Sequence[ProgressStep]], LeaseState]
+        self,
+        task: Task,
+        run: Run,
+        clock: Clock,
+        renew: Callable[[Sequence[ProgressStep]], LeaseState],
+        journal: Journal,
     ) -> None:
+        self.journal = journal
         self.task = task
         self.execution_id = run.execution_id
         self.scheduled_for = run.scheduled_for
@@ -65,8 +117,103 @@ class Context:
         self._tokens = 0
 
     def now(self) -> datetime:
-        """Return the present instant by the scheduler's clock, which a test can move."""
-        return self._clock.now()
+        """Return the present instant by the scheduler's clock, which a test can move.
+
+        In a durable handler it is recorded: a replay is told the same instant.
+        """
+        return self.journal.now()
+
+    def uuid(self) -> UUID:
+        """Return a new UUID, the same in every replay and on every retry. It is made from public ids: no secret."""
+        return self.journal.uuid()
+
+    @property
+    def random(self) -> Random:
+        """A source of chance that gives the same in every replay, for one occurrence. It is no source of secrets."""
+        return self.journal.random
+
+    def version(self, name: str, newest: int) -> int:
+        """Return which version of a changed piece of code this execution follows.
+
+        An execution that comes here for the first time follows `newest`, and keeps to it; one that had passed here
+        before there was a version follows 1.
+        """
+        return self.journal.version(name, newest)
+
+    def step(
+        self,
+        name: str,
+        function: Callable[..., T],
+        /,
+        *args: Any,
+        retry: RetryPolicy | int | bool | None = None,
+        timeout: timedelta | None = None,
+        **kwargs: Any,
+    ) -> T:
+        """Call a function once and remember its result: a replay is given that, and does not call it again.
+
+        Args:
+            name: What the journal calls the step. The same name may be used again.
+            function: What to call. Its result is kept as JSON, and read as its annotation says.
+            *args: What it is called with.
+            retry: How often it is tried again when it raises, and when; as the task's policy says if None.
+            timeout: How long one try may take. A function that takes longer is given up, and goes on unheard.
+            **kwargs: What it is called with.
+
+        Raises:
+            StepFailed: It has raised as often as it may.
+        """
+        policy = self.task.retry if retry is None else retry_policy(retry)
+        result: T = self.journal.step(name, partial(function, *args, **kwargs), function, policy, timeout)
+        return result
+
+    def call(self, handler: str, payload: Any = None, **fields: Any) -> Call:  # noqa: ANN401 - as the handler takes it
+        """Begin a call of another handler, as a task of its own whose parent this one is.
+
+        Args:
+            handler: The registered name.
+            payload: What it is given: an instance of its model, or JSON.
+            **fields: More of what a task says (`TaskDraft`): title, priority, retry, lock_key, expected_duration …
+
+        Raises:
+            InvalidInput: There is no such handler, or the payload or a field does not fit.
+            LimitExceeded: Too many calls are under way, or they are nested too deep.
+        """
+        return Call(self.journal, self.journal.call(handler, payload, fields))
+
+    def gather(self, *calls: Call, return_failures: bool = False) -> list[Any]:
+        """Return what the calls returned, in their order, once all of them have ended.
+
+        Args:
+            *calls: What `call` returned.
+            return_failures: Put the `CallFailed` of a call that failed into the list instead of raising it.
+
+        Raises:
+            CallFailed: One of them did not succeed: the first in their order.
+        """
+        outcomes = self.journal.results([call.number for call in calls])
+        for outcome in outcomes:
+            if isinstance(outcome, CallFailed) and not return_failures:
+                raise outcome
+        return outcomes
+
+    def sleep(self, until: timedelta | datetime) -> None:
+        """Wait so long, or until an aware instant, without any function running meanwhile."""
+        if isinstance(until, datetime) and until.tzinfo is None:
+            raise ValueError("Give an aware datetime: with its time zone, or in UTC.")
+        self.journal.sleep_until(lambda now: now + until if isinstance(until, timedelta) else until)
+
+    def wait_for(self, event: str, timeout: timedelta | None = None) -> Any:  # noqa: ANN401 - any JSON
+        """Return the payload of an event that is sent to this task from outside, once it has come.
+
+        An event that came earlier, and that nobody has taken, is as good. A payload that is a JSON object is an
+        `Event`, whose fields are attributes.
+
+        Raises:
+            EventTimedOut: It did not come in time.
+        """
+        payload = self.journal.wait_for(event, timeout)
+        return Event(payload) if isinstance(payload, dict) else payload
 
     def time_left(self) -> timedelta:
         """Return how long the lease lasts: past it, another executor may begin the next attempt."""

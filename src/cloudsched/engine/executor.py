@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.claiming import Begin, Drop, Hop, on_dispatch
 from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import Dispatch, Wake, wakes
+from cloudsched.domain.task import TaskStatus
 from cloudsched.engine.calling import announce_failure, call_handler
 from cloudsched.engine.context import Context
-from cloudsched.engine.holding import MAX_CONFLICTS, Held, committed
+from cloudsched.engine.holding import MAX_CONFLICTS, Held
 from cloudsched.engine.locks import Locks
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.execution import Run
     from cloudsched.domain.task import Task
+    from cloudsched.engine.durable import Durable
     from cloudsched.engine.ports import Clock, Store, Stored
     from cloudsched.engine.registry import Registry
     from cloudsched.engine.sending import Sender
@@ -72,10 +74,11 @@ Decision = Drop | Hop | Wait | Begin
 class Executor:
     """Runs what dispatches ask for, once each, however often they come."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a part of its own
         self,
         *,
         store: Store,
+        durable: Durable,
         sender: Sender,
         clock: Clock,
         registry: Registry,
@@ -84,6 +87,9 @@ class Executor:
         tracer: Tracer,
     ) -> None:
         self._store = store
+        self._durable = durable
+        self._committer = durable.committer
+        self._nesting = durable.nesting
         self._sender = sender
         self._clock = clock
         self._registry = registry
@@ -157,19 +163,19 @@ class Executor:
         if run is None:
             return self._end(stored, step, dispatch), decision
         if run.lock_key is None:
-            return committed(self._store, step, stored), decision
+            return self._committer.commit(step, stored), decision
         lock = self._locks.enter(step.task, run, dispatch, self._clock.now())
         if lock is None:
             return stored, Wait(f"others hold {run.lock_key!r}")
-        return committed(self._store, step, stored, lock), decision
+        return self._committer.commit(step, stored, lock), decision
 
     def _end(self, stored: Stored, step: Step, dispatch: Dispatch) -> Stored:
         announce_failure(self._registry, stored.task, step.executions)
         run = stored.task.run(dispatch.execution_id)
         if run is None or run.lock_key is None:
-            return committed(self._store, step, stored)
+            return self._committer.commit(step, stored)
         lock, woken = self._locks.leave(stored.task.id, run, self._clock.now())
-        ended = committed(self._store, step, stored, lock)
+        ended = self._committer.commit(step, stored, lock)
         self._locks.wake(woken, self._clock.now())
         return ended
 
@@ -190,12 +196,14 @@ class Executor:
                 if run is not None:
                     return self._run(stored, run)
                 self._send(stored.task)
+                self._after(stored.task)
                 return Verdict(Action.RECORDED, why)
 
     def _leave(self, dispatch: Dispatch, task: Task) -> None:
         """Do what a crash after the last commit may have left undone, for a dispatch that runs nothing."""
         if dispatch.revision == task.revision:
             self._send(task)
+        self._after(task)
         if task.lock_key is not None and not any(wake.execution_id == dispatch.execution_id for wake in wakes(task)):
             self._locks.withdraw(task.lock_key, task.id, dispatch.execution_id, self._clock.now())
 
@@ -216,13 +224,15 @@ class Executor:
             clock=self._clock,
             registry=self._registry,
             locks=self._locks,
+            committer=self._committer,
             claimed=claimed,
             run=run,
         )
-        context = Context(claimed.task, run, self._clock, held.renew)
+        journal = self._durable.journal(held, run)
+        context = Context(claimed.task, run, self._clock, held.renew, journal)
         with self._tracer.span(f"handler {claimed.task.handler}", execution_id=run.execution_id, attempt=run.attempt):
             report = call_handler(self._registry, context)
-        finished = held.finish(report, self._random)
+        finished = held.finish(report, self._random, journal.known)
         if finished is None:
             self._send(held.task)  # it may have been this result whose commit took effect and then failed
             if run.lock_key is not None:
@@ -230,7 +240,14 @@ class Executor:
             return Verdict(Action.SUPERSEDED, "the run was taken over or its task deleted; its result is dropped")
         self._send(finished, besides=before)
         self._locks.wake(held.woken, self._clock.now())
+        self._after(finished)
         return Verdict(Action.RAN, f"attempt {run.attempt}: {type(report.outcome).__name__}")
+
+    def _after(self, task: Task) -> None:
+        """Tell a task's parent that it has ended, and cancel what is below a task that was cancelled."""
+        self._nesting.tell(task)
+        if task.status is TaskStatus.CANCELLED and task.deferred:
+            self._nesting.cancel_below(task.id)
 
     def _send(self, task: Task, besides: tuple[Wake, ...] = ()) -> None:
         """Send a task's wakes, except those that are known to have been sent."""

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.finishing import extended, on_outcome
 from cloudsched.domain.lifecycle import ENDED
 from cloudsched.domain.locking import is_held_by
+from cloudsched.domain.suspending import event_taken, recorded
 from cloudsched.engine.calling import announce_failure
 from cloudsched.engine.context import LeaseState
-from cloudsched.engine.news import tell
-from cloudsched.engine.ports import Stored
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -19,37 +18,37 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.execution import ProgressStep, Run
     from cloudsched.domain.finishing import Report
+    from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.lifecycle import Step
     from cloudsched.domain.locking import Waiter
     from cloudsched.domain.task import Task
+    from cloudsched.engine.committing import Committer
     from cloudsched.engine.locks import Locks
-    from cloudsched.engine.ports import Clock, Store, StoredLock
+    from cloudsched.engine.ports import Clock, Store, Stored, StoredLock
     from cloudsched.engine.registry import Registry
 
 MAX_CONFLICTS = 20
 """How often a decision is made anew because somebody else was quicker, before the queue is asked to come again."""
 
 
-def committed(store: Store, step: Step, stored: Stored, lock: StoredLock | None = None) -> Stored:
-    """Commit a step on the version that was read, and return the task as it is then.
-
-    Raises:
-        VersionConflict: Somebody else was quicker.
-    """
-    version = store.commit(step.task, stored.version, step.executions, step.messages, lock)
-    tell(stored.task, step)
-    return Stored(step.task, version)
-
-
 class Held:
     """A run that this executor has claimed: the task's last known state, which all its changes are committed on."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, registry: Registry, locks: Locks, claimed: Stored, run: Run
+        self,
+        *,
+        store: Store,
+        committer: Committer,
+        clock: Clock,
+        registry: Registry,
+        locks: Locks,
+        claimed: Stored,
+        run: Run,
     ) -> None:
         if run.lease is None:
             raise ValueError("a claimed run has a lease")
         self._store = store
+        self._committer = committer
         self._clock = clock
         self._registry = registry
         self._locks = locks
@@ -84,8 +83,38 @@ class Held:
             return LeaseState(None, is_cancelled=True)
         return LeaseState(run.wakes_at, is_cancelled=task.deleted_at is not None or task.status in ENDED)
 
-    def finish(self, report: Report, random: Random) -> Task | None:
-        """Commit how the attempt ended; return the task as it is then, or None if the lease is no longer held."""
+    def record(self, entries: Sequence[JournalEntry], calls_made: int, event: str | None = None) -> Task | None:
+        """Keep what a durable handler did, and take an event of that name off the task; this renews the lease.
+
+        Returns:
+            The task as it is then, or None if the lease is no longer held.
+
+        Raises:
+            LookupError: There is no such event any more. Nothing was kept.
+        """
+        identity = self._run.execution_id
+
+        def decide(task: Task) -> tuple[Step, StoredLock | None] | None:
+            now = self._clock.now()
+            step = recorded(task, identity, self._lease_token, entries, calls_made, now)
+            run = None if step is None else step.task.run(identity)
+            if step is None or run is None:
+                return None
+            if event is not None:
+                step = event_taken(step, event, now)
+            lock = self._locks.renew(task.id, run, run.wakes_at)
+            if lock is not None and not is_held_by(lock.lock, task.id, identity, now):
+                return None  # as in `renew`
+            return step, lock
+
+        return self._commit(decide)
+
+    def finish(self, report: Report, random: Random, journal: Sequence[JournalEntry] | None = None) -> Task | None:
+        """Commit how the attempt ended; return the task as it is then, or None if the lease is no longer held.
+
+        `journal` is the whole journal of the run, if that was read.
+        """
+        known = None if journal is None else {self._run.execution_id: journal}
 
         def decide(task: Task) -> tuple[Step, StoredLock | None] | None:
             step = on_outcome(task, self._run.execution_id, self._lease_token, report, self._clock.now(), random)
@@ -95,16 +124,20 @@ class Held:
             lock, self.woken = self._locks.leave(task.id, self._run, self._clock.now())
             return step, lock
 
-        return self._commit(decide)
+        return self._commit(decide, known)
 
-    def _commit(self, decide: Callable[[Task], tuple[Step, StoredLock | None] | None]) -> Task | None:
+    def _commit(
+        self,
+        decide: Callable[[Task], tuple[Step, StoredLock | None] | None],
+        journals: dict[str, Sequence[JournalEntry]] | None = None,
+    ) -> Task | None:
         for _ in range(MAX_CONFLICTS):
             decision = decide(self._stored.task)
             if decision is None:
                 return None
             step, lock = decision
             try:
-                self._stored = committed(self._store, step, self._stored, lock)
+                self._stored = self._committer.commit(step, self._stored, lock, journals)
             except VersionConflict:
                 reread = self._store.load(step.task.id)
                 if reread is None:

@@ -49,6 +49,7 @@ class Locks:
             attempt=dispatch.attempt,
             due_at=run.due_at,
             hop=dispatch.hop,
+            resumption=dispatch.resumption,
             limit=task.lock_limit,
             priority=task.priority,
         )
@@ -116,5 +117,6 @@ class Locks:
                 due_at=waiter.due_at,
                 at=now,
                 hop=waiter.hop + 1,
+                resumption=waiter.resumption,
             )
             self._sender.send_dispatch(dispatch, waiter.priority)

@@ -66,6 +66,8 @@ def _tell_run(task: Task, run: Run, before: Run | None) -> None:
         _line(task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late))
     elif run.lease is None and before is None:
         _line(task, "asked", executionId=run.execution_id, trigger=run.trigger.value)
+    elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
+        _line(task, "suspended", executionId=run.execution_id, until=run.due_at.isoformat())
 
 
 def _tell_execution(task: Task, execution: Execution) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.locking import Lock
     from cloudsched.domain.task import Task, TaskStatus
 
@@ -59,6 +60,8 @@ class TaskQuery:
     """Not before this instant."""
     due_until: datetime | None = None
     """Before this instant (which is itself left out)."""
+    parent: str | None = None
+    """The id of the task whose calls they are."""
 
     @property
     def is_by_due(self) -> bool:
@@ -80,6 +83,15 @@ class StoredLock:
 
     lock: Lock
     version: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A journal that has become part of its execution's record, and is removed."""
+
+    execution_id: str
+    size: int
+    """How many entries it may have: no number is greater."""
 
 
 class Store(Protocol):
@@ -105,11 +117,15 @@ class Store(Protocol):
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
         lock: StoredLock | None = None,
+        *,
+        entries: Sequence[JournalEntry] = (),
+        folded: Sequence[Folded] = (),
     ) -> Version:
         """Write a task, with records that belong to it, in one piece; return its new version.
 
         `expect` is the version that was read; None means that there must be no such task. Executions and messages
         are created or overwritten. A lock is written like the task: only if it still has the version it was read at.
+        Journal entries are created or overwritten as well; the journals that are `folded` are removed.
 
         Raises:
             VersionConflict: The task or the lock has another version by now, is gone, or exists where it must not.
@@ -128,8 +144,12 @@ class Store(Protocol):
         """
         ...
 
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        """Return the journal of an open execution, whole, in the order of its numbers."""
+        ...
+
     def purge(self, task_id: str) -> None:
-        """Remove a task's executions, then the task. Harmless to repeat, and to begin again after a crash."""
+        """Remove a task's executions and journals, then the task. Harmless to repeat, also after a crash."""
         ...
 
     def expire(self, now: datetime) -> int:
@@ -181,6 +201,31 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+        ...
+
+
+class Blobs(Protocol):
+    """Where results are kept that are too large for a document.
+
+    * What is stored under a key is there, whole, once `put` has returned; it is never changed afterwards but by the
+      same content.
+    """
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keep a content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
+
+        Raises:
+            StoreUnavailable: It could not be kept.
+        """
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Return what is kept under a key.
+
+        Raises:
+            NotFound: There is nothing.
+            StoreUnavailable: It could not be read.
+        """
         ...
 
 

@@ -12,18 +12,25 @@ from cloudsched.domain.lifecycle import closed
 from cloudsched.engine.ports import Page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cloudsched.domain.execution import Execution, Run
+    from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.task import Task
 
 
-def running(task: Task, run: Run) -> Execution:
-    """Return a run that is under way as an execution."""
-    return closed(task, run, ExecutionStatus.RUNNING, task.updated_at)
+def running(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execution:
+    """Return a run that is under way, or suspended, as an execution, with what its journal says."""
+    steps = tuple(entry.folded() for entry in journal)
+    if run.suspension is not None:
+        why = run.suspension.reason
+        return closed(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=f"It {why}.", steps=steps)
+    return closed(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
 
 
 def with_running(task: Task, first_page: Page[Execution]) -> Page[Execution]:
     """Return the first page of a task's executions with those that are under way in their places."""
-    under_way = {run.execution_id: running(task, run) for run in task.runs if run.lease}
+    under_way = {run.execution_id: running(task, run) for run in task.runs if run.lease or run.suspension}
     ended = [execution for execution in first_page.items if execution.id not in under_way]
     items = sorted([*under_way.values(), *ended], key=lambda one: (one.scheduled_for, one.id), reverse=True)
     return Page(items, first_page.next_page_token)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
+from cloudsched.domain.children import HANDLER
 from cloudsched.domain.drafts import invalid_input
-from cloudsched.domain.policy import RetryPolicy
+from cloudsched.domain.policy import retry_policy
 from cloudsched.domain.task import MAX_DURATION, MAX_NAME
+from cloudsched.engine.children import run_children
 from cloudsched.engine.context import Context
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cloudsched.domain.execution import Execution
+    from cloudsched.domain.policy import RetryPolicy
     from cloudsched.domain.task import Task
 
     OnFailure = Callable[[Task, Execution], object]
@@ -71,6 +74,9 @@ class Handler:
         return arguments if self.payload is None else [*arguments, payload]
 
 
+_BUILT_IN = "cloudsched."
+
+
 class Registry:
     """The handlers of one app, by name."""
 
@@ -99,6 +105,10 @@ class Registry:
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
         """
+        if str(name).startswith(_BUILT_IN):
+            raise Misconfigured(
+                f"Names that begin with {_BUILT_IN!r} are built in; call handler {name!r} another name."
+            )
         policy = _checked_options(name, retry, retry_on, expected_duration)
 
         def decorate(function: F) -> F:
@@ -125,6 +135,8 @@ class Registry:
         Raises:
             UnknownHandler: There is none; the error lists those that there are.
         """
+        if name == HANDLER:
+            return _CHILDREN
         try:
             return self._handlers[name]
         except KeyError:
@@ -132,10 +144,22 @@ class Registry:
             raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.") from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._handlers
+        return name == HANDLER or name in self._handlers
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())
+
+
+_CHILDREN = Handler(
+    name=HANDLER,
+    function=run_children,
+    takes_context=True,
+    payload=None,
+    retry=None,
+    retry_on=(Exception,),
+    expected_duration=None,
+    on_failure=None,
+)
 
 
 def _checked_options(
@@ -156,17 +180,9 @@ def _checked_options(
     if expected_duration is not None and not timedelta(0) < expected_duration <= MAX_DURATION:
         raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
     try:
-        return _retry_policy(retry)
+        return None if retry is None else retry_policy(retry)
     except ValidationError as error:
         raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 100, or a RetryPolicy.") from error
-
-
-def _retry_policy(retry: RetryPolicy | int | bool | None) -> RetryPolicy | None:  # noqa: FBT001 - True, 3 or a policy
-    if retry is None or isinstance(retry, RetryPolicy):
-        return retry
-    if isinstance(retry, bool):
-        return RetryPolicy() if retry else RetryPolicy(max_retries=0)
-    return RetryPolicy(max_retries=retry)
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:

@@ -17,10 +17,12 @@ from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, default_schedule, draft_of, edited, new_task, require_known
 from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import wakes
-from cloudsched.domain.storable import MAX_CONTEXT, MAX_PAYLOAD, require_storable
+from cloudsched.domain.suspending import event_received
+from cloudsched.engine.checking import checked
 from cloudsched.engine.holding import MAX_CONFLICTS
 from cloudsched.engine.news import tell
 from cloudsched.engine.ports import Stored
+from cloudsched.engine.stepping import as_json
 from cloudsched.errors import InvalidInput, KeyReused, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from cloudsched.domain.task import Task
+    from cloudsched.engine.committing import Committer
+    from cloudsched.engine.nesting import Nesting
     from cloudsched.engine.ports import Clock, Store
     from cloudsched.engine.registry import Registry
     from cloudsched.engine.sending import Sender
@@ -38,7 +42,7 @@ log = logging.getLogger(__name__)
 class Scheduler:
     """Changes tasks as their owners ask."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a part of its own
         self,
         *,
         store: Store,
@@ -47,8 +51,12 @@ class Scheduler:
         registry: Registry,
         lead: LeadTimes,
         retention: timedelta | None,
+        committer: Committer,
+        nesting: Nesting,
     ) -> None:
         self._store = store
+        self._committer = committer
+        self._nesting = nesting
         self._sender = sender
         self._clock = clock
         self._registry = registry
@@ -146,8 +154,36 @@ class Scheduler:
         return self._change(task_id, lifecycle.resume)
 
     def cancel(self, task_id: str) -> Task:
-        """End a task for good; its record stays."""
-        return self._change(task_id, lifecycle.cancel)
+        """End a task for good, and the calls below it; its record stays."""
+        return self._below_cancelled(self._change(task_id, lifecycle.cancel))
+
+    def _below_cancelled(self, task: Task) -> Task:
+        """Finish a cancel: reach the calls below, and whoever called the task. The sweep does it if this dies."""
+        if task.deferred:
+            self._nesting.cancel_below(task.id)
+            task = self._undeferred(task.id) or task
+        self._nesting.tell(task)
+        return task
+
+    def _undeferred(self, task_id: str) -> Task | None:
+        """Take the mark off a task whose calls are cancelled; whoever changed it meanwhile leaves that to the sweep."""
+        stored = self._store.load(task_id)
+        if stored is None:
+            return None
+        done = lifecycle.moved(stored.task, self._clock.now(), deferred=False)
+        with suppress(VersionConflict):
+            self._store.commit(done, stored.version)
+        return done
+
+    def send_event(self, task_id: str, name: str, payload: Any) -> Task:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler something.
+
+        Raises:
+            InvalidInput: The payload is too large, or JSON cannot say it.
+            NotAllowed: The task has ended, or too many events wait for it.
+        """
+        content = as_json(payload)
+        return self._change(task_id, lambda task, now: event_received(task, name, content, now))
 
     def trigger(self, task_id: str) -> Task:
         """Run a task now, without moving its plan."""
@@ -166,7 +202,8 @@ class Scheduler:
             execution = self._store.execution(task_id, identity)
             if execution is None:
                 raise NotFound("execution", identity)
-            return lifecycle.retry(task, execution, now)
+            whole = execution.model_copy(update={"steps": self._committer.steps_of(execution)})
+            return lifecycle.retry(task, whole, now)
 
         return self._change(task_id, decide)
 
@@ -177,7 +214,10 @@ class Scheduler:
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions. Once this has returned nothing of it runs or shows any more."""
-        self._change(task_id, lifecycle.delete)
+        deleted = self._change(task_id, lifecycle.delete)
+        if any(run.steps for run in deleted.runs):
+            self._nesting.cancel_below(task_id)
+        self._nesting.tell(deleted)
         self._store.purge(task_id)
 
     def _load(self, task_id: str) -> Stored:
@@ -195,11 +235,10 @@ class Scheduler:
             if step.task is stored.task:
                 return self._sent(stored)  # nothing to change; what is planned is sent again, which is harmless
             try:
-                version = self._store.commit(step.task, stored.version, step.executions, step.messages)
+                changed = self._committer.commit(step, stored)
             except VersionConflict:
                 continue
-            tell(stored.task, step)
-            return self._sent(Stored(step.task, version))
+            return self._sent(changed)
         raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
 
     def _sent(self, stored: Stored) -> Task:
@@ -217,21 +256,7 @@ class Scheduler:
         return task
 
     def _checked(self, draft: TaskDraft) -> TaskDraft:
-        """Check the payload against the handler's model, and fill in the handler's own defaults."""
-        handler = self._registry.get(draft.handler)
-        handler.read(draft.payload)
-        require_storable("payload", draft.payload, MAX_PAYLOAD)
-        if draft.source and draft.source.context is not None:
-            require_storable("source.context", draft.source.context, MAX_CONTEXT)
-        defaults = {
-            "retry": handler.retry,
-            "expected_duration": handler.expected_duration,
-            "retention": self._retention,
-        }
-        missing = {
-            name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
-        }
-        return draft.model_copy(update=missing) if missing else draft
+        return checked(draft, self._registry, self._retention)
 
 
 _FIXED = {

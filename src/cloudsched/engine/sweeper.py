@@ -10,12 +10,14 @@ retention says.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.lifecycle import delete, moved
 from cloudsched.domain.planning import lapses, repair_number, wakes
+from cloudsched.domain.task import MAX_KEPT, TaskStatus
 from cloudsched.engine.news import tell
 from cloudsched.errors import QueueUnavailable, VersionConflict
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.task import Task
+    from cloudsched.engine.nesting import Nesting
     from cloudsched.engine.ports import Clock, Store
     from cloudsched.engine.sending import Sender
 
@@ -57,8 +60,9 @@ class Sweep:
 class Sweeper:
     """Sends again what was lost."""
 
-    def __init__(self, *, store: Store, sender: Sender, clock: Clock) -> None:
+    def __init__(self, *, store: Store, nesting: Nesting, sender: Sender, clock: Clock) -> None:
         self._store = store
+        self._nesting = nesting
         self._sender = sender
         self._clock = clock
 
@@ -92,6 +96,10 @@ class Sweeper:
             self._store.purge(task.id)
             done.purged += 1
             return
+        if task.deferred and task.status is TaskStatus.CANCELLED:
+            self._nesting.cancel_below(task.id)
+            done.undeferred += self._clear(task.id)
+            return
         if task.has_ended:
             done.purged += self._expire(task.id)
             return
@@ -109,6 +117,8 @@ class Sweeper:
         now = self._clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
             return False
+        if self._is_awaited(stored.task):
+            return False
         step = delete(stored.task, now)
         try:
             self._store.commit(step.task, stored.version)
@@ -116,6 +126,20 @@ class Sweeper:
             return False
         tell(stored.task, step)
         self._store.purge(task_id)
+        return True
+
+    def _is_awaited(self, task: Task) -> bool:
+        """Look whether a call's parent is still under way and may ask for the result; keep it for longer if so."""
+        if task.parent is None or task.retention is None:
+            return False
+        parent = self._store.load(task.parent.task_id)
+        if parent is None or parent.task.run(task.parent.execution_id) is None:
+            return False
+        stored = self._store.load(task.id)
+        if stored is not None:
+            kept = moved(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_KEPT))
+            with suppress(VersionConflict):
+                self._store.commit(kept, stored.version)
         return True
 
     def _clear(self, task_id: str) -> bool:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.task import Task
     from cloudsched.engine.ports import Page
+    from cloudsched.engine.trees import Tree
 
-INTERNAL = frozenset({"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk", "requestMark"})
+INTERNAL = frozenset({"events", "runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk", "requestMark"})
 """What a task's document keeps for the scheduler alone."""
 
 
@@ -34,6 +35,11 @@ def shown(task: Task) -> dict[str, Any]:
 def task_answer(task: Task, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Answer with a task, and the ETag of its state."""
     return json_answer(shown(task), status, {"ETag": quoted_etag(task), **(headers or {})})
+
+
+def tree_shown(tree: Tree) -> dict[str, Any]:
+    """Return a task's tree as its callers see it."""
+    return {"task": shown(tree.task), "children": [tree_shown(each) for each in tree.children]}
 
 
 def moment(at: datetime, timezone: str) -> dict[str, str]:

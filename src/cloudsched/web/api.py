@@ -19,7 +19,7 @@ from cloudsched.domain.planning import upcoming
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.web import cors
 from cloudsched.web import requests as said
-from cloudsched.web.answers import json_answer, moment, page_answer, shown, task_answer
+from cloudsched.web.answers import json_answer, moment, page_answer, shown, task_answer, tree_shown
 from cloudsched.web.auth import gate_of
 from cloudsched.web.batch import created_batch
 from cloudsched.web.etags import condition, require_tags
@@ -180,6 +180,15 @@ def _backfill(call: Call) -> Response:
     return task_answer(call.app.backfill(call.task_id, wanted.start, wanted.end))
 
 
+def _send_event(call: Call) -> Response:
+    payload = cast("said.EventPayload", call.body()).payload
+    return task_answer(call.app.send_event(call.task_id, call.path["event"], payload))
+
+
+def _tree(call: Call) -> Response:
+    return json_answer(tree_shown(call.app.tree(call.task_id)))
+
+
 def _upcoming(call: Call) -> Response:
     task = call.app.get(call.task_id)
     times = upcoming(task, cast("said.Count", call.query).count)
@@ -256,6 +265,8 @@ _ANSWERS: dict[str, Callable[[Call], Response]] = {
     **dict.fromkeys(("pause", "resume", "cancel", "trigger"), _change),
     "retry": _retry,
     "backfill": _backfill,
+    "send_event": _send_event,
+    "tree": _tree,
     "upcoming": _upcoming,
     "list_executions": _list_executions,
     "get_execution": _get_execution,

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.domain.task import Owner, TaskId
+from cloudsched.domain.task import EventName, Owner, TaskId
 from cloudsched.web.etags import TAGS_PATTERN
 from cloudsched.web.idempotency import HEADER, KEY_PATTERN
 from cloudsched.web.operations import OPERATIONS, Operation
@@ -38,6 +38,7 @@ _PROBLEMS: Final = {
 _TITLES: Final = {200: "Done.", 201: "Created.", 204: "Removed.", 304: "Not changed since."}
 _PATH: Final = {
     "taskId": ("The task's id.", pattern_of(TaskId)),
+    "event": ("The event's name.", pattern_of(EventName)),
     "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$"),
     "owner": ("Whose inbox it is.", pattern_of(Owner)),
 }

@@ -117,6 +117,13 @@ class Retry(Value):
     """The last one if it is left out."""
 
 
+class EventPayload(Value):
+    """What a durable handler is told."""
+
+    payload: Any = None
+    """Any JSON; an object's fields are attributes of what the handler is given."""
+
+
 class Range(Value):
     """Which past occurrences to run again; both ends are included."""
 

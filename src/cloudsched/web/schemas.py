@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _TEMPLATE = "#/components/schemas/{model}"
-_SENT: tuple[type[BaseModel], ...] = (said.NewTask, said.Retry, said.Range, said.Preview, said.Batch)
+_SENT: tuple[type[BaseModel], ...] = (said.NewTask, said.EventPayload, said.Retry, said.Range, said.Preview, said.Batch)
 _ANSWERED: tuple[type[BaseModel], ...] = (Task, Execution, Message)
 
 
@@ -101,6 +101,7 @@ def components(handlers: Sequence[str] | None) -> Json:
     schemas = {name: _answered(each) if name in answered else each for name, each in schemas.items()}
     _show(schemas["Task"])
     new = schemas["NewTask"]
+    new["required"].remove("handler")  # a task with children has none of its own
     if handlers is not None:
         new["properties"]["handler"] = {**new["properties"]["handler"], "enum": sorted(handlers)}
     else:
@@ -129,6 +130,7 @@ def _made() -> Json:
     return {
         "TaskPage": _object({"tasks": _list_of(ref("Task")), **token}, "tasks"),
         "ExecutionPage": _object({"executions": _list_of(ref("Execution")), **token}, "executions"),
+        "Tree": _object({"task": ref("Task"), "children": _list_of(ref("Tree"))}, "task", "children"),
         "MessagePage": _object({"messages": _list_of(ref("Message")), **token}, "messages"),
         "Occurrence": occurrence,
         "Occurrences": _object({"occurrences": _list_of(ref("Occurrence"))}, "occurrences"),

@@ -1,0 +1,121 @@
+"""Where results are kept that are too large for a document: files here, a Cloud Storage bucket in the cloud."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from cloudsched.errors import InvalidInput, Misconfigured, NotFound, StoreUnavailable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_KEY = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
+_TIMEOUT_SECONDS = 30
+_STORAGE = "https://storage.googleapis.com"
+
+
+def _checked(key: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise InvalidInput("key", f"is {key!r}", "Letters, digits, dots, hyphens and underscores, between slashes.")
+    return key
+
+
+class FileBlobs:
+    """`Blobs` in the files of a folder, or in memory."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Name the folder; it is made when something is kept. None keeps everything in memory."""
+        self._folder = folder
+        self._memory: dict[str, bytes] = {}
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keep a content: written beside its place, synced, and moved there whole."""
+        if self._folder is None:
+            self._memory[_checked(key)] = content
+            return
+        place = self._folder / _checked(key)
+        beside = place.with_name(f"{place.name}.{os.getpid()}-{threading.get_ident()}")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with beside.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(place)
+        except OSError as error:
+            raise StoreUnavailable("The folder for results", str(error)) from error
+
+    def get(self, key: str) -> bytes:
+        """Return what is kept under a key."""
+        try:
+            return self._memory[_checked(key)] if self._folder is None else (self._folder / _checked(key)).read_bytes()
+        except (KeyError, FileNotFoundError):
+            raise NotFound("result", key) from None
+        except OSError as error:
+            raise StoreUnavailable("The folder for results", str(error)) from error
+
+
+class BucketBlobs:
+    """`Blobs` in a Cloud Storage bucket, over its JSON API (cloud.google.com/storage/docs/json_api)."""
+
+    def __init__(self, bucket: str, *, session: Any = None, address: str = _STORAGE) -> None:  # noqa: ANN401 - untyped
+        """Open a session with the surroundings' credentials.
+
+        Args:
+            bucket: The bucket's name; it exists.
+            session: A `requests.Session` to use instead.
+            address: Where Cloud Storage answers.
+
+        Raises:
+            Misconfigured: There are no credentials.
+        """
+        self._objects = f"{address}/storage/v1/b/{quote(bucket, safe='')}/o"
+        self._upload = f"{address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
+        self._session = session if session is not None else _authorized()
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keep a content, in one upload."""
+        parameters = {"uploadType": "media", "name": _checked(key)}
+        headers = {"Content-Type": "application/json"}
+        self._send("POST", self._upload, key, params=parameters, data=content, headers=headers)
+
+    def get(self, key: str) -> bytes:
+        """Return what is kept under a key."""
+        address = f"{self._objects}/{quote(_checked(key), safe='')}"
+        content: bytes = self._send("GET", address, key, params={"alt": "media"}).content
+        return content
+
+    def _send(self, method: str, address: str, key: str, **more: Any) -> Any:  # noqa: ANN401 - a requests.Response
+        try:
+            answer = self._session.request(method, address, timeout=_TIMEOUT_SECONDS, **more)
+        except OSError as error:  # what requests raises derives from it
+            raise StoreUnavailable("Cloud Storage", str(error)) from error
+        if answer.status_code == 404 and method == "GET":  # noqa: PLR2004 - not found
+            raise NotFound("result", key)
+        if not answer.ok:
+            raise StoreUnavailable("Cloud Storage", f"{answer.status_code}: {answer.text[:200]}")
+        return answer
+
+
+def _authorized() -> Any:  # noqa: ANN401 - google-auth ships no types for it
+    import google.auth  # noqa: PLC0415 - only who uses a bucket pays for it
+    from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415
+    from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
+
+    try:
+        credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
+    except DefaultCredentialsError as error:
+        hint = "run `gcloud auth application-default login`"
+        raise Misconfigured(f"Cloud Storage needs credentials, and there are none: {hint}.") from error
+    return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
+
+
+def open_blobs(bucket: str | None, data: Path | None) -> FileBlobs | BucketBlobs:
+    """Return the bucket, if there is one; else a folder beside the store's file, or memory as for the store."""
+    if bucket is not None:
+        return BucketBlobs(bucket)
+    return FileBlobs(None if data is None else data.with_name(f"{data.name}-results"))

@@ -1,0 +1,55 @@
+"""How a durable handler is left where it has to wait, and what its journal is given to work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.journal import JournalEntry
+    from cloudsched.domain.outcome import Outcome
+    from cloudsched.domain.task import Parent, Task
+    from cloudsched.engine.holding import Held
+    from cloudsched.engine.ports import Blobs, Clock
+    from cloudsched.engine.registry import Registry
+
+
+class Suspended(BaseException):
+    """Leaves a durable handler that has to wait. It is no error, and is not to be caught."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        super().__init__(
+            f"The handler is suspended here ({getattr(outcome, 'reason', '')}), and is replayed when it can go on. If "
+            "you see this, something has caught BaseException: catch Exception instead, and let this pass."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a handler is suspended although it could go on."""
+
+    until: datetime | None = None
+    """From then on at its next durable point, since its function's time is nearly over."""
+    is_each_step: bool = False
+    """At every durable point: a test of whether it replays the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a journal needs from the engine."""
+
+    held: Held
+    clock: Clock
+    registry: Registry
+    blobs: Blobs
+    chance: random.Random
+    load: Callable[[], Sequence[JournalEntry]]
+    make_call: Callable[[Task], None]
+    call_outcome: Callable[[str, str], tuple[bool, Any]]
+    draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
+    pace: Pace

@@ -1,0 +1,116 @@
+"""What every place for large results promises: files, memory, and a bucket over its real protocol."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+import requests
+
+from cloudsched.adapters.blobs import BucketBlobs, FileBlobs
+from cloudsched.errors import InvalidInput, NotFound, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cloudsched.engine.ports import Blobs
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """As much of Cloud Storage's JSON API as is used."""
+
+    objects: dict[str, bytes]
+
+    def do_POST(self) -> None:
+        where = urlsplit(self.path)
+        asked = parse_qs(where.query)
+        assert where.path == "/upload/storage/v1/b/results/o"
+        assert asked["uploadType"] == ["media"]
+        self.objects[asked["name"][0]] = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(200, b"{}")
+
+    def do_GET(self) -> None:
+        where = urlsplit(self.path)
+        name = unquote(where.path.removeprefix("/storage/v1/b/results/o/"))
+        assert "/" not in where.path.removeprefix("/storage/v1/b/results/o/")
+        assert parse_qs(where.query) == {"alt": ["media"]}
+        content = self.objects.get(name)
+        self._answer(404, b"no such object") if content is None else self._answer(200, content)
+
+    def _answer(self, status: int, content: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def bucket() -> Iterator[BucketBlobs]:
+    handler = type("Own", (Bucket,), {"objects": {}})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with requests.Session() as session:
+            yield BucketBlobs("results", session=session, address=f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(params=["memory", "files", "bucket"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blobs]:
+    if request.param == "bucket":
+        with bucket() as opened:
+            yield opened
+    else:
+        yield FileBlobs(None if request.param == "memory" else tmp_path / "results")
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", bytes(range(256)) * 1000])
+def test_what_is_kept_comes_back_whole(blobs: Blobs, content: bytes) -> None:
+    blobs.put("task-1/20270101T090000Z/3-1", content)
+    blobs.put("task-1/20270101T090000Z/4-1", b"another")
+    assert blobs.get("task-1/20270101T090000Z/3-1") == content
+
+
+def test_the_same_key_may_be_kept_again(blobs: Blobs) -> None:
+    """A step that is done again after a crash keeps its result again."""
+    for content in (b"one", b"two"):
+        blobs.put("a/b", content)
+        assert blobs.get("a/b") == content
+
+
+def test_what_is_not_there_is_not_found(blobs: Blobs) -> None:
+    with pytest.raises(NotFound):
+        blobs.get("a/b")
+
+
+@pytest.mark.parametrize("key", ["", "/a", "a/", "../a", "a/../b", "a//b", "a b", "a\nb", "ü"])
+def test_keys_lead_nowhere_else(blobs: Blobs, key: str) -> None:
+    for use in (lambda: blobs.put(key, b""), lambda: blobs.get(key)):
+        with pytest.raises(InvalidInput):
+            use()
+
+
+def test_a_bucket_that_does_not_answer_is_unavailable() -> None:
+    with bucket() as opened:
+        blobs = opened
+    for use in (lambda: blobs.put("a", b""), lambda: blobs.get("a")):
+        with pytest.raises(StoreUnavailable):
+            use()
+
+
+def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(StoreUnavailable):
+        FileBlobs(tmp_path / "results").put("a", b"")

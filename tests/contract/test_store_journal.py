@@ -1,0 +1,130 @@
+"""What every store promises about journals, and about the tasks that are calls of another."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.domain.execution import Run, Suspension
+from cloudsched.domain.journal import JournalEntry, StepError, StepKind, StepStatus
+from cloudsched.domain.task import Event, Parent, TaskStatus
+from cloudsched.engine.ports import Folded, TaskQuery
+from cloudsched.errors import UnsupportedDocument, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.contract.conftest import MakeTask
+
+    from cloudsched.domain.execution import Execution
+    from cloudsched.engine.ports import Store
+
+NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
+NESTED = {"list": [[1, [2.0]], []], "text": "Grüße", "none": None}
+
+
+def entry(number: int, execution_id: str = "e", **fields: Any) -> JournalEntry:
+    usual = {"kind": StepKind.STEP, "name": "step", "started_at": NOW, "status": StepStatus.SUCCEEDED}
+    return JournalEntry(number=number, execution_id=execution_id, **(usual | fields))
+
+
+def test_a_journal_is_read_as_it_was_written_in_the_order_of_its_numbers(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    entries = [
+        entry(11, result=NESTED, attempts=2, finished_at=NOW),
+        entry(2, kind=StepKind.CALL, status=StepStatus.FAILED, child="c", error=StepError(type="E", message="m")),
+        entry(1, kind=StepKind.SLEEP, name="", due_at=NOW, status=StepStatus.WAITING),
+    ]
+    store.commit(task, None, entries=[*entries, entry(1, "other")])
+    assert list(store.journal(task.id, "e")) == sorted(entries, key=lambda each: each.number)
+    assert [each.execution_id for each in store.journal(task.id, "other")] == ["other"]
+
+
+@pytest.mark.parametrize("key", ["none", "", "a/b", ".", "__a__", "x" * 2000])
+def test_what_is_not_there_is_an_empty_journal(store: Store, make_task: MakeTask, key: str) -> None:
+    task = make_task()
+    store.commit(task, None, entries=[entry(1)])
+    assert list(store.journal(task.id, key)) == []
+    assert list(store.journal(key, "e")) == []
+
+
+def test_an_entry_is_overwritten(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    version = store.commit(task, None, entries=[entry(1, status=StepStatus.WAITING), entry(2)])
+    store.commit(task, version, entries=[entry(1, result="done")])
+    assert [each.result for each in store.journal(task.id, "e")] == ["done", None]
+
+
+def test_an_older_version_writes_no_entry_and_folds_no_journal(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    first = store.commit(task, None, entries=[entry(1)])
+    store.commit(task, first)
+    with pytest.raises(VersionConflict):
+        store.commit(task, first, entries=[entry(2)], folded=[Folded("e", 1)])
+    assert [each.number for each in store.journal(task.id, "e")] == [1]
+
+
+def test_a_folded_journal_is_gone_with_the_commit_that_writes_its_record(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """However long it is; and another execution's stays."""
+    task = make_task()
+    entries = [entry(number, result=number) for number in range(1, 1001)]
+    version = store.commit(task, None, entries=[*entries, entry(1, "other")])
+    record = make_execution(task, steps=tuple(each.folded() for each in entries))
+    store.commit(task, version, [record], folded=[Folded("e", 1000)])
+    assert list(store.journal(task.id, "e")) == []
+    assert len(store.journal(task.id, "other")) == 1
+    assert store.execution(task.id, record.id) == record
+
+
+def test_purge_removes_the_journals_of_open_runs(store: Store, make_task: MakeTask) -> None:
+    run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, steps=2)
+    gone, stays = make_task(runs=(run,)), make_task(runs=(run,))
+    for task in (gone, stays):
+        store.commit(task, None, entries=[entry(1), entry(2)])
+    store.purge(gone.id)
+    assert list(store.journal(gone.id, "e")) == []
+    assert len(store.journal(stays.id, "e")) == 2
+
+
+def test_a_suspended_run_and_its_events_are_read_as_they_were_written(store: Store, make_task: MakeTask) -> None:
+    suspension = Suspension(at=NOW, reason="waits", calls=(1, 2), events=("approved",))
+    run = Run(
+        execution_id="e", scheduled_for=NOW, due_at=NOW, suspension=suspension, resumption=3, steps=4, calls_made=2
+    )
+    event = Event(name="approved", payload=NESTED, at=NOW)
+    parent = Parent(task_id="p", execution_id="e", step=1, depth=1)
+    task = make_task(runs=(run,), events=(event,), parent=parent)
+    store.commit(task, None)
+    stored = store.load(task.id)
+    assert stored is not None
+    assert stored.task == task
+
+
+def test_an_entry_of_a_newer_schema_is_refused(store: Store, make_task: MakeTask) -> None:
+    task = make_task()
+    store.commit(task, None, entries=[entry(1).model_copy(update={"schema_version": 7})])
+    with pytest.raises(UnsupportedDocument):
+        store.journal(task.id, "e")
+
+
+def test_calls_are_listed_by_their_parent(store: Store, make_task: MakeTask) -> None:
+    def call(parent: str, step: int, status: TaskStatus) -> str:
+        place = Parent(task_id=parent, execution_id="e", step=step, depth=1)
+        task = make_task(parent=place, status=status, id=f"{parent}-{step}")
+        store.commit(task, None)
+        return task.id
+
+    store.commit(make_task(), None)
+    ended = call("p", 1, TaskStatus.COMPLETED)
+    active = call("p", 2, TaskStatus.ACTIVE)
+    call("q", 1, TaskStatus.ACTIVE)
+    assert {task.id for task in store.tasks(TaskQuery(parent="p"), limit=10).items} == {ended, active}
+    query = TaskQuery(parent="p", status=TaskStatus.ACTIVE)
+    assert [task.id for task in store.tasks(query, limit=10).items] == [active]
+    first = store.tasks(TaskQuery(parent="p"), limit=1)
+    rest = store.tasks(TaskQuery(parent="p"), limit=1, page_token=first.next_page_token)
+    assert {t.id for t in (*first.items, *rest.items)} == {ended, active}

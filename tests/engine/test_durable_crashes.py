@@ -1,0 +1,195 @@
+"""Whatever dies when, each step of a durable handler is recorded once, and the end is the same.
+
+A workflow of every kind of step is run once for each call that its executors make to a port, and for each way in which
+that call can go wrong; each run is compared with the calm one.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Execution, Schedule, Settings
+from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched.engine.executor import Verdict
+    from cloudsched.engine.ports import Store
+
+WAYS = (
+    "dies before",
+    "dies after",
+    "fails before",
+    "fails after",
+    "dies after, and the queue forgets",
+    "is made twice",
+)
+PARTS = 6
+"""How many tests share the calls of one way, so that none takes long on a busy machine."""
+_PORTS = ("load", "commit", "load_lock", "commit_lock", "journal", "tasks", "execution")
+
+
+class Killed(BaseException):
+    """The last thing that a process ever did."""
+
+
+class Fault:
+    """One call of one port, counted over all of them, that goes wrong in one way."""
+
+    def __init__(self, at: int | None, way: str) -> None:
+        self.at = at
+        self.way = way
+        self.calls = 0
+        self.is_armed = False
+        self.sim: Simulation | None = None
+
+    def through(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own
+            if not self.is_armed:
+                return call(*arguments, **named)
+            self.calls += 1
+            if self.calls != self.at:
+                return call(*arguments, **named)
+            error: BaseException = QueueUnavailable("-", "-") if name == "create" else StoreUnavailable("-", "-")
+            if self.way.startswith("dies"):
+                error = Killed()
+            if self.way.endswith("before"):
+                raise error
+            answer = call(*arguments, **named)
+            if self.way == "is made twice":
+                if name == "commit":
+                    raise VersionConflict("itself")
+                return answer
+            if self.way.endswith("forgets"):
+                assert self.sim
+                self.sim.queue.lose_everything()
+            raise error
+
+        return called
+
+    def store(self, inner: SqliteStore) -> Store:
+        for name in _PORTS:
+            setattr(inner, name, self.through(name, getattr(inner, name)))
+        return inner
+
+    def deliver(self, deliver: Callable[[bytes, str], Verdict]) -> Callable[[bytes, str], Verdict]:
+        def delivered(body: bytes, token: str) -> Verdict:
+            self.is_armed = True
+            try:
+                return deliver(body, token)
+            except Killed:
+                raise StoreUnavailable("The executor", "it died") from None
+            finally:
+                self.is_armed = False
+
+        return delivered
+
+
+class Workflow:
+    """A handler of every kind of step, and what it did outside."""
+
+    def __init__(self) -> None:
+        self.effects: list[str] = []
+        self.app = App(Settings())
+        self.app.handler("double")(self._double)
+        self.app.handler("work", expected_duration=timedelta(minutes=1))(self._work)
+
+    def _double(self, ctx: Context, payload: dict[str, int]) -> int:
+        assert ctx.task.parent
+        self.effects.append(f"double {payload['n']}")
+        return 2 * payload["n"]
+
+    def _work(self, ctx: Context) -> dict[str, Any]:
+        key = str(ctx.uuid())
+        began = ctx.now()
+        first = ctx.step("first", self._effect, "first", key)
+        doubled = ctx.gather(*[ctx.call("double", {"n": n}) for n in range(3)])
+        ctx.sleep(timedelta(days=40))
+        shaky = ctx.step("shaky", self._shaky, ctx.random.randrange(1000))
+        approval = ctx.wait_for("approved")
+        last = ctx.call("double", {"n": sum(doubled)})
+        rest = ctx.step("rest", self._effect, "rest", str(ctx.now() - began > timedelta(days=40)))
+        return {"first": first, "shaky": shaky, "by": approval.by, "last": last.result(), "rest": rest}
+
+    def _effect(self, name: str, key: str) -> str:
+        self.effects.append(f"{name} {key}")
+        return key
+
+    def _shaky(self, number: int) -> int:
+        self.effects.append(f"shaky {number}")
+        if len([each for each in self.effects if each.startswith("shaky")]) < 3:
+            raise ConnectionError("not yet")
+        return number
+
+
+@contextmanager
+def simulated(workflow: Workflow, fault: Fault) -> Iterator[Simulation]:
+    store = SqliteStore()
+    with Simulation(workflow.app, store=fault.store(store)) as sim:
+        fault.sim = sim
+        sim.queue._deliver = fault.deliver(sim.queue._deliver)  # noqa: SLF001 - the queue in front of the executor
+        create = fault.through("create", sim.queue.create)
+        sim.queue.create = create  # type: ignore[method-assign]
+        yield sim
+    store.close()
+
+
+def lived(at: int | None, way: str) -> tuple[Fault, Workflow, list[Execution], dict[str, Any]]:
+    """Run the workflow to its end, with one fault; return what it left behind."""
+    fault, workflow = Fault(at, way), Workflow()
+    app = workflow.app
+    with simulated(workflow, fault) as sim:
+        task = app.create(id="w", owner="ada", title="W", handler="work", schedule=Schedule.once(START))
+        sim.advance(timedelta(days=42))
+        app.send_event(task.id, "approved", {"by": "grace"})
+        sim.run_until_idle()
+        children = [branch.task for branch in app.tree(task.id).children]
+        executions = sim.executions(task.id)
+        facts = {
+            "task": (app.get(task.id).status, app.get(task.id).runs, app.get(task.id).events),
+            "children": [(child.id, child.status) for child in children],
+            "of children": [[each.status for each in sim.executions(child.id)] for child in children],
+            "journal": list(app.store.journal(task.id, executions[0].id)),
+            "content": [execution.content for execution in executions],
+            "steps": [[(s.number, s.kind, s.name, s.status) for s in e.steps] for e in executions],
+        }
+    return fault, workflow, executions, facts
+
+
+def essence(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what must be the same; the ids of calls may differ between attempts."""
+    return {**facts, "children": [status for _, status in facts["children"]]}
+
+
+@pytest.fixture(scope="module")
+def calm() -> tuple[int, list[str], dict[str, Any]]:
+    """How many calls are made when nothing goes wrong, what is done outside, and what is left behind."""
+    fault, workflow, executions, facts = lived(None, "")
+    (execution,) = executions
+    assert execution.status == "SUCCEEDED", execution.error
+    assert facts["journal"] == []
+    assert facts["task"][0] == "COMPLETED"
+    return fault.calls, workflow.effects, essence(facts)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("way", WAYS)
+def test_each_step_is_recorded_once_whatever_dies_when(
+    calm: tuple[int, list[str], dict[str, Any]], way: str, part: int
+) -> None:
+    """Every call of every port, one after the other; at most the one effect that was under way is done again."""
+    calls, effects, expected = calm
+    assert calls > 100
+    for at in range(1 + part, calls + 1, PARTS):
+        _, workflow, executions, facts = lived(at, way)
+        assert len(executions) == 1, (at, executions)
+        assert essence(facts) == expected, (at, [(e.status, e.error) for e in executions])
+        assert set(workflow.effects) == set(effects), at
+        assert len(workflow.effects) <= len(effects) + 1, (at, workflow.effects)

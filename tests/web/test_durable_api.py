@@ -1,0 +1,122 @@
+"""Durable tasks over HTTP, through the client and on the command line."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, Settings
+from cloudsched.cli import cloudsched
+from cloudsched.client import Client
+from cloudsched.errors import InvalidInput, NotAllowed, NotFound
+from cloudsched.testing import START, Simulation
+from cloudsched.web.functions import serve_api
+from cloudsched.web.serving import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+app = App(Settings())
+
+
+@app.handler("part")
+def part(payload: dict[str, int]) -> int:
+    return payload["n"]
+
+
+@app.handler("whole")
+def whole(ctx: Context) -> dict[str, Any]:
+    parts = ctx.gather(*[ctx.call("part", {"n": n}) for n in range(3)])
+    return {"parts": parts, "by": ctx.wait_for("approved").by}
+
+
+WHOLE: dict[str, Any] = {
+    "id": "w",
+    "owner": "ada",
+    "title": "Whole",
+    "handler": "whole",
+    "schedule": {"at": START.isoformat()},
+}
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with Simulation(app) as opened:
+        yield opened
+
+
+@pytest.fixture
+def url(sim: Simulation) -> Iterator[str]:
+    with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
+        server.serve()
+        yield f"http://{server.address}"
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with Client(url) as opened:
+        yield opened
+
+
+def test_a_workflow_goes_the_whole_way_over_http(client: Client, sim: Simulation) -> None:
+    """Created, looked at while it waits, told what it waits for, awaited; nothing of the scheduler's own is shown."""
+    task = client.create(**WHOLE)
+    sim.advance(timedelta(minutes=1))
+    (waiting,) = client.executions(task.id)
+    assert (waiting.status, waiting.message) == ("SUSPENDED", "It waits for the event 'approved'.")
+    assert [step.kind for step in client.execution(task.id, waiting.id).steps] == ["CALL"] * 3 + ["EVENT"]
+    told = client.send_event(task.id, "approved", {"by": "grace"})
+    assert not {"events", "runs"} & set(told.model_extra or {})
+    with pytest.raises(TimeoutError):
+        client.wait(task.id, timedelta(0))
+    sim.advance(timedelta(minutes=1))
+    assert client.wait(task.id, timedelta(0)).content == {"parts": [0, 1, 2], "by": "grace"}
+    with pytest.raises(NotAllowed):
+        client.send_event(task.id, "approved")
+
+
+def test_waiting_ends_when_the_task_does(client: Client, sim: Simulation) -> None:
+    task = client.create(**{**WHOLE, "handler": "part", "payload": {"n": 7}})
+    found = list[Any]()
+    waiter = threading.Thread(
+        target=lambda: found.append(client.wait(task.id, timedelta(seconds=30), every=timedelta(milliseconds=5)))
+    )
+    waiter.start()
+    sim.advance(timedelta(minutes=1))
+    waiter.join(30)
+    assert found[0].content == 7
+
+
+@pytest.mark.parametrize("event", ["a b", "ü", "x" * 129])
+def test_an_events_name_is_checked(client: Client, event: str) -> None:
+    client.create(**WHOLE)
+    with pytest.raises(InvalidInput) as caught:
+        client.send_event("w", event)
+    assert caught.value.field == "event"
+
+
+def test_the_tree_is_one_call_and_is_drawn(client: Client, url: str, sim: Simulation) -> None:
+    client.create(**WHOLE)
+    sim.advance(timedelta(minutes=1))
+    tree = client.tree("w")
+    assert [branch.task.payload["n"] for branch in tree.children] == [0, 1, 2]
+    assert client.get(tree.children[0].task.id).model_extra == tree.children[0].task.model_extra
+    with pytest.raises(NotFound):
+        client.tree("none")
+
+    def run(*words: str) -> str:
+        return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words]).stdout
+
+    drawn = run("tree", "w").splitlines()
+    assert drawn[0].split() == ["ACTIVE", "whole", "w"]
+    assert [line.split()[:3] for line in drawn[1:]] == [[mark, "COMPLETED", "part"] for mark in ("├──", "├──", "└──")]
+    assert len(json.loads(run("tree", "w", "--json"))["children"]) == 3
+    assert "sent approved" in run("send", "w", "approved", "--payload", '{"by": "grace"}')
+    sim.advance(timedelta(minutes=1))
+    assert client.get("w").status == "COMPLETED"

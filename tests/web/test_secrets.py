@@ -100,7 +100,7 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, l
     assert all(len(content) > 200 for content in places.values()), "there is something to read everywhere"
     assert PAYLOAD in documents
     for where, content in places.items():
-        for secret in (SECRET, PREVIOUS, key, key.rpartition("_")[2], user, account, user.rpartition(".")[2]):
+        for secret in (SECRET, PREVIOUS, key, key[-43:], user, account, user.rpartition(".")[2]):
             assert not [each for each in spellings(secret) if each in content], f"a secret is in the {where}"
     for delivery_token in {Keys(SECRET).sign(delivery.body) for delivery in sim.queue.deliveries}:
         assert all(delivery_token.encode() not in content for content in places.values())

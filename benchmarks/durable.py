@@ -3,7 +3,7 @@
     python benchmarks/durable.py [--dbos PYTHON]
 
 Each workflow runs on a SQLite file that is synced at every commit. The floor beside it is the same operations on the
-same store and queue model with nothing decided in between: so many reads, commits of so many documents, and creations.
+same store with nothing decided in between: so many reads, and commits of so many documents.
 With ``--dbos`` (a Python that has DBOS, from PyPI) the same workflows run there in the same minute, on a SQLite file,
 too. Its default for SQLite is a write-ahead log without a sync at each commit; both ways are shown.
 """

@@ -1,0 +1,81 @@
+"""The README's Python runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import BaseModel
+
+from cloudsched import App, Context, Schedule
+from cloudsched.errors import EventTimedOut
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+HANDLERS, TEST, ONBOARD = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture
+def handlers() -> Iterator[ModuleType]:
+    """The README's first example, as the module that its second one imports."""
+    module = ModuleType("handlers")
+    sys.modules["handlers"] = module
+    exec(HANDLERS, module.__dict__)  # noqa: S102 - our own page
+    yield module
+    del sys.modules["handlers"]
+
+
+def test_the_test_of_the_tour_passes(handlers: ModuleType) -> None:
+    """A newcomer who copies both blocks sees a green test."""
+    assert handlers.app
+    names: dict[str, object] = {}
+    exec(TEST, names)  # noqa: S102 - our own page
+    test = names["test_the_birthday_comes_every_year"]
+    assert callable(test)
+    test()
+
+
+class Person(BaseModel):
+    """Who is to be welcomed."""
+
+    email: str
+
+
+@pytest.mark.parametrize("signs_in", [True, False])
+def test_the_durable_handler_of_the_tour_does_as_it_says(signs_in: bool) -> None:  # noqa: FBT001 - a case
+    """Three days after the account was made it waits; who never signs in is asked, once."""
+    app = App()
+    made: list[str] = []
+
+    def create_account(email: str) -> str:
+        made.append(email)
+        return email
+
+    names = {
+        "app": app,
+        "Context": Context,
+        "Person": Person,
+        "timedelta": timedelta,
+        "EventTimedOut": EventTimedOut,
+        "create_account": create_account,
+    }
+    exec(ONBOARD, names)  # noqa: S102 - our own page
+    with Simulation(app) as sim:
+        payload = {"email": "grace@example.org"}
+        soon = Schedule.once(START + timedelta(hours=1))
+        task = app.create(owner="ada", title="Welcome", handler="onboard", payload=payload, schedule=soon)
+        sim.advance(timedelta(days=4))
+        if signs_in:
+            app.send_event(task.id, "signed-in")
+        sim.advance(timedelta(days=30))
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, execution.content, made) == ("SUCCEEDED", payload["email"], [payload["email"]])
+        assert len(sim.inbox("ada")) == (0 if signs_in else 1)

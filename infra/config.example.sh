@@ -9,8 +9,16 @@ FIRESTORE_LOCATION="us-central1" # where the database is created; it can never b
 DATABASE="(default)"             # the database's id
 NAME="cloudsched"                # what everything is named after: <NAME>-api, <NAME>-critical, … (2 to 20)
 
-# Who may call the api function --------------------------------------------------------------------------------------
-API_ACCESS="private"             # private: only callers with roles/run.invoker · public: the app alone decides
+# Who may use the api -------------------------------------------------------------------------------------------------
+API_ACCESS="private"             # private: Cloud Run lets in only the accounts below · public: the api alone decides,
+                                 # which web and mobile clients need
+FIREBASE_PROJECT=""              # the Firebase project whose users come in; for the rules to know them too, PROJECT
+SERVICE_ACCOUNTS=()              # for example ("billing@p.iam.gserviceaccount.com=viewer"); roles: docs/security.md
+API_KEYS_SECRET=""               # the secret, made by you, with the lines of `cloudsched keys new`
+API_ADDRESSES=""                 # other addresses of the api for which tokens are made: a domain of your own
+CORS_ORIGINS=""                  # the web origins whose pages may call it: "https://app.example https://…"
+MAX_ACTIVE_TASKS=""              # of one user; empty for any number
+MAX_CREATIONS_A_MINUTE=""        # of one user; empty for any number
 RULES="deploy"                   # deploy: release firestore.rules, unless there are others · replace: release them
                                  # in place of others · keep: leave the database's rules alone
 
@@ -38,7 +46,9 @@ SWEEP_TIMEOUT=540                # seconds; ten thousand overdue tasks take abou
 SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")
 FUNCTIONS_DIR=""                 # the folder with main.py and your handlers; this repository's functions/ if empty
 
+BUCKET=""                        # the bucket, made by you, for results of durable handlers too large for a document
+
 # The task that proves that it works ----------------------------------------------------------------------------------
 SMOKE_HANDLER="remind"
 SMOKE_PAYLOAD='{"text": "cloudsched works"}'
-SMOKE_ACCOUNT=""                 # a service account to call the api as; whoever runs the script if empty
+SMOKE_ACCOUNT=""                 # a service account of yours to call the api as; if empty, one is made

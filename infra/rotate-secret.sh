@@ -12,10 +12,16 @@
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-# shellcheck source=lib/common.sh
-source "$here/lib/common.sh"
+# shellcheck source=lib/running.sh
+source "$here/lib/running.sh"
+# shellcheck source=lib/configuration.sh
+source "$here/lib/configuration.sh"
+# shellcheck source=lib/ledger.sh
+source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/access.sh
+source "$here/lib/access.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 

@@ -11,8 +11,14 @@
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-# shellcheck source=lib/common.sh
-source "$here/lib/common.sh"
+# shellcheck source=lib/running.sh
+source "$here/lib/running.sh"
+# shellcheck source=lib/configuration.sh
+source "$here/lib/configuration.sh"
+# shellcheck source=lib/ledger.sh
+source "$here/lib/ledger.sh"
+# shellcheck source=lib/project.sh
+source "$here/lib/project.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 
@@ -60,22 +66,37 @@ for priority in "${PRIORITIES[@]}"; do
     gcloud tasks queues describe "$queue" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud tasks queues delete "$queue" --location="$REGION" --project="$PROJECT" --quiet
 done
-# A binding of an account that is gone would stay in the project's policy for ever.
+# A binding of an account that is gone would stay in its resource's policy for ever.
+# unbind ROLE ACCOUNT [--condition=…] -- the command group and its resource, as for `bind`
 unbind() {
-  local role="$1" member condition="$3" found
+  local role="$1" member condition=() group=()
   member="serviceAccount:$(account "$2")"
   is_ours "account.$2" || [[ "$MODE" == dry-run ]] || return 0
-  found="$(ask gcloud projects get-iam-policy "$PROJECT" --flatten="bindings[].members" \
-    --filter="bindings.role=$role AND bindings.members=\"$member\"" --format="value(bindings.role)" --quiet)" || found=""
-  [[ "$MODE" == dry-run || -n "$found" ]] || return 0
-  change "take $role on the project from $member" gcloud projects remove-iam-policy-binding "$PROJECT" \
-    --member="$member" --role="$role" --condition="$condition" --format=none --quiet
+  shift 2
+  while [[ "$1" != -- ]]; do
+    condition+=("$1")
+    shift
+  done
+  shift
+  while [[ "$1" != -- ]]; do
+    group+=("$1")
+    shift
+  done
+  shift
+  holds "$member" "$role" "${group[@]}" get-iam-policy "$@" --project="$PROJECT" --quiet ||
+    [[ "$MODE" == dry-run ]] || return 0
+  change "take $role on $1 from $member" "${group[@]}" remove-iam-policy-binding "$@" --member="$member" \
+    --role="$role" "${condition[@]}" --format=none --project="$PROJECT" --quiet
 }
 of_database="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database"
-unbind roles/datastore.user api "$of_database"
-unbind roles/datastore.user executor "$of_database"
-unbind roles/cloudbuild.builds.builder builder None
-for role in api executor invoker builder; do
+for role in api executor; do
+  unbind roles/datastore.user "$role" --condition="$of_database" -- gcloud projects -- "$PROJECT"
+  [[ -z "$BUCKET" ]] || unbind roles/storage.objectUser "$role" -- gcloud storage buckets -- "gs://$BUCKET"
+done
+unbind roles/cloudbuild.builds.builder builder --condition=None -- gcloud projects -- "$PROJECT"
+[[ -z "$API_KEYS_SECRET" ]] ||
+  unbind roles/secretmanager.secretAccessor api -- gcloud secrets -- "$API_KEYS_SECRET"
+for role in api executor invoker builder smoke; do
   remove "service account $(account "$role")" "account.$role" \
     gcloud iam service-accounts describe "$(account "$role")" --format="value(email)" --project="$PROJECT" --quiet -- \
     gcloud iam service-accounts delete "$(account "$role")" --project="$PROJECT" --quiet

@@ -11,12 +11,18 @@
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-# shellcheck source=lib/common.sh
-source "$here/lib/common.sh"
+# shellcheck source=lib/running.sh
+source "$here/lib/running.sh"
+# shellcheck source=lib/configuration.sh
+source "$here/lib/configuration.sh"
+# shellcheck source=lib/ledger.sh
+source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
+# shellcheck source=lib/access.sh
+source "$here/lib/access.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
@@ -26,6 +32,9 @@ options "$@"
 configure "$CONFIG"
 find_project
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
+
+find_api_keys
+expect_closed
 
 step "Schema"
 old_schema="$(ledger schema)" new_schema="$(schema_version)"
@@ -75,14 +84,17 @@ for function in "${FUNCTIONS[@]}"; do
 done
 change "name the new api" gcloud run services update-traffic "$NAME-api" --region="$REGION" \
   --update-tags="candidate=${candidate[api]}" --project="$PROJECT" --quiet
-WEB_TOKEN=(gcloud auth print-identity-token)
-[[ -z "$SMOKE_ACCOUNT" ]] ||
-  WEB_TOKEN+=(--impersonate-service-account="$SMOKE_ACCOUNT" --audiences="$(service_url api)" --include-email)
+act_as_smoke
 web GET "$(service_url api candidate)/v1/tasks?pageSize=1"
 [[ "$MODE" == dry-run || "$WEB_STATUS" == 200 ]] || {
   say "The new api answers $WEB_STATUS: $WEB_BODY"
   go_back
 }
+
+if ! knows_smoke; then
+  say "What serves does not know $SMOKE_ACCOUNT, so no task could be tried there: all requests move at once."
+  shares=(100)
+fi
 
 is_shifting=yes
 record "schema=$new_schema" "previous.schema=$old_schema"
@@ -106,5 +118,7 @@ for function in "${FUNCTIONS[@]}"; do
     --region="$REGION" --to-latest --project="$PROJECT" --quiet
   record "digest.$function=$(digest_of "$function")" "previous.$function=${old[$function]}"
 done
-record "serving.execute=none" "serving.sweep=none" "serving.api=none"
+trust_after_upgrade
+record "serving.execute=none" "serving.sweep=none" "serving.api=none" "trust.api=$TRUST_BECOMES"
 say "" "Upgraded. infra/rollback.sh goes back."
+[[ "$API_ACCESS" == private || "$(ledger open.api)" == yes ]] || say "The api is still private: infra/deploy.sh opens it."

@@ -8,6 +8,7 @@ secrets_of() {
   local current other
   current="$(ledger secret.current)"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
+  [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
   [[ "$1" == execute ]] || return 0
   other="$(ledger secret.next)"
   other="${other:-$(ledger secret.previous)}"
@@ -17,6 +18,7 @@ secrets_of() {
 # Set FLAGS to all that `gcloud functions deploy` is told of a function, but for its source.
 flags_of() {
   local function="$1" account concurrency minimum maximum timeout ingress settings
+  access_of "$function"
   case "$function" in
     api)
       account=api concurrency="$API_CONCURRENCY" minimum="$API_MIN_INSTANCES" maximum="$API_MAX_INSTANCES"
@@ -37,6 +39,10 @@ flags_of() {
     "CLOUDSCHED_INVOKER=$(account invoker)"
     # functions-framework's gunicorn has four threads a CPU unless told; Cloud Run would send more than it serves.
     "THREADS=$concurrency"
+    # A durable handler goes on in another call before this one is over.
+    "CLOUDSCHED_TIME_LIMIT_SECONDS=$timeout"
+    ${BUCKET:+"CLOUDSCHED_BUCKET=$BUCKET"}
+    "${ACCESS[@]}"
     "${SETTINGS[@]}"
   )
   local IFS='~'
@@ -51,13 +57,14 @@ flags_of() {
   )
 }
 
-# What a function is made of and told, as a short hash; the secret's versions excepted, which a rotation changes.
+# What a function is made of and told, as a short hash; the dispatch secret's versions excepted, which a rotation changes.
 digest_of() {
   flags_of "$1"
   {
     (cd "$INFRA/.." && find src pyproject.toml -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
     (cd "$FUNCTIONS_DIR" && find . -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
     printf '%s\n' "${FLAGS[@]}" | grep -v '^--set-secrets='
+    [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
   } | sha256sum | cut -c1-16
 }
 
@@ -78,15 +85,17 @@ function_state() {
   ask gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet
 }
 
+OUTDATED=() # the functions that are not what the configuration says
+
 # Deploy what has never been deployed. What runs already is changed by upgrade.sh, which can go back.
 deploy_functions() {
   step "Functions"
-  local function state digest is_built="" outdated=()
+  local function state digest is_built=""
   for function in "${FUNCTIONS[@]}"; do
     state="$(function_state "$function")" || state=""
     digest="$(digest_of "$function")"
     if [[ "$state" == ACTIVE && -n "$(ledger "digest.$function")" ]]; then
-      [[ "$(ledger "digest.$function")" == "$digest" ]] || outdated+=("$function")
+      [[ "$(ledger "digest.$function")" == "$digest" ]] || OUTDATED+=("$function")
       continue
     fi
     if [[ -n "$state" ]] && ! is_ours "function.$function"; then
@@ -96,43 +105,25 @@ deploy_functions() {
       build_source
       is_built=yes
     fi
+    [[ "$function" != api ]] || expect_closed
     mark "function.$function"
     deploy_function "$function"
     record "digest.$function=$digest" "schema=$(schema_version)"
-    [[ "$function" != execute ]] || expect_address
+    expect_address "$function"
   done
-  ((${#outdated[@]})) || return 0
-  CHANGES=$((CHANGES + ${#outdated[@]}))
-  printf 'differs: %s; run infra/upgrade.sh\n' "${outdated[*]/#/function $NAME-}"
+  ((${#OUTDATED[@]})) || return 0
+  CHANGES=$((CHANGES + ${#OUTDATED[@]}))
+  printf 'differs: %s; run infra/upgrade.sh\n' "${OUTDATED[*]/#/function $NAME-}"
 }
 
-# The functions are told the executor's address before it exists; Cloud Run derives it from name, project and region.
+# The functions are told their addresses before they exist; Cloud Run derives them from name, project and region.
 expect_address() {
   [[ "$MODE" == apply ]] || return 0
   local found
-  found="$(ask gcloud run services describe "$NAME-execute" --region="$REGION" --format="json(metadata.annotations)" \
+  found="$(ask gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
     --project="$PROJECT" --quiet)" || found=""
-  grep -qF "$(service_url execute)" <<<"$found" ||
-    die "Cloud Run did not give $NAME-execute the address $(service_url execute). It has: $found"
-}
-
-bind_invokers() {
-  step "Who may call the functions"
-  local function
-  for function in execute sweep; do
-    bind "function $NAME-$function" "serviceAccount:$(account invoker)" roles/run.invoker -- \
-      gcloud run services -- "$NAME-$function" --region="$REGION"
-  done
-  if [[ "$API_ACCESS" == public ]]; then
-    bind "function $NAME-api" allUsers roles/run.invoker -- gcloud run services -- "$NAME-api" --region="$REGION"
-    return
-  fi
-  local found
-  found="$(ask gcloud run services get-iam-policy "$NAME-api" --region="$REGION" --flatten="bindings[].members" \
-    --filter="bindings.role=roles/run.invoker AND bindings.members=allUsers" --format="value(bindings.role)" \
-    --project="$PROJECT" --quiet)" || found=""
-  [[ -z "$found" ]] || change "close function $NAME-api to the public" gcloud run services remove-iam-policy-binding \
-    "$NAME-api" --region="$REGION" --member=allUsers --role=roles/run.invoker --project="$PROJECT" --quiet
+  grep -qF "$(service_url "$1")" <<<"$found" ||
+    die "Cloud Run did not give $NAME-$1 the address $(service_url "$1"). It has: $found"
 }
 
 # No retries: a sweep that failed is followed by the next one within a minute.

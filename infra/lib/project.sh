@@ -11,6 +11,7 @@ SERVICES=(
   firebaserules.googleapis.com
   firestore.googleapis.com
   iam.googleapis.com
+  iamcredentials.googleapis.com       # lets the smoke test act as its account
   run.googleapis.com                  # runs them
   secretmanager.googleapis.com
 )
@@ -64,12 +65,21 @@ add_secret_version() {
 create_accounts() {
   step "Service accounts"
   local role
-  for role in api executor invoker builder; do
+  for role in "${ACCOUNTS[@]}"; do
     ensure "service account $(account "$role")" "account.$role" \
       gcloud iam service-accounts describe "$(account "$role")" --format="value(email)" --project="$PROJECT" --quiet -- \
       gcloud iam service-accounts create "$NAME-$role" --display-name="cloudsched $role" \
       --description="Made by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
   done
+}
+
+# Whether a member has a role: holds MEMBER ROLE COMMAND…, which prints a policy. (Not every `get-iam-policy` of gcloud
+# has --filter.)
+holds() {
+  local member="$1" role="$2" found
+  shift 2
+  found="$(ask "$@" --flatten="bindings[].members" --format="value(bindings.role,bindings.members)")" || return 1
+  grep -qxF "$role"$'\t'"$member" <<<"$found"
 }
 
 # Make sure of a binding: bind WHAT MEMBER ROLE [--condition=…] -- the command group and its resource, as in
@@ -88,10 +98,7 @@ bind() {
   done
   shift
   resource=("$@" --project="$PROJECT" --quiet)
-  local found
-  found="$(ask "${group[@]}" get-iam-policy "${resource[@]}" --flatten="bindings[].members" \
-    --filter="bindings.role=$role AND bindings.members=\"$member\"" --format="value(bindings.role)")" || found=""
-  [[ -z "$found" ]] || return 0
+  ! holds "$member" "$role" "${group[@]}" get-iam-policy "${resource[@]}" || return 0
   change "let $member be $role on $what" patiently "${group[@]}" add-iam-policy-binding "${resource[@]}" \
     --member="$member" --role="$role" "${condition[@]}" --format=none
 }
@@ -110,7 +117,7 @@ bind_project_roles() {
 }
 
 bind_resource_roles() {
-  step "Roles on the secret, the queues and the invoker"
+  step "Roles on the secrets, the queues, the invoker and the bucket"
   local role priority
   for role in api executor; do
     bind "secret $SECRET" "serviceAccount:$(account "$role")" roles/secretmanager.secretAccessor -- \
@@ -121,6 +128,15 @@ bind_resource_roles() {
       bind "queue $(queue_of "$priority")" "serviceAccount:$(account "$role")" roles/cloudtasks.enqueuer -- \
         gcloud tasks queues -- "$(queue_of "$priority")" --location="$REGION"
     done
+  done
+  [[ -z "$API_KEYS_SECRET" ]] || bind "secret $API_KEYS_SECRET" "serviceAccount:$(account api)" \
+    roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
+  [[ -n "$BUCKET" ]] || return 0
+  ask gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
+    [[ "$MODE" == dry-run ]] || die "There is no bucket $BUCKET. Make it: docs/deployment.md has the command."
+  for role in api executor; do
+    bind "bucket $BUCKET" "serviceAccount:$(account "$role")" roles/storage.objectUser -- \
+      gcloud storage buckets -- "gs://$BUCKET"
   done
 }
 

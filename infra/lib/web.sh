@@ -3,25 +3,40 @@
 
 WEB_STATUS=0
 WEB_BODY=""
-WEB_TOKEN=(gcloud auth print-access-token)
+API_SIGN_IN=() # the command that prints a token for the api: `act_as_smoke` in access.sh sets it
+API_TOKEN=""   # what it printed; good for an hour
 
 # web METHOD URL [JSON]: sets WEB_STATUS and WEB_BODY. The token is in no argument list.
+#
+# The api gets its token twice: Cloud Run checks the one in X-Serverless-Authorization, and leaves the other its
+# signature. So it comes in whether the api is private or public, and also while it becomes the one or the other.
 web() {
   local command=(curl --silent --show-error --max-time 60 --request "$1" --header "Content-Type: application/json")
-  [[ "$2" != https://*.googleapis.com/* ]] || command+=(--header "X-Goog-User-Project: $PROJECT")
+  local answer token="" header headers=(Authorization) sign_in=(gcloud auth print-access-token)
+  if [[ "$2" == https://*.googleapis.com/* ]]; then
+    command+=(--header "X-Goog-User-Project: $PROJECT")
+  else
+    headers+=(X-Serverless-Authorization) sign_in=("${API_SIGN_IN[@]}")
+  fi
   [[ -z "${3-}" ]] || command+=(--data-binary "$3")
   command+=("$2")
   if [[ "$MODE" == dry-run ]]; then
+    printf '%s' "$(typed "${command[@]}")"
     # shellcheck disable=SC2016 # printed, to be typed
-    printf '%s --header "Authorization: Bearer $(%s)"\n' "$(typed "${command[@]}")" "$(typed "${WEB_TOKEN[@]}")"
+    for header in "${headers[@]}"; do printf ' --header "%s: Bearer $(%s)"' "$header" "$(typed "${sign_in[@]}")"; done
+    printf '\n'
     WEB_STATUS=0 WEB_BODY=""
     return
   fi
-  local answer token
-  token="$("${WEB_TOKEN[@]}")"
+  if ((${#headers[@]} == 1)); then
+    token="$("${sign_in[@]}")"
+  else
+    [[ -n "$API_TOKEN" ]] || API_TOKEN="$(patiently "${sign_in[@]}")"
+    token="$API_TOKEN"
+  fi
   answer="$(mktemp)"
   WEB_STATUS="$("${command[@]}" --output "$answer" --write-out '%{http_code}' \
-    --config <(printf 'header = "Authorization: Bearer %s"\n' "$token"))" || WEB_STATUS=0
+    --config <(for header in "${headers[@]}"; do printf 'header = "%s: Bearer %s"\n' "$header" "$token"; done))" || WEB_STATUS=0
   WEB_BODY="$(cat "$answer")"
   rm -f "$answer"
 }
@@ -81,18 +96,29 @@ print(json.dumps({"source": {"files": [{"name": "firestore.rules", "content": co
 
 need_200() { [[ "$MODE" == dry-run || "$WEB_STATUS" == 20? ]] || die "$1: $WEB_STATUS $WEB_BODY"; }
 
+# Whether what serves knows the account as which the smoke test calls, which an upgrade may have changed.
+knows_smoke() {
+  act_as_smoke
+  web GET "$(service_url api)/v1/tasks?pageSize=1"
+  [[ "$WEB_STATUS" != 401 && "$WEB_STATUS" != 503 ]]
+}
+
 # Run one task from the API through the queue to a handler, and remove it.
 smoke_test() {
   step "Smoke test: one task"
   local api id execution="" state="" turn
   api="$(service_url api)"
   [[ "$MODE" != check ]] || return 0
-  WEB_TOKEN=(gcloud auth print-identity-token)
-  [[ -z "$SMOKE_ACCOUNT" ]] || WEB_TOKEN+=(--impersonate-service-account="$SMOKE_ACCOUNT" --audiences="$api" --include-email)
+  act_as_smoke
   id="smoke-$(date -u +%Y%m%d%H%M%S)-$RANDOM"
   [[ "$MODE" != dry-run ]] || id="smoke"
-  web POST "$api/v1/tasks" "{\"id\": \"$id\", \"owner\": \"$NAME-smoke-test\", \"title\": \"Smoke test\", \
+  # Cloud Run answers 403 until it knows of a role that was given just now.
+  for turn in {1..24}; do
+    web POST "$api/v1/tasks" "{\"id\": \"$id\", \"owner\": \"$NAME-smoke-test\", \"title\": \"Smoke test\", \
 \"handler\": \"$SMOKE_HANDLER\", \"payload\": $SMOKE_PAYLOAD}"
+    [[ "$WEB_STATUS" == 403 ]] || break
+    ((turn == 24)) || sleep "$((5 * ${PATIENCE:-1}))"
+  done
   need_200 "The api did not take a task"
   web POST "$api/v1/tasks/$id/trigger"
   need_200 "The api did not trigger the task"
@@ -107,6 +133,5 @@ smoke_test() {
   web DELETE "$api/v1/tasks/$id"
   [[ "$MODE" == dry-run || "$state" == SUCCEEDED ]] || die "The task did not run: it is '${state:-not begun}' after two \
 minutes. ${execution} See docs/operations.md, \"A task did not run\"."
-  WEB_TOKEN=(gcloud auth print-access-token)
   [[ "$MODE" == dry-run ]] || say "It ran: $state."
 }

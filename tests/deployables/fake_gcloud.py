@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 NUMBER = "123456789012"
 KILLED = 137
+OPERATOR = "operator@example.com"
+"""Who is signed in at gcloud."""
 
 State = dict[str, Any]
 
@@ -87,6 +89,7 @@ KINDS = {
     "functions": "function",
     "run services": "service",
     "scheduler jobs": "job",
+    "storage buckets": "bucket",
     "projects": "project",
 }
 
@@ -168,6 +171,21 @@ def traffic(status: State, flags: dict[str, str]) -> None:
         ):
             fail("INVALID_ARGUMENT: traffic")
         status["traffic"] = [{"percent": int(percent), "revisionName": name} for name, percent in shares]
+    elif "update-tags" in flags:
+        tag, _, name = flags["update-tags"].partition("=")
+        status.setdefault("tags", {})[tag] = name
+
+
+def env_of(revision: State) -> dict[str, str]:
+    """Return the variables that a revision was given; its secrets excepted."""
+    return dict(pair.split("=", 1) for pair in revision["set-env-vars"].removeprefix("^~^").split("~"))
+
+
+def reached(service: State) -> list[State]:
+    """Return the revisions of a service that a request can reach, by their share or by a tag."""
+    status = service["status"]
+    names = {part["revisionName"] for part in status["traffic"] if part["percent"]} | {*status.get("tags", {}).values()}
+    return [status["revisions"][name] for name in sorted(names)]
 
 
 class FakeCloud(ThreadingTCPServer):
@@ -223,8 +241,12 @@ class FakeCloud(ThreadingTCPServer):
         call = Call(arguments, stdin)
         if self.deny and call.starts(self.deny):
             fail("PERMISSION_DENIED: Permission denied on resource (or it may not exist).")
-        if call.starts("auth"):
+        if call.starts("auth print-identity-token"):
+            self._identity(call.flags["impersonate-service-account"], call.flags["audiences"])
+        elif call.starts("auth"):
             self.say("an-" + call.words[1].removeprefix("print-"))
+        elif call.starts("config get account"):
+            self.say(OPERATOR)
         elif call.starts("services"):
             self._services(call)
         elif call.starts("firestore"):
@@ -271,15 +293,13 @@ class FakeCloud(ThreadingTCPServer):
             fail(f"NOT_FOUND: {key} was not found")
         bindings = self.state.setdefault("iam/" + key, [])
         if verb == "get-iam-policy":
-            role, member = call.flags["filter"].removeprefix("bindings.role=").split(" AND bindings.members=")
-            member = member.strip('"')
-            for binding in bindings:
-                if binding[:2] == [member, role]:
-                    self.say(role)
+            for member, role, _ in bindings:
+                self.say(f"{role}\t{member}")
             return
         binding = [call.flags["member"], call.flags["role"], call.flags.get("condition", "")]
         email = binding[0].partition(":")[2]
-        if verb.startswith("add") and email and f"account/{email}" not in self.state:
+        is_account = binding[0].startswith("serviceAccount:")
+        if verb.startswith("add") and is_account and f"account/{email}" not in self.state:
             fail(f"INVALID_ARGUMENT: Service account {email} does not exist.")
         if key.startswith("project/") and not binding[2]:
             fail("Adding a binding without specifying a condition is prohibited in non-interactive mode.")
@@ -361,16 +381,50 @@ class FakeCloud(ThreadingTCPServer):
         """Answer as the Firebase Rules API and the deployed api function do."""
         options = {name: arguments[at + 1] for at, name in enumerate(arguments) if name.startswith("--")}
         url = next(word for word in arguments if word.startswith("https://"))
-        is_google = "googleapis" in url
-        is_authorized = (
-            header.strip() == f'header = "Authorization: Bearer an-{"access" if is_google else "identity"}-token"'
-        )
+        headers = dict(line.split('"')[1].split(": Bearer ") for line in header.splitlines())
         body = json.loads(options.get("--data-binary", "null"))
-        answer = (
-            (self._rules if is_google else self._api)(options["--request"], url, body) if is_authorized else (401, {})
-        )
+        answer: tuple[int, Any] = (401, {})
+        if "googleapis" not in url:
+            refused = self._refused(url, headers)
+            answer = (refused, {}) if refused else self._api(options["--request"], url, body)
+        elif headers == {"Authorization": "an-access-token"}:
+            answer = self._rules(options["--request"], url, body)
         Path(options["--output"]).write_text(json.dumps(answer[1]), encoding="utf-8")
         self.say(str(answer[0]))
+
+    def _identity(self, account: str, audience: str) -> None:
+        """Give whoever is signed in a token of an account, if they may act as it."""
+        if [f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""] not in self.state.get(
+            f"iam/account/{account}", []
+        ):
+            fail("PERMISSION_DENIED: Permission 'iam.serviceAccounts.getAccessToken' denied on resource.")
+        self.say(f"an-identity-token,{account},{audience}")
+
+    def _refused(self, url: str, headers: dict[str, str]) -> int:
+        """Return the status with which Cloud Run, or a revision of the api that may get the request, refuses it; or 0.
+
+        Cloud Run looks at X-Serverless-Authorization first, and takes the signature off the token that it has checked.
+        """
+        bindings = self.state.get("iam/service/cloudsched-api", [])
+        is_public = ["allUsers", "roles/run.invoker", ""] in bindings
+        checked = "X-Serverless-Authorization" if "X-Serverless-Authorization" in headers else "Authorization"
+        kind, account, audience = headers[checked].split(",")
+        address = json.loads(
+            self.state["service/cloudsched-api"]["metadata"]["annotations"]["run.googleapis.com/urls"]
+        )[0]
+        may_call = [f"serviceAccount:{account}", "roles/run.invoker", ""] in bindings
+        if not is_public and (kind != "an-identity-token" or audience != address or not may_call):
+            return 403
+        status = self.state["service/cloudsched-api"]["status"]
+        serving = [part["revisionName"] for part in status["traffic"]]
+        kind, account, audience = headers["Authorization"].split(",")
+        for name in [status["tags"]["candidate"]] if url.startswith("https://candidate---") else serving:
+            env = env_of(status["revisions"][name])
+            is_signed = is_public or checked != "Authorization" or env.get("CLOUDSCHED_TRUST_CLOUD_RUN") == "on"
+            is_known = f"{account}=admin" in env.get("CLOUDSCHED_SERVICE_ACCOUNTS", "").split()
+            if not (is_signed and is_known and audience in env["CLOUDSCHED_AUDIENCES"].split()):
+                return 401
+        return 0
 
     def _rules(self, method: str, url: str, body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
         """Keep rulesets and releases."""
@@ -398,7 +452,7 @@ class FakeCloud(ThreadingTCPServer):
             serving = [status["revisions"][part["revisionName"]]["set-env-vars"] for part in status["traffic"]]
             is_broken = any("BROKEN=yes" in settings for settings in serving)
             return 200, {"executions": [{"status": "FAILED" if is_broken else "SUCCEEDED"}]}
-        return {"POST": 201, "DELETE": 204}[method], {}
+        return {"GET": 200, "POST": 201, "DELETE": 204}[method], {}
 
 
 class _Killed(Exception):

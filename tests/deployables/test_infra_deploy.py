@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.deployables.cloud import PROJECT, Cloud
-from tests.deployables.fake_gcloud import NUMBER, State
+from tests.deployables.fake_gcloud import NUMBER, OPERATOR, State, env_of
 
 from cloudsched.adapters.cloudtasks import queue_id
 from cloudsched.domain.policy import Priority
@@ -18,9 +18,9 @@ from cloudsched.domain.policy import Priority
 if TYPE_CHECKING:
     from pathlib import Path
 
-API, EXECUTOR, INVOKER, BUILDER = (
+API, EXECUTOR, INVOKER, BUILDER, SMOKE = (
     f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com"
-    for role in ("api", "executor", "invoker", "builder")
+    for role in ("api", "executor", "invoker", "builder", "smoke")
 )
 QUEUES = {queue_id("cloudsched", priority) for priority in Priority}
 """As the code that sends to them names them."""
@@ -41,7 +41,7 @@ def comparable(state: State) -> State:
 
 def changing(calls: list[list[str]]) -> list[list[str]]:
     """Return the calls that are not mere questions."""
-    asking = {"describe", "list", "get-iam-policy", "print-access-token", "print-identity-token"}
+    asking = {"describe", "list", "get", "get-iam-policy", "print-access-token", "print-identity-token"}
     return [call for call in calls if call[0] == "gcloud" and not asking & set(call[1:5])]
 
 
@@ -94,6 +94,8 @@ def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
         ),
         ("service/cloudsched-execute", INVOKER, "roles/run.invoker", ""),
         ("service/cloudsched-sweep", INVOKER, "roles/run.invoker", ""),
+        ("service/cloudsched-api", SMOKE, "roles/run.invoker", ""),
+        (f"account/{SMOKE.partition(':')[2]}", f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""),
     }
 
 
@@ -101,7 +103,7 @@ def test_functions_are_told_what_they_need(deployed: Cloud) -> None:
     """Threads are as many as the requests that Cloud Run sends; only the api can be reached from outside."""
     for function, threads in (("api", "20"), ("execute", "10"), ("sweep", "1")):
         (told,) = deployed.state[f"service/cloudsched-{function}"]["status"]["revisions"].values()
-        settings = dict(pair.split("=", 1) for pair in told["set-env-vars"].removeprefix("^~^").split("~"))
+        settings = env_of(told)
         assert settings["THREADS"] == told["concurrency"] == threads
         assert settings["CLOUDSCHED_EXECUTOR_URL"] == f"https://cloudsched-execute-{NUMBER}.us-central1.run.app"
         assert settings["CLOUDSCHED_QUEUE"] == "cloudsched"
@@ -139,7 +141,8 @@ def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
 def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: Cloud) -> None:
     """--dry-run calls nothing, needs no credentials, and prints the very commands that a first deployment runs."""
     cloud = Cloud(tmp_path)
-    printed = cloud.ok("deploy.sh", "--dry-run").out.replace("PROJECT_NUMBER", NUMBER)
+    printed = cloud.ok("deploy.sh", "--dry-run").out
+    printed = printed.replace("PROJECT_NUMBER", NUMBER).replace("user:YOU", f"user:{OPERATOR}")
     assert cloud.calls == []
     commands = [shlex.split(line) for line in printed.splitlines() if line.startswith(("gcloud ", "openssl "))]
     words = [command[command.index("gcloud") :] for command in commands]
@@ -159,7 +162,7 @@ def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
     cloud.state["job/cloudsched-sweep"]["schedule"] = "0 * * * *"
     cloud.state["iam/queue/cloudsched-high"].pop()
     cloud.state["indexes"].pop(0)
-    cloud.state["iam/service/cloudsched-api"] = [["allUsers", "roles/run.invoker", ""]]
+    cloud.state["iam/service/cloudsched-api"].append(["allUsers", "roles/run.invoker", ""])
     drifted = deepcopy(cloud.state)
 
     ran = cloud.run("deploy.sh", "--check")
@@ -174,7 +177,6 @@ def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
     assert cloud.state == drifted
 
     cloud.ok("deploy.sh")
-    wanted["iam/service/cloudsched-api"] = []
     wanted["indexes"].append(wanted["indexes"].pop(0))
     assert cloud.state == wanted
 
@@ -206,6 +208,16 @@ def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
         ({"EXECUTE_TIMEOUT": "3600"}, "waits from 15 to 1800"),
         ({"SETTINGS": "('CLOUDSCHED_SECRET=0123456789abcdef')"}, "SETTINGS has a secret"),
         ({"NAME": "Sched_1"}, "small letters"),
+        ({"API_ACCESS": "public"}, "API_ACCESS is public, but nobody could come in: set FIREBASE_PROJECT"),
+        ({"SERVICE_ACCOUNTS": "(ada@example.com=admin)"}, "each is a service account's ADDRESS=ROLE"),
+        ({"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=root)"}, "each is a service account's ADDRESS=ROLE"),
+        ({"SMOKE_ACCOUNT": "ada@example.com"}, "it is a service account's address"),
+        ({"CORS_ORIGINS": "https://app.example/path"}, "without a path"),
+        ({"API_ADDRESSES": "api.example"}, "it is https://"),
+        ({"MAX_ACTIVE_TASKS": "0"}, "it is a number"),
+        ({"BUCKET": "gs://results"}, "without gs://"),
+        ({"SETTINGS": "('CLOUDSCHED_TRUST_CLOUD_RUN=on')"}, "follows from other values"),
+        ({"SETTINGS": "('FIREBASE_AUTH_EMULATOR_HOST=x:1')"}, "follows from other values"),
     ],
 )
 def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str], complaint: str) -> None:

@@ -81,5 +81,6 @@ def test_scripts_that_are_named_exist(page: str) -> None:
     for script in set(re.findall(r"infra/[\w./-]+\.(?:sh|json)", text)) - {"infra/config.sh"}:
         assert (ROOT / script).is_file(), script
     for script, option in set(re.findall(r"(infra/[\w-]+\.sh) (--[a-z-]+)", text)):
-        shared = (ROOT / "infra/lib/common.sh").read_text(encoding="utf-8")
-        assert f"{option})" in (ROOT / script).read_text(encoding="utf-8") + shared or option == "--force", option
+        shared = (ROOT / "infra/lib/running.sh").read_text(encoding="utf-8")
+        code = (ROOT / script).read_text(encoding="utf-8") + shared
+        assert f"{option})" in code or f"{option}=*)" in code or option == "--force", option

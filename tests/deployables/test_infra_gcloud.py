@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.deployables.cloud import PROJECT, ROOT, Cloud
+from tests.deployables.fake_gcloud import OPERATOR
 
 from cloudsched.adapters.cloudtasks import queue_id
 from cloudsched.domain.policy import Priority
@@ -64,8 +65,14 @@ def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | N
 
 def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     """Return each gcloud command that the scripts have: run all of them, and let them repair and go back."""
-    cloud = Cloud(folder, deployed.state, API_ACCESS="public")
+    public = {"API_ACCESS": "public", "API_KEYS_SECRET": "keys", "BUCKET": "results"}
+    cloud = Cloud(folder, deployed.state)
     calls = list(deployed.calls)
+    smoke = f"smoke@{PROJECT}.iam.gserviceaccount.com"
+    cloud.state["secret/keys"] = {"name": "keys", "annotations": {}, "versions": {"1": "…"}}
+    cloud.state["bucket/gs://results"] = {"name": "results"}
+    cloud.state[f"account/{smoke}"] = {"email": smoke}
+    cloud.state[f"iam/account/{smoke}"] = [[f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""]]
 
     def run(script: str, *arguments: str) -> None:
         cloud.ok(script, *arguments)
@@ -74,11 +81,14 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     cloud.state["queue/cloudsched-low"]["retryConfig"]["maxAttempts"] = "3"
     cloud.state["job/cloudsched-sweep"]["schedule"] = "* * * * 1"
     run("deploy.sh")
-    cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=f"smoke@{PROJECT}.iam.gserviceaccount.com")
+    cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public)
     run("deploy.sh")
     run("upgrade.sh")
     run("rollback.sh")
     run("upgrade.sh")
+    run("deploy.sh")
+    cloud.configure(MEMORY="1Gi", SMOKE_ACCOUNT=smoke, **public | {"API_ACCESS": "private"})
+    run("deploy.sh")
     run("rotate-secret.sh")
     run("rotate-secret.sh", "--compromised")
     run("teardown.sh", "--yes", "--with-data")

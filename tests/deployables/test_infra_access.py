@@ -1,0 +1,299 @@
+"""Who comes in to what deploy.sh has deployed: asked of the real API, with the settings that it was given."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.deployables.cloud import PROJECT, Cloud
+from tests.deployables.fake_gcloud import NUMBER, OPERATOR, State, env_of, reached
+from tests.web.issuer import PROJECT as USERS
+from tests.web.issuer import Issuer, published
+from werkzeug.test import Client
+from werkzeug.wrappers import Request, Response
+
+from cloudsched import App
+from cloudsched.adapters.blobs import FileBlobs
+from cloudsched.adapters.google_tokens import REMOVED
+from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.config import Settings
+from cloudsched.web.auth import _gate
+from cloudsched.web.functions import serve_api, serve_sweep
+from cloudsched.web.keys import new_key
+from cloudsched.web.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+API, SWEEP = (f"https://cloudsched-{function}-{NUMBER}.us-central1.run.app" for function in ("api", "sweep"))
+SMOKE, INVOKER, EXECUTOR = (
+    f"cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com" for role in ("smoke", "invoker", "executor")
+)
+BILLING = "billing@elsewhere.iam.gserviceaccount.com"
+PUBLIC = {"API_ACCESS": "public", "FIREBASE_PROJECT": USERS}
+EVERYTHING = PUBLIC | {
+    "SERVICE_ACCOUNTS": f"({BILLING}=viewer)",
+    "API_KEYS_SECRET": "our-keys",
+    "API_ADDRESSES": "https://tasks.example",
+    "CORS_ORIGINS": "https://app.example",
+    "MAX_ACTIVE_TASKS": "3",
+    "MAX_CREATIONS_A_MINUTE": "2",
+    "BUCKET": "our-results",
+}
+KEY, KEPT = new_key("mailer", Role.ADMIN)
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    """The key that is taken for Google's."""
+    issuer = Issuer()
+    _gate.cache_clear()
+    with published(issuer):
+        yield issuer
+    _gate.cache_clear()
+
+
+def environment(cloud: Cloud, function: str) -> dict[str, str]:
+    """Return the environment of the latest revision of a function: settings, mounted secrets, Cloud Run's own."""
+    status = cloud.state[f"service/cloudsched-{function}"]["status"]
+    told = status["revisions"][status["latestReadyRevisionName"]]
+    mounted = (pair.partition("=") for pair in told["set-secrets"].split(","))
+    secrets = {
+        name: cloud.state[f"secret/{where.partition(':')[0]}"]["versions"][where.partition(":")[2]]
+        for name, _, where in mounted
+    }
+    return env_of(told) | secrets | {"K_SERVICE": f"cloudsched-{function}"}
+
+
+class NoQueue:
+    """A queue that nothing is given to."""
+
+    def create(self, _envelope: object) -> None:
+        """Take it."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def answer(cloud: Cloud, function: str = "api", **headers: str) -> Response:
+    """Return what the function answers a request with these headers."""
+    settings = Settings.from_environment(environment(cloud, function))
+    assert settings.is_deployed
+    store = SqliteStore()
+    app = App(settings, store=store, dispatcher=NoQueue(), blobs=FileBlobs())
+    serve = serve_api if function == "api" else serve_sweep
+    client = Client(Request.application(lambda request: serve(app, request)))
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        if function == "api":
+            return client.get("/v1/tasks", headers=named)
+        return client.post("/", headers=named)
+    finally:
+        store.close()
+
+
+def status(cloud: Cloud, token: str, function: str = "api") -> int:
+    """Return what a request with this token is answered."""
+    return answer(cloud, function, Authorization=f"Bearer {token}").status_code
+
+
+def stripped(token: str) -> str:
+    """Return a token as Cloud Run hands it on, or as anybody could write it."""
+    return f"{token.rpartition('.')[0]}.{REMOVED}"
+
+
+def with_everything(folder: Path) -> Cloud:
+    """Return a project where each setting about access has a value, before its first deployment."""
+    cloud = Cloud(folder, None, **EVERYTHING)
+    cloud.state.update(
+        {"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": "", "2": str(KEPT)}}}
+    )
+    cloud.state.update({"bucket/gs://our-results": {"name": "our-results"}})
+    cloud.state.update({f"account/{BILLING}": {"email": BILLING}})
+    return cloud
+
+
+def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: Cloud, issuer: Issuer) -> None:
+    """With the example configuration the API takes the smoke test's token, also as Cloud Run hands it on; no other."""
+    token = issuer.account(SMOKE, aud=API)
+    assert (status(deployed, token), status(deployed, stripped(token))) == (200, 200)
+    strangers = [
+        issuer.account(SMOKE, aud="https://elsewhere.example"),
+        issuer.account(SMOKE, aud=SWEEP),
+        issuer.account(SMOKE, aud=API, exp=int(time.time()) - 60),
+        *(issuer.account(email, aud=API) for email in (EXECUTOR, INVOKER, OPERATOR, BILLING)),
+        issuer.user(),
+        Issuer().account(SMOKE, aud=API),
+    ]
+    assert [status(deployed, stranger) for stranger in strangers] == [401] * len(strangers)
+    assert [status(deployed, stripped(stranger)) for stranger in strangers[:-1]] == [401] * (len(strangers) - 1)
+    assert answer(deployed).status_code == answer(deployed, X_Api_Key=KEY).status_code == 401
+
+
+def test_what_the_configuration_lists_comes_in(tmp_path: Path, issuer: Issuer) -> None:
+    """Users, listed accounts and keys come in to a public api, under each of its addresses; forged tokens do not."""
+    cloud = with_everything(tmp_path)
+    cloud.ok("deploy.sh")
+    assert status(cloud, issuer.user()) == 200
+    for address in (API, "https://tasks.example"):
+        assert (
+            status(cloud, issuer.account(SMOKE, aud=address)),
+            status(cloud, issuer.account(BILLING, aud=address)),
+        ) == (
+            200,
+            200,
+        )
+    assert answer(cloud, X_Api_Key=KEY).status_code == 200
+    assert answer(cloud, X_Api_Key=KEY + "x").status_code == 401
+    assert status(cloud, stripped(issuer.account(SMOKE, aud=API))) == 401, "anybody could write that token"
+    shown = answer(cloud, X_Api_Key=KEY, Origin="https://app.example").headers["Access-Control-Allow-Origin"]
+    assert shown == "https://app.example"
+    settings = Settings.from_environment(environment(cloud, "api"))
+    assert (settings.access.max_active_tasks, settings.access.max_creations) == (3, 2)
+    assert cloud.ok("deploy.sh", "--check").out == ""
+
+
+def test_only_the_functions_that_need_it_are_told(tmp_path: Path) -> None:
+    """The bucket is known to all; keys and accounts to the api alone; a handler's time is its function's."""
+    cloud = with_everything(tmp_path)
+    cloud.ok("deploy.sh")
+    told = {name: Settings.from_environment(environment(cloud, name)) for name in ("api", "execute", "sweep")}
+    assert {name: settings.bucket for name, settings in told.items()} == dict.fromkeys(told, "our-results")
+    assert [name for name, settings in told.items() if settings.access.is_configured] == ["api"]
+    assert told["execute"].time_limit.total_seconds() == 1800
+    assert told["sweep"].time_limit.total_seconds() == 540
+    ours = {(resource, member, role) for resource, member, role, _ in cloud.bindings() if "our-" in resource}
+    api, executor = (
+        f"serviceAccount:cloudsched-{role}@{PROJECT}.iam.gserviceaccount.com" for role in ("api", "executor")
+    )
+    assert ours == {
+        ("secret/our-keys", api, "roles/secretmanager.secretAccessor"),
+        ("bucket/gs://our-results", api, "roles/storage.objectUser"),
+        ("bucket/gs://our-results", executor, "roles/storage.objectUser"),
+    }
+    cloud.ok("teardown.sh", "--yes", "--with-data")
+    assert {binding for binding in cloud.bindings() if "our-" in binding[0]} == set()
+    assert {"secret/our-keys", "bucket/gs://our-results"} <= set(cloud.state)
+
+
+def test_the_sweep_is_for_cloud_scheduler(deployed: Cloud, issuer: Issuer) -> None:
+    """The sweep takes the invoker's token for its own address, as Cloud Run hands it on, and no other."""
+    job = deployed.state["job/cloudsched-sweep"]["httpTarget"]["oidcToken"]
+    assert job == {"serviceAccountEmail": INVOKER, "audience": SWEEP}
+    assert status(deployed, stripped(issuer.account(INVOKER, aud=SWEEP)), "sweep") == 200
+    for stranger in (issuer.account(SMOKE, aud=SWEEP), issuer.account(INVOKER, aud=API)):
+        assert status(deployed, stripped(stranger), "sweep") == 401
+
+
+def test_new_keys_come_with_an_upgrade(tmp_path: Path) -> None:
+    """The version of the secret is mounted by its number: --check names a newer one, an upgrade brings it."""
+    cloud = with_everything(tmp_path)
+    del cloud.state["secret/our-keys"]
+    ran = cloud.run("deploy.sh")
+    assert (ran.code, "There is no secret our-keys" in ran.err, cloud.changes) == (1, True, 0)
+    cloud.state.update({"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": str(KEPT)}}})
+    cloud.ok("deploy.sh")
+    cloud.state["secret/our-keys"]["versions"]["2"] = str(new_key("other", Role.VIEWER)[1])
+    assert "function cloudsched-api; run infra/upgrade.sh" in cloud.run("deploy.sh", "--check").out
+    cloud.ok("upgrade.sh")
+    assert environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
+    cloud.ok("rotate-secret.sh")
+    assert environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
+    assert cloud.ok("deploy.sh", "--check").out == ""
+
+
+def test_a_missing_bucket_is_named(tmp_path: Path) -> None:
+    """The bucket is the operator's: it is not made, and its absence is said before a function is deployed."""
+    cloud = with_everything(tmp_path)
+    del cloud.state["bucket/gs://our-results"]
+    ran = cloud.run("deploy.sh")
+    assert (ran.code, "There is no bucket our-results" in ran.err) == (1, True)
+    assert not any(key.startswith("function/") for key in cloud.state)
+
+
+def test_somebody_elses_smoke_account_is_left_as_it_is(tmp_path: Path) -> None:
+    """An account that the configuration names may call the api; who may act as it is not for the script to say."""
+    theirs = f"prober@{PROJECT}.iam.gserviceaccount.com"
+    cloud = Cloud(tmp_path, None, SMOKE_ACCOUNT=theirs)
+    cloud.state.update({f"account/{theirs}": {"email": theirs}})
+    ran = cloud.run("deploy.sh")
+    assert (ran.code, "getAccessToken" in ran.err) == (1, True)
+    cloud.state[f"iam/account/{theirs}"] = [[f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""]]
+    cloud.ok("deploy.sh", "--step=smoke")
+    assert f"account/{SMOKE}" not in cloud.state
+
+
+# ── Private and public ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def forgeable(history: list[State]) -> list[State]:
+    """Return the states in which everybody could reach a revision that believes tokens without a signature."""
+    return [
+        state
+        for state in history
+        if ["allUsers", "roles/run.invoker", ""] in state.get("iam/service/cloudsched-api", [])
+        and any("CLOUDSCHED_TRUST_CLOUD_RUN" in env_of(one) for one in reached(state["service/cloudsched-api"]))
+    ]
+
+
+def long_ago(cloud: Cloud) -> None:
+    """Let an hour pass since the api was closed."""
+    if cloud.ledger.get("open.api", "").isdigit():
+        cloud.ledger["open.api"] = str(int(time.time()) - 3600)
+
+
+def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
+    """Opening: an upgrade, then deploy.sh. Closing: deploy.sh, some minutes, then an upgrade."""
+    history: list[State] = []
+
+    def run(script: str, *arguments: str) -> str:
+        ran = cloud.run(script, *arguments)
+        history.extend(cloud.fake.history)
+        return ran.out + ran.err
+
+    cloud.configure(**PUBLIC)
+    assert "cloudsched-api is not public yet; run infra/upgrade.sh, then infra/deploy.sh" in run("deploy.sh")
+    assert "infra/deploy.sh opens it" in run("upgrade.sh")
+    assert "Done" in run("deploy.sh")
+    assert ("service/cloudsched-api", "allUsers", "roles/run.invoker", "") in cloud.bindings()
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    assert "There is no revision to go back to" in run("rollback.sh")
+
+    cloud.configure()
+    assert "is open to the public. Run infra/deploy.sh" in run("upgrade.sh")
+    assert "close function cloudsched-api" in run("deploy.sh")
+    assert "Come back in 10 minutes" in run("upgrade.sh")
+    long_ago(cloud)
+    assert "Upgraded" in run("upgrade.sh")
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    assert len(history) > 30
+    assert forgeable(history) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_order_of_commands_lets_forged_tokens_in(cloud: Cloud, seed: int) -> None:
+    """Whatever is run, in whatever order, and wherever it is killed: a public api never believes unsigned tokens."""
+    chance = random.Random(seed)  # noqa: S311 - it picks what to try
+    for turn in range(8):
+        cloud.configure(**chance.choice([PUBLIC, {}]), MEMORY=f"{turn + 1}Gi")
+        if chance.random() < 0.5:
+            long_ago(cloud)
+        script = chance.choice(["deploy.sh", "deploy.sh", "upgrade.sh", "upgrade.sh", "rollback.sh"])
+        cloud.run(script, die_at=chance.choice([0, 0, chance.randint(1, 20)]))
+        assert forgeable(cloud.fake.history) == [], script
+
+
+def test_the_check_sees_an_api_that_is_opened_too_early(cloud: Cloud) -> None:
+    """The same check finds what would be wrong if deploy.sh opened the api at once."""
+    script = cloud.checkout / "infra/lib/access.sh"
+    code = script.read_text(encoding="utf-8")
+    wrong = re.sub(r"(?m)^    yes\)\n(      .*\n)+      ;;\n", "", code)
+    assert wrong != code
+    script.write_text(wrong, encoding="utf-8")
+    cloud.configure(**PUBLIC)
+    cloud.run("deploy.sh")
+    assert forgeable(cloud.fake.history) != []

@@ -1,0 +1,44 @@
+"""How the tests of durable handlers run them: the handler is ``work``, and time is moved for them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from cloudsched import App, Context, Execution, Schedule, Task
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+
+
+def create(app: App, **fields: Any) -> Task:
+    """Create a task of the handler ``work``."""
+    usual: dict[str, Any] = {"owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(START)}
+    return app.create(**(usual | fields))
+
+
+def run(app: App, limit: timedelta = 400 * DAY, **settings: Any) -> Execution:
+    """Run the handler ``work`` once, and return its record."""
+    with Simulation(app, **settings) as sim:
+        task = create(app)
+        sim.run_until_idle(limit)
+        (execution,) = sim.executions(task.id)
+        return app.execution(task.id, execution.id)
+
+
+def calling(app: App, call: Callable[[Context], Any]) -> None:
+    @app.handler("work")
+    def work(ctx: Context) -> Any:  # noqa: ANN401 - whatever the test says
+        return call(ctx)
+
+
+class Row(BaseModel):
+    """A payload, and a result."""
+
+    n: int

@@ -274,6 +274,15 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
     assert forgeable(history) == []
 
 
+def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
+    """What a rollback brings back believes tokens without a signature: the next deploy.sh does not open the api."""
+    cloud.configure(**PUBLIC)
+    cloud.ok("upgrade.sh")
+    cloud.ok("rollback.sh")
+    assert "is not public yet" in cloud.run("deploy.sh").out
+    assert forgeable(cloud.fake.history) == []
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_no_order_of_commands_lets_forged_tokens_in(cloud: Cloud, seed: int) -> None:
     """Whatever is run, in whatever order, and wherever it is killed: a public api never believes unsigned tokens."""

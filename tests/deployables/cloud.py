@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.deployables.fake_gcloud import CLIENT, NUMBER, FakeCloud, State
+from tests.deployables.fake_gcloud import CLIENT, FakeCloud
+from tests.deployables.fake_resources import NUMBER, State
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "demo-project"

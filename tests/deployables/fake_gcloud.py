@@ -11,17 +11,14 @@ import json
 import threading
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from tests.deployables.fake_resources import KINDS, OPERATOR, Call, Refused, State, env_of, fail, made, shown, updated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NUMBER = "123456789012"
 KILLED = 137
-OPERATOR = "operator@example.com"
-"""Who is signed in at gcloud."""
-
-State = dict[str, Any]
 
 CLIENT = """#!/bin/bash
 exec 9<>/dev/tcp/127.0.0.1/{port} || exit 99
@@ -38,154 +35,6 @@ if ((status)); then printf '%s' "$said" >&2; else printf '%s' "$said"; fi
 exit "$status"
 """
 """What stands on the PATH as gcloud and as curl: bash, because a hundred Pythons would take ten seconds to start."""
-
-
-class Refused(Exception):
-    """The cloud says no."""
-
-
-class Call:
-    """One command line, taken apart."""
-
-    def __init__(self, arguments: list[str], stdin: str = "") -> None:
-        self.stdin = stdin
-        self.words = [word for word in arguments if not word.startswith("--")]
-        flags = [word[2:].partition("=") for word in arguments if word.startswith("--")]
-        self.flags = {name: value if equals else "yes" for name, equals, value in flags if name != "field-config"}
-        self.fields = [value for name, _, value in flags if name == "field-config"]
-
-    def starts(self, words: str) -> bool:
-        """Whether these are the first words."""
-        wanted = words.split()
-        return self.words[: len(wanted)] == wanted
-
-
-def fail(message: str) -> NoReturn:
-    """End as gcloud does."""
-    raise Refused(f"ERROR: (gcloud) {message}")
-
-
-def shown(thing: Any, form: str) -> str:  # noqa: ANN401 - any JSON
-    """Format a resource as --format says."""
-    if form == "json":
-        return json.dumps(thing)
-    if form.startswith("json("):
-        key = form[5:-1].split(".", maxsplit=1)[0]
-        return json.dumps({key: thing[key]} if key in thing else None)
-
-    def value(path: str) -> str:
-        found = thing
-        for key in path.removesuffix(".basename()").split("."):
-            found = found.get(key, "") if isinstance(found, dict) else ""
-        return str(found).rpartition("/")[2] if path.endswith("basename()") else str(found)
-
-    return "\t".join(value(path) for path in form[6:-1].split(","))
-
-
-KINDS = {
-    "tasks queues": "queue",
-    "iam service-accounts": "account",
-    "secrets": "secret",
-    "functions": "function",
-    "run services": "service",
-    "scheduler jobs": "job",
-    "storage buckets": "bucket",
-    "projects": "project",
-}
-
-
-def made(state: State, call: Call, key: str) -> None:
-    """Make the resource."""
-    kind, _, name = key.partition("/")
-    if kind in {"queue", "job"}:
-        state[key] = {"name": name}
-        updated(state[key], call, key, "update")
-    elif kind == "secret":
-        pairs = (pair.split("=") for pair in call.flags["set-annotations"].split(","))
-        state[key] = {"name": name, "annotations": dict(pairs), "versions": {}}
-    elif kind == "account":
-        state[key] = {"email": name}
-    elif kind == "function":
-        state[key] = {"state": "ACTIVE"}
-        service = state.setdefault("service/" + name, {"metadata": {}, "status": {"traffic": [], "revisions": {}}})
-        url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
-        service["metadata"]["annotations"] = {"run.googleapis.com/urls": json.dumps([url])}
-        told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
-        revised(service, name, told)
-
-
-def revised(service: State, name: str, told: State) -> None:
-    """Make a new revision, which gets all requests unless somebody has assigned them."""
-    status = service["status"]
-    revision = f"{name}-{len(status['revisions']) + 1:05}-abc"
-    status["revisions"][revision] = told
-    status["latestReadyRevisionName"] = revision
-    if not status.get("pinned"):
-        status["traffic"] = [{"percent": 100, "revisionName": revision}]
-
-
-def updated(there: State, call: Call, key: str, verb: str) -> None:
-    """Change the resource."""
-    flags, kind = call.flags, key.partition("/")[0]
-    if kind == "queue":
-        there["rateLimits"] = {
-            "maxDispatchesPerSecond": float(flags["max-dispatches-per-second"]),
-            "maxConcurrentDispatches": int(flags["max-concurrent-dispatches"]),
-        }
-        names = {"minBackoff": "min-backoff", "maxBackoff": "max-backoff", "maxDoublings": "max-doublings"}
-        names |= {"maxAttempts": "max-attempts", "maxRetryDuration": "max-retry-duration"}
-        there["retryConfig"] = {name: flags[flag] for name, flag in names.items()}
-    elif kind == "job":
-        account, audience = flags["oidc-service-account-email"], flags["oidc-token-audience"]
-        token = {"serviceAccountEmail": account, "audience": audience}
-        there["httpTarget"] = {"uri": flags["uri"], "oidcToken": token}
-        there |= {"schedule": flags["schedule"], "attemptDeadline": flags["attempt-deadline"]}
-    elif kind == "secret":
-        there["annotations"] |= dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
-    elif verb == "update":
-        secrets_changed(there, call, key)
-    else:
-        traffic(there["status"], flags)
-
-
-def secrets_changed(service: State, call: Call, key: str) -> None:
-    """Make a revision of the same code with other secrets."""
-    latest = service["status"]["revisions"][service["status"]["latestReadyRevisionName"]]
-    secrets = dict(pair.split("=") for pair in latest["set-secrets"].split(","))
-    secrets |= dict(pair.split("=") for pair in call.flags.get("update-secrets", "").split(",") if pair)
-    secrets.pop(call.flags.get("remove-secrets", ""), None)
-    told = latest | {"set-secrets": ",".join(f"{name}={value}" for name, value in secrets.items())}
-    revised(service, key.partition("/")[2], told)
-
-
-def traffic(status: State, flags: dict[str, str]) -> None:
-    """Assign requests to revisions."""
-    if "to-latest" in flags:
-        status["pinned"] = False
-        status["traffic"] = [{"percent": 100, "revisionName": status["latestReadyRevisionName"]}]
-    elif "to-revisions" in flags:
-        status["pinned"] = True
-        shares = [share.split("=") for share in flags["to-revisions"].split(",")]
-        if sum(int(percent) for _, percent in shares) != 100 or any(
-            name not in status["revisions"] for name, _ in shares
-        ):
-            fail("INVALID_ARGUMENT: traffic")
-        status["traffic"] = [{"percent": int(percent), "revisionName": name} for name, percent in shares]
-    elif "update-tags" in flags:
-        tag, _, name = flags["update-tags"].partition("=")
-        status.setdefault("tags", {})[tag] = name
-
-
-def env_of(revision: State) -> dict[str, str]:
-    """Return the variables that a revision was given; its secrets excepted."""
-    return dict(pair.split("=", 1) for pair in revision["set-env-vars"].removeprefix("^~^").split("~"))
-
-
-def reached(service: State) -> list[State]:
-    """Return the revisions of a service that a request can reach, by their share or by a tag."""
-    status = service["status"]
-    names = {part["revisionName"] for part in status["traffic"] if part["percent"]} | {*status.get("tags", {}).values()}
-    return [status["revisions"][name] for name in sorted(names)]
 
 
 class FakeCloud(ThreadingTCPServer):

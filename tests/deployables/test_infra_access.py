@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.deployables.cloud import PROJECT, Cloud
-from tests.deployables.fake_gcloud import NUMBER, OPERATOR, State, env_of, reached
+from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of, reached
 from tests.web.issuer import PROJECT as USERS
 from tests.web.issuer import Issuer, published
 from werkzeug.test import Client

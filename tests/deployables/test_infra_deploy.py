@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.deployables.cloud import PROJECT, Cloud
-from tests.deployables.fake_gcloud import NUMBER, OPERATOR, State, env_of
+from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of
 
 from cloudsched.adapters.cloudtasks import queue_id
 from cloudsched.domain.policy import Priority

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.deployables.cloud import PROJECT, ROOT, Cloud
-from tests.deployables.fake_gcloud import OPERATOR
+from tests.deployables.fake_resources import OPERATOR
 
 from cloudsched.adapters.cloudtasks import queue_id
 from cloudsched.domain.policy import Priority

@@ -17,7 +17,7 @@ from cloudsched.errors import Unauthenticated
 
 if TYPE_CHECKING:
     from tests.deployables.cloud import Cloud
-    from tests.deployables.fake_gcloud import State
+    from tests.deployables.fake_resources import State
 
     from cloudsched.engine.ports import Envelope
 

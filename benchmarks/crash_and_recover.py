@@ -137,7 +137,7 @@ def create(app: App, seconds: float) -> list[Task]:
                 schedule=Schedule.every(period, start=begin),
                 until=begin + timedelta(seconds=seconds),
                 catch_up="all",
-                overlap="buffer",
+                overlap="allow",
                 retry=patient,
             )
         )

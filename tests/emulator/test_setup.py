@@ -136,16 +136,25 @@ def test_the_program_says_when_it_is_ready_and_stops_cleanly(signum: signal.Sign
 )
 def test_a_wrong_option_is_a_message_and_not_a_traceback(arguments: list[str]) -> None:
     result = CliRunner().invoke(command, arguments)
-    assert result.exit_code in {1, 2}
+    assert result.exit_code == 2
     assert "Error: " in result.output
     assert "Traceback" not in result.output
 
 
 def test_a_taken_port_is_a_message() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        result = CliRunner().invoke(command, ["--port", str(listener.getsockname()[1])])
-    assert result.exit_code == 1
+        port = listener.getsockname()[1]
+        result = CliRunner().invoke(command, ["--port", str(port)])
+    assert result.exit_code == 2
+    assert f"Cannot listen on 127.0.0.1, port {port}: " in result.output
     assert "in use" in result.output
+    assert "Choose another port, or 0 for a free one." in result.output
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    result = CliRunner().invoke(command, ["--queues", "nope.yaml"])
+    assert result.exit_code == 2
+    assert "nope.yaml cannot be opened: No such file or directory." in result.output
 
 
 def test_the_fixture_gives_each_test_its_own(pytester: pytest.Pytester) -> None:

@@ -52,6 +52,13 @@ def _number(text: str) -> int | float | str:
         return text
 
 
+def _refused(error: OSError, host: str, port: int) -> str:
+    """Say what the system did not give: a file, or else the port."""
+    if error.filename is not None:
+        return f"{error.filename} cannot be opened: {error.strerror}."
+    return f"Cannot listen on {host}, port {port}: {error}. Choose another port, or 0 for a free one."
+
+
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
@@ -91,8 +98,10 @@ def emulator(
             **settings,
         )
         server.start()
-    except (OSError, BadQueue, UnreadableData) as error:
-        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(_refused(error, settings["host"], settings["port"])) from None
+    except (BadQueue, UnreadableData) as error:
+        raise click.UsageError(str(error)) from None
     click.echo(f"Cloud Tasks emulator ready on {server.address}")
     stopped.wait()
     server.stop()

@@ -80,9 +80,14 @@ def _parsed(text: str, dtstart: str | None, timezone: str, now: datetime, polici
 
 
 def _instant(text: str, timezone: str) -> datetime:
-    at = Schedule.parse(text, timezone=timezone).at
+    try:
+        at = Schedule.parse(text, timezone=timezone).at
+    except InvalidSchedule as error:
+        if error.field == "timezone":
+            raise
+        at = None
     if at is None:
-        raise InvalidSchedule("after", f"{text[:40]!r} is no instant", "write it like 2027-01-31T09:00:00Z")
+        raise click.UsageError(f"--after: {text[:40]!r} is no instant; write it like 2027-01-31T09:00:00Z.")
     return at
 
 

@@ -102,3 +102,11 @@ def test_says_what_is_wrong_and_exits_with_2(arguments: tuple[str, ...]) -> None
     assert result.exit_code == 2
     assert "Error: " in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("after", ["foo", "PT5M", "FREQ=DAILY"])
+def test_after_takes_an_instant_alone(after: str) -> None:
+    """What is none is said to be none of its option's, not no schedule."""
+    said = run("FREQ=DAILY", "--after", after)
+    assert said.exit_code == 2
+    assert f"--after: {after!r} is no instant; write it like 2027-01-31T09:00:00Z." in said.output

@@ -72,6 +72,8 @@ def _rule_text(value: object) -> object:
         text = normalised(value)
         if not text:
             raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
+        if "=" not in text:
+            raise InvalidSchedule("rrule", f"{value[:40]!r} is no rule", "write it like FREQ=WEEKLY;BYDAY=MO,WE")
         return text
     if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
         if len(value) > MAX_RULES:

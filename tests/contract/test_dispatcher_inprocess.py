@@ -36,17 +36,16 @@ def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event
     return received, done, deliver
 
 
-def test_it_is_punctual_on_the_real_clock() -> None:
-    """Most of 50 dispatches, 5 ms apart, within 20 ms; the benchmark says how punctual it is on a quiet machine."""
+def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None too early, and none only when the clock is read again; the benchmark says how punctual they are."""
+    monkeypatch.setattr(inprocess, "LONGEST_WAIT", 60.0)
     received, done, deliver = collector(50)
     with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
         begin = datetime.now(UTC) + timedelta(milliseconds=50)
         for number in reversed(range(50)):
             dispatcher.create(envelope(str(number), begin + timedelta(milliseconds=5 * number)))
         assert done.wait(20)
-    late = sorted(at - (begin + timedelta(milliseconds=5 * int(body))) for at, body in received)
-    assert late[0] >= timedelta(0)
-    assert late[25] < timedelta(milliseconds=20)
+    assert all(at >= begin + timedelta(milliseconds=5 * int(body)) for at, body in received)
 
 
 def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ class Cloud:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=200,
             check=False,
             start_new_session=True,  # what the fake cloud kills is the script and nothing else
         )

@@ -45,7 +45,7 @@ def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | N
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=200,
         env=os.environ | {"CLOUDSDK_CONFIG": str(folder)},
     )
     root, python = asked.stdout.strip().split("\t")
@@ -55,7 +55,7 @@ def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | N
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=200,
         env=os.environ | {"CLOUDSDK_CONFIG": str(folder), "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"},
     )
     assert done.returncode == 0, done.stderr
@@ -168,7 +168,7 @@ def test_queues_are_really_made(gcloud: str, cloud_tasks: CloudTasksEmulator, tm
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=200,
         )
         return done.returncode, done.stdout + done.stderr
 
@@ -203,7 +203,7 @@ def _describe(gcloud: str, queue: str, environment: dict[str, str]) -> dict[str,
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=200,
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found

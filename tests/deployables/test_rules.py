@@ -10,7 +10,7 @@ import http.client
 import json
 import os
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,7 +44,7 @@ def address() -> Iterator[str]:
 @pytest.fixture(scope="module", autouse=True)
 def _stored(address: str) -> None:
     """Tasks, executions and messages of ada and of bob, written by the store that the functions use."""
-    store = FirestoreStore(project=PROJECT, emulator=address)
+    store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
     for owner in ("ada", "bob"):
         for key in ("one", "deleted"):
             task = Task(

@@ -234,7 +234,7 @@ ALPHABET = string.digits + "*/-,#L?PTZMDYHWFREQ=;: \n"
 TEXTS = st.one_of(st.text(max_size=60), st.text(alphabet=ALPHABET, max_size=40), RULES, BLOCKS)
 
 
-@settings(max_examples=600, deadline=timedelta(seconds=5))
+@settings(max_examples=600, deadline=timedelta(seconds=20))
 @given(TEXTS)
 def test_no_text_crashes_the_parser(text: str) -> None:
     """Whatever is written is a schedule, or refused with a reason; and never takes long."""

@@ -27,7 +27,7 @@ SCRIPT = Path(__file__).with_name("node_clients.mjs")
 def test_the_node_clients(emulator: CloudTasksEmulator, target: Target) -> None:
     """@google-cloud/tasks over gRPC and REST, and firebase-admin; what they enqueue is delivered."""
     command = ["node", str(SCRIPT), emulator.address, target.url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - node is found by PATH
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)  # noqa: S603 - node is found by PATH
     assert done.returncode == 0, done.stderr
     emulator.run_until_idle()
     assert sorted(target.paths) == ["/firebase", "/node-grpc", "/node-rest"]

@@ -190,7 +190,7 @@ def test_nobody_waits_longer_than_the_deadline() -> None:
             begun = time.monotonic()
             with pytest.raises(QueueUnavailable):
                 opened.create(ENVELOPE)
-            assert time.monotonic() - begun < 2
+            assert time.monotonic() - begun < 4  # its own deadline is five seconds
             opened.close()
 
 

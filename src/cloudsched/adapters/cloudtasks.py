@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 
-DEADLINE = timedelta(seconds=10)
-"""How long handing over one dispatch may take, with its repetitions."""
+DEADLINE = timedelta(seconds=5)
+"""How long handing over one dispatch may take, with its repetitions: somebody waits for it, and the sweep sends what
+was not taken."""
 
 DISPATCH_DEADLINE = timedelta(minutes=30)
 """How long the queue waits for the executor's answer before it delivers again: the most that Cloud Tasks allows
 (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks); the task has a lease of its own."""
 
-_ATTEMPT_SECONDS = 4.0
+_ATTEMPT_SECONDS = 2.5
 
 _SAFE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL}
 """The codes after which a dispatch is handed over again. Google's clients repeat no CreateTask, since a task without a

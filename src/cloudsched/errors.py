@@ -13,9 +13,11 @@
     │   ├── CallFailed               a nested call did not succeed
     │   ├── EventTimedOut            what was waited for did not come in time
     │   ├── JournalMismatch          a replay asks for something else than what was recorded
-    │   └── LimitExceeded            too deep, too many calls, or too long a journal
+    │   ├── ScriptFailed             a task's own script failed, and caught nothing
+    │   └── LimitExceeded            too deep, too many calls, too long a journal, or a script that uses too much
     ├── NotFound                     no such task or execution (or not this caller's)
     ├── NotAllowed                   this status does not permit that change
+    ├── LeaseLost                    a worker's claim on a run has ended, or was never its own
     ├── VersionConflict              the document changed since it was read
     │   └── PreconditionFailed       it is not in the state that the caller says it is (If-Match)
     ├── Unauthenticated              a token is missing, wrong or expired
@@ -23,7 +25,9 @@
     ├── QuotaExceeded                an owner has as much as one owner may have
     ├── Unavailable                  an outside service did not answer; trying again may help
     │   ├── StoreUnavailable
-    │   └── QueueUnavailable
+    │   │   └── BlobsUnavailable     the place for what is too large for a document, and not the store itself
+    │   ├── QueueUnavailable
+    │   └── InterpreterUnavailable   what runs scripts did not start, or died
     ├── UnsupportedDocument          a stored document of a schema version that this code does not know
     └── Misconfigured                a setting is missing or contradicts another
 
@@ -95,7 +99,7 @@ class CallFailed(WorkflowError):
     Attributes:
         handler: What was called.
         task_id: The call's task.
-        status: How it ended: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED.
+        status: How it ended: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED; REFUSED if it could not begin.
         type: The class of the exception that its last attempt raised, if there was one.
     """
 
@@ -106,7 +110,7 @@ class CallFailed(WorkflowError):
         self.type = type_
         self.message = message
         why = f": {type_}: {message}" if type_ else (f": {message}" if message else "")
-        super().__init__(f"The call of {handler!r} ({task_id}) is {status}{why}")
+        super().__init__(f"The call of {handler!r}{f' ({task_id})' if task_id else ''} is {status}{why}")
 
 
 class EventTimedOut(WorkflowError):
@@ -137,8 +141,25 @@ class JournalMismatch(WorkflowError):
         )
 
 
+class ScriptFailed(WorkflowError):
+    """A task's own script failed, and caught nothing.
+
+    Attributes:
+        problem: What is wrong.
+        name: The name of what it threw, such as ``TypeError``; empty where it threw none.
+        line: Which line of the script threw it, counted from 1; None if that is not known.
+    """
+
+    def __init__(self, problem: str, name: str = "", line: int | None = None) -> None:
+        self.problem = problem
+        self.name = name
+        self.line = line
+        where = "" if line is None else f" in line {line}"
+        super().__init__(f"The script failed{where}: {name}{': ' if name and problem else ''}{problem}")
+
+
 class LimitExceeded(WorkflowError):
-    """A durable handler asks for more than one may have: depth, calls at once, or entries in its journal."""
+    """A durable handler or a script asks for more than one may have: depth, calls, entries in its journal, memory."""
 
 
 class NotFound(CloudschedError):
@@ -158,6 +179,21 @@ class NotAllowed(CloudschedError):
         self.status = status
         self.hint = hint
         super().__init__(f"Cannot {action} a task that is {status}." + (f" {hint}" if hint else ""))
+
+
+class LeaseLost(CloudschedError):
+    """A worker's claim on a run has ended, or was never its own; what it says of that run is dropped.
+
+    Attributes:
+        key: The execution.
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"The claim on execution {key} has ended: its lease ran out, its task was changed by its owner, or it was "
+            "never yours. Somebody else may run it; drop what you did. Send heartbeats to keep a claim."
+        )
 
 
 class VersionConflict(CloudschedError):
@@ -210,8 +246,16 @@ class StoreUnavailable(Unavailable):
     """The document store did not answer."""
 
 
+class BlobsUnavailable(StoreUnavailable):
+    """The place for what is too large for a document did not answer; the store itself may be well."""
+
+
 class QueueUnavailable(Unavailable):
     """The task queue did not answer. What was committed to the store is safe; the sweep dispatches it."""
+
+
+class InterpreterUnavailable(Unavailable):
+    """What runs scripts did not start, or died in the middle."""
 
 
 class UnsupportedDocument(CloudschedError):

@@ -18,6 +18,7 @@ BELOW = {
     "errors": set[str](),
     "domain": {"errors"},
     "access": {"errors"},
+    "sandbox": {"errors"},
     "config": {"access", "errors"},
     "engine": {"domain", "errors"},
     "adapters": {"engine", "domain", "errors"},
@@ -33,7 +34,18 @@ BELOW = {
 """Which parts a part may import; the command line's modules may import all."""
 EXCEPTIONS = {("adapters/google_tokens", "cloudsched.config.is_firebase_emulated")}
 """Google's library reads the environment by itself; whether that fits is asked where the environment is read."""
-VENDORS = {"google", "grpc", "aiohttp", "werkzeug", "flask", "functions_framework", "cheroot", "proto", "requests"}
+VENDORS = {
+    "google",
+    "grpc",
+    "aiohttp",
+    "werkzeug",
+    "flask",
+    "functions_framework",
+    "cheroot",
+    "proto",
+    "requests",
+    "_quickjs",
+}
 EDGES = {"adapters", "emulator", "web", "client", "client_errors"}
 
 

@@ -1,0 +1,87 @@
+"""How much one script may use, as far as that can be set from outside: a part of `Settings`.
+
+A script is what a user brings along in place of a handler; see ``docs/sandbox.md``. One that asks for more fails.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MIB = 1024 * 1024
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """What one execution of a script may use.
+
+    Attributes:
+        memory: How many bytes its interpreter may have for it.
+        time: How long it may run, from its beginning; waiting for tools and sleeping are not counted.
+        output: How many bytes it may say: its result, its log and what it gives to tools, together.
+        calls: How many calls of tools and sleeps it may ask for.
+    """
+
+    memory: int = 64 * _MIB
+    time: timedelta = timedelta(seconds=5)
+    output: int = 256 * _KIB
+    calls: int = 100
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> Sandbox:
+        """Read it from variables; what is not set keeps its default.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        defaults = cls()
+        return cls(
+            memory=_whole(env, "memory", defaults.memory // _MIB, 4096) * _MIB,
+            time=timedelta(seconds=_seconds(env, VARIABLES["time"], defaults.time.total_seconds())),
+            output=_whole(env, "output", defaults.output // _KIB, 32 * 1024) * _KIB,
+            calls=_whole(env, "calls", defaults.calls, 2000),
+        )
+
+    def variables(self) -> dict[str, str | None]:
+        """Return the variables from which `of` reads it again."""
+        return {
+            VARIABLES["memory"]: str(self.memory // _MIB),
+            VARIABLES["time"]: f"{self.time.total_seconds():g}",
+            VARIABLES["output"]: str(self.output // _KIB),
+            VARIABLES["calls"]: str(self.calls),
+        }
+
+
+VARIABLES: Final[Mapping[str, str]] = {
+    "memory": "CLOUDSCHED_SANDBOX_MEMORY_MIB",
+    "time": "CLOUDSCHED_SANDBOX_SECONDS",
+    "output": "CLOUDSCHED_SANDBOX_OUTPUT_KIB",
+    "calls": "CLOUDSCHED_SANDBOX_CALLS",
+}
+
+
+def _whole(env: Mapping[str, str], name: str, default: int, most: int) -> int:
+    variable = VARIABLES[name]
+    text = env.get(variable, "").strip() or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))) or not 1 <= int(text) <= most:
+        raise Misconfigured(f"{variable} is {text!r}; it must be a whole number from 1 to {most}.")
+    return int(text)
+
+
+def _seconds(env: Mapping[str, str], variable: str, default: float) -> float:
+    text = env.get(variable, "").strip() or str(default)
+    try:
+        value = float(text) if text.isascii() else math.nan
+    except ValueError:
+        value = math.nan
+    if not 0.01 <= value <= 3600:  # noqa: PLR2004 - no function runs longer, no interpreter starts quicker
+        raise Misconfigured(f"{variable} is {text!r}; it must be a number of seconds from 0.01 to 3600.")
+    return value

@@ -1,0 +1,25 @@
+"""Scripts to try interpreters with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+from cloudsched.adapters.quickjs import QuickJs
+from cloudsched.engine.interpreter import Brief
+
+Json: TypeAlias = Any
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+TOOLS = ("lookup", "send-email")
+OUTPUT = 64 * 1024
+
+
+def brief(source: str, given: Json = None, seed: int = 7) -> Brief:
+    """Return a script with what it is given."""
+    return Brief(source=source, input=given, task={"id": "t", "owner": "ada"}, tools=TOOLS, seed=seed, now=NOW)
+
+
+def tight(seconds: float = 0.2) -> QuickJs:
+    """Return an interpreter with tight limits."""
+    return QuickJs(memory=32 * 1024 * 1024, time=timedelta(seconds=seconds), output=OUTPUT)

@@ -1,0 +1,335 @@
+"""What every interpreter of scripts promises: they reach what they are given, stop at their limits, and repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.briefs import NOW, TOOLS, Json, brief, tight
+
+from cloudsched.engine.interpreter import Answer, Ask, Round
+from cloudsched.errors import InvalidInput, LimitExceeded, ScriptFailed
+
+if TYPE_CHECKING:
+    from cloudsched.engine.interpreter import Interpreter
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(params=["quickjs"])
+def interpreter(request: pytest.FixtureRequest) -> Interpreter:
+    """An interpreter with tight limits."""
+    assert request.param == "quickjs"
+    return tight()
+
+
+@pytest.fixture
+def run(interpreter: Interpreter) -> Run:
+    """Run a script that asks for nothing; return its result."""
+
+    def ran(source: str, given: Json = None, seed: int = 7) -> Json:
+        with interpreter.run(brief(source, given, seed)) as script:
+            reached = script.go_on((), NOW)
+        assert reached.has_ended
+        if reached.failure is not None:
+            raise reached.failure
+        assert reached.asks == ()
+        return reached.result
+
+    return ran
+
+
+# ── What it does ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_returns_what_the_script_returns(run: Run) -> None:
+    """JSON goes in and out, whatever is in it; undefined is null."""
+    given = {"text": 'é \U0001f600   \\ " \n \0', "big": 2**53, "__proto__": {"a": 1}, "then": [None, True, -0.5, {}]}
+    assert run("return input;", given) == given
+    assert run("return {...task, tools: Object.keys(tools)}") == {"id": "t", "owner": "ada", "tools": [*TOOLS]}
+    assert run("return") is None
+    assert run("return [NaN, undefined, 2 ** 60, 1e300, 1.0]") == [None, None, 2.0**60, 1e300, 1]
+
+
+def test_it_asks_and_goes_on_with_what_is_answered(interpreter: Interpreter) -> None:
+    """A round has all that the script waits for, in its order; a failure is an error that it can catch."""
+    source = """
+        const [found, failed] = await Promise.all([tools.lookup({id: input.id}), tools["send-email"]().catch(e => e)]);
+        log(`found ${found.name}`);
+        await sleep(86400.5);
+        return [failed instanceof Error, failed.name, failed.message, failed.status, Date.now()];
+    """
+    with interpreter.run(brief(source, {"id": 7})) as script:
+        assert script.go_on((), NOW) == Round((Ask(1, "lookup", {"id": 7}), Ask(2, "send-email", {})))
+        failure = {"name": "CallFailed", "message": "no é", "status": "FAILED"}
+        reached = script.go_on([Answer(1, {"name": "Ada"}), Answer(2, failure=failure)], NOW)
+        assert reached == Round((Ask(3, seconds=86400.5),), ("found Ada",))
+        later = NOW + timedelta(days=1)
+        reached = script.go_on([Answer(3)], later)
+        assert reached == Round((), (), True, [True, "CallFailed", "no é", "FAILED", later.timestamp() * 1000])  # noqa: FBT003
+
+
+@pytest.mark.parametrize("end", ["return 1", "throw new RangeError('no')", "null.x", "await null; throw 1"])
+def test_what_it_asked_for_before_its_end_is_told_with_it(interpreter: Interpreter, end: str) -> None:
+    """Also what it said, and also where it ends by throwing something."""
+    with interpreter.run(brief(f"log('a'); tools.lookup({{id: 1}}); sleep(5); {end}")) as script:
+        reached = script.go_on((), NOW)
+    assert (reached.asks, reached.log) == ((Ask(1, "lookup", {"id": 1}), Ask(2, seconds=5)), ("a",))
+    assert reached.has_ended
+    assert (reached.failure is None) == (reached.result == 1)
+
+
+def test_chance_and_the_clock_repeat(run: Run) -> None:
+    """The same seed and instant give the same; nothing else tells the time, whichever way it is asked."""
+    source = """
+        const at = [Date.now(), +new Date(), Date.parse(Date()), +new (class extends Date {})(),
+                       +new (new Date(0).constructor)(), +Reflect.construct(Date, [])];
+        return [at, Math.random(), Math.random(), typeof performance, typeof WeakRef, new Date().getTimezoneOffset()];
+    """
+    dates, *rest = run(source)
+    assert set(dates) == {NOW.timestamp() * 1000}
+    assert run(source) == [dates, *rest]
+    assert rest[2:] == ["undefined", "undefined", 0]
+    assert run(source, seed=8)[1:3] != rest[:2]
+    assert all(0 <= each < 1 for each in rest[:2])
+    assert run(
+        "return [new Date(2027, 0, 1, 9).toISOString(), Date.UTC(1970, 0, 2), new Date('2027-01-01').getDay()]"
+    ) == [
+        "2027-01-01T09:00:00.000Z",
+        86_400_000,
+        5,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("const a = 1;\nconst b = ;", "line 2: unexpected token in expression: ';'"),
+        ("return `", "line 1: unexpected end of string"),
+        ("if (input) {\n\n", "line 1: it ends too early, or closes more than it opens"),
+        ("return (", "line 1: it ends too early, or closes more than it opens"),
+        ("return [1,\n2", "line 2: it ends too early, or closes more than it opens"),
+        ("try {\n}\n", "line 2: expecting catch or finally"),
+        ("return input })", "line 1: it ends too early, or closes more than it opens"),
+        ("return )", "line 1: unexpected token in expression: ')'"),
+        ("import os from 'os'", "line 1: "),
+        ("}); globalThis.x = 1; (async function script(input, task, tools, sleep, log) {", "unexpected '}'"),
+        ("const input = 1", "line 1: invalid redefinition of parameter name"),
+    ],
+)
+def test_what_is_no_javascript_is_refused_with_its_line(interpreter: Interpreter, source: str, problem: str) -> None:
+    """Nothing of it runs but what breaks out of the function around it, and that only in its sandbox."""
+    with pytest.raises(InvalidInput) as refused:
+        interpreter.check(source)
+    assert refused.value.field == "source"
+    assert refused.value.problem.startswith(problem)
+
+
+def test_what_compiles_is_not_run_by_a_check(interpreter: Interpreter) -> None:
+    """A check ends at once."""
+    interpreter.check("while (true);")
+
+
+# ── How it fails ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "line"),
+    [
+        ("\n\nthrow new TypeError('no such thing')", "TypeError", 3),
+        ("\nreturn tools.nope()", "TypeError", 2),
+        ("return nothing.here", "ReferenceError", 1),
+        ("throw 'text'", "", None),
+        ("throw {get message() { throw 1 }}", "", None),
+        ("throw {toString: null, message: Symbol()}", "", None),
+        ("throw Symbol('x')", "", None),
+        ("return 1n", "TypeError", None),
+        ("return () => 1", "TypeError", None),
+        ("const a = {}; a.a = a; return a", "TypeError", None),
+        ("return {toJSON() { throw new RangeError('x') }}", "RangeError", 1),
+        ("function f() { return f() + 1 } return f()", "RangeError", 1),
+        ("await sleep(-1)", "RangeError", None),
+        ("await sleep('x')", "RangeError", None),
+        ("await tools.lookup(() => 1)", "TypeError", None),
+        ("await import('os')", "ReferenceError", None),
+        ("await import('/etc/passwd')", "ReferenceError", None),
+        ("await new Promise(() => {})", "", None),
+        ("x = 1", "ReferenceError", 1),
+        ("tools.lookup = 1", "TypeError", 1),
+        ("task.owner = 'eve'", "TypeError", 1),
+    ],
+)
+def test_what_a_script_throws_is_told(run: Run, source: str, name: str, line: int | None) -> None:
+    """Its name, and its line where there is one."""
+    with pytest.raises(ScriptFailed) as failed:
+        run(source)
+    assert failed.value.name == name
+    assert line is None or failed.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("thrown", "says"),
+    [
+        ("{code: 5}", '{"code":5}'),
+        ("{name: 'Odd', code: 5}", 'Odd: {"name":"Odd","code":5}'),
+        ("{message: 'it', code: 5}", "it"),
+        ("[1, 'two']", '[1,"two"]'),
+        ("{}", "{}"),
+        ("{text: 'x'.repeat(5000)}", '{"text":"' + "x" * 491),
+        ("(() => { const a = {}; a.a = a; return a })()", "It cannot say why."),
+        ("undefined", "undefined"),
+    ],
+)
+def test_what_is_thrown_and_is_no_error_is_told_as_json(run: Run, thrown: str, says: str) -> None:
+    for source in (f"throw {thrown}", f"await Promise.reject({thrown})"):
+        with pytest.raises(ScriptFailed) as failed:
+            run(source)
+        assert str(failed.value) == f"The script failed: {says}"
+
+
+@pytest.mark.parametrize("source", ["throw null", "await Promise.reject(null)"])
+def test_null_may_be_thrown_or_be_all_that_is_left(run: Run, source: str) -> None:
+    """The interpreter throws it, too, where it has no memory for an error: both are said."""
+    with pytest.raises(LimitExceeded, match="throws null, or needs more than 32 MiB of memory"):
+        run(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "limit"),
+    [
+        ("while (true);", "0.2 s"),
+        ("try { while (true); } catch { return 1 } finally { while (true); }", "0.2 s"),
+        ("await null; while (true);", "0.2 s"),
+        ("const on = () => { Promise.resolve().then(on) }; on(); await new Promise(() => {})", "0.2 s"),
+        ("(async () => { while (true); })().catch(() => 1); return 1", "0.2 s"),
+        ("/(a+)+$/.test('a'.repeat(40) + 'b')", "0.2 s"),
+        ("while (true) log('x')", "0.2 s"),
+        ("return {toJSON() { while (true); }}", "0.2 s"),
+        ("throw {get message() { while (true); }}", "0.2 s"),
+        ("return new Proxy({}, {ownKeys() { while (true); }})", "0.2 s"),
+        ("const all = []; while (true) all.push(new Array(1000).fill(1))", "32 MiB"),
+        ("return 'x'.repeat(2 ** 29)", "32 MiB"),
+        ("return new ArrayBuffer(1e9).byteLength", "32 MiB"),
+        ("return 'x'.repeat(100_000)", "64 KiB"),
+        ("let text = ''; for (let i = 0; i < 10_000; i++) text += 'text of some length'; return text", "64 KiB"),
+        ("for (let i = 0; i < 2000; i++) log('x'.repeat(100))", "64 KiB"),
+        ("tools.lookup({text: 'x'.repeat(100_000)})", "64 KiB"),
+    ],
+)
+def test_it_stops_at_its_limits(run: Run, source: str, limit: str) -> None:
+    """Time, memory and output, wherever a script uses them up; the error names the limit."""
+    with pytest.raises(LimitExceeded, match=limit):
+        run(source)
+
+
+def test_a_built_in_that_heeds_no_limit_is_killed(run: Run) -> None:
+    """QuickJS itself would be in it for minutes; its process is killed a second after twice the script's time."""
+    with pytest.raises(LimitExceeded, match=r"0.2 s"):
+        run("return Array(2 ** 32 - 1).join('')")
+
+
+def test_output_counts_over_all_rounds(interpreter: Interpreter) -> None:
+    """A script cannot say more by saying it in parts."""
+    source = "while (true) await tools.lookup({text: 'x'.repeat(10_000)})"
+    with interpreter.run(brief(source)) as script:
+        for number in range(6):
+            assert not script.go_on([Answer(number)] if number else [], NOW).has_ended
+        with pytest.raises(LimitExceeded, match="64 KiB"):
+            script.go_on([Answer(6)], NOW)
+
+
+# ── What it cannot do ────────────────────────────────────────────────────────────────────────────────────────────────
+
+BREAKS = {
+    "prototypes": """
+        Object.defineProperty(Object.prototype, "0", {set() { throw 1 }, get() { return "x" }});
+        Object.prototype.source = "return 1"; Object.prototype.answers = []; Object.prototype.message = 1;
+        Object.prototype.then = 1; Object.prototype.get = Object.prototype.value = Object.prototype.toJSON = () => "x";
+    """,
+    "lists": "Array.prototype.push = Array.prototype.join = Array.prototype[Symbol.iterator] = () => { throw 1 };",
+    "json": "JSON.parse = JSON.stringify = () => '{}'; Object.prototype.toJSON = () => 'x';",
+    "promises": "Promise.prototype.then = Promise.prototype.catch = () => 1; globalThis.Promise = class {};",
+    "globals": "for (const name of Reflect.ownKeys(globalThis)) { try { delete globalThis[name] } catch {} }",
+    "functions": "Function.prototype.call = Function.prototype.apply = Reflect.apply = () => { throw 1 };",
+    "strings": "String.prototype.slice = String.prototype.toString = String.prototype.valueOf = () => { throw 1 };",
+    "errors": "Error.prepareStackTrace = () => { throw 1 }; globalThis.Error = null; TypeError.prototype.name = {};",
+    "names": "globalThis.tools = globalThis.log = globalThis.sleep = null;",
+}
+
+
+SPOILED = {"prototypes": "x", "json": "x"}
+"""What these make of whatever is put into JSON."""
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_a_script_that_breaks_the_built_ins_breaks_itself(interpreter: Interpreter, what: str) -> None:
+    """What surrounds it works on with what it took before; only its own result is what it has made of it."""
+    source = f"{BREAKS[what]}\nconst found = await tools.lookup({{id: 1}}); log('on'); return [found];"
+    with interpreter.run(brief(source)) as script:
+        assert script.go_on((), NOW) == Round((Ask(1, "lookup", SPOILED.get(what, {"id": 1})),))
+        reached = script.go_on([Answer(1, "Ada")], NOW)
+    assert reached == Round((), ("on",), True, SPOILED.get(what, ["Ada"]))  # noqa: FBT003
+
+
+HOOKS = {
+    "set": "Error.prepareStackTrace = look;",
+    "defined": "Object.defineProperty(Error, 'prepareStackTrace', {value: look});",
+    "asked for": "Error.prepareStackTrace = TypeError.prepareStackTrace = look; Error.captureStackTrace({});",
+    "of a subclass": "Fault = class extends Error {}; Fault.prepareStackTrace = look; Fault.captureStackTrace({});",
+    "of the setter": "Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')?.set?.call(Error, look);",
+    "of the prototypes": "Function.prototype.prepareStackTrace = Error.prototype.prepareStackTrace = look;",
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_no_stack_gives_a_script_the_functions_around_it(run: Run, hook: str) -> None:
+    """An error's stack is a text, with the right lines: no hook is handed its frames, and in them the real clock."""
+    source = f"""let seen = 0, Fault = Error;
+        const look = (error, frames) => {{ seen += 1; return '' }};
+        {HOOKS[hook]}
+        new Date({{valueOf() {{ new Fault('x').stack; return 1 }}}});
+        return [seen, new Fault('x').stack];"""
+    seen, stack = run(source)
+    assert seen == 0
+    assert "<input>:5:" in stack
+
+
+def test_what_breaks_out_of_its_function_finds_no_hook_either(interpreter: Interpreter) -> None:
+    """It runs while it is compiled: before its clock is set, but not before the hook is gone."""
+    source = """}); Error.prepareStackTrace = (error, frames) => { globalThis.seen = true; return '' };
+        new Error('x').stack; if (globalThis.seen) throw new Error('seen'); (async function () {"""
+    with pytest.raises(InvalidInput, match="unexpected '}'"):
+        interpreter.check(source)
+
+
+@pytest.mark.parametrize("reach", ["globalThis", "Function('return this')()", "(0, eval)('this')"])
+def test_there_is_nothing_to_reach(run: Run, reach: str) -> None:
+    """The global object has the language's own names, and none by which a program reaches its surroundings."""
+    names = set(run(f"return Object.getOwnPropertyNames({reach})"))
+    assert "Promise" in names
+    outside = {
+        "std",
+        "os",
+        "bjson",
+        "print",
+        "console",
+        "scriptArgs",
+        "require",
+        "process",
+        "module",
+        "Worker",
+        "fetch",
+    }
+    outside |= {"setTimeout", "loadScript", "performance", "navigator", "XMLHttpRequest", "gc", "Deno", "Bun", "python"}
+    assert not names & outside
+
+
+def test_two_scripts_share_nothing(interpreter: Interpreter) -> None:
+    """Each has globals of its own, though they run at the same time."""
+    source = "globalThis.n = (globalThis.n ?? 0) + input; await sleep(1); globalThis.n += input; return n"
+    with interpreter.run(brief(source, 1)) as one, interpreter.run(brief(source, 10)) as other:
+        asked = [(script, script.go_on((), NOW).asks) for script in (one, other)]
+        ended = [script.go_on([Answer(ask.number) for ask in asks], NOW).result for script, asks in asked]
+    assert ended == [2, 20]

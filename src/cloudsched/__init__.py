@@ -2,8 +2,8 @@
 
 To read the code, read five files and have the whole: ``domain/task.py`` (what a task is), ``domain/planning.py`` (when
 it runs, and what carries it there), ``engine/ports.py`` (what is needed from outside), ``engine/executor.py`` (what a
-delivery does), ``app.py`` (how it is put together). Then ``domain/claiming.py`` and ``domain/finishing.py`` hold the
-decisions, and ``errors.py`` all that can go wrong.
+delivery does), ``app.py`` (what callers do; ``assembly.py`` puts it together). Then ``domain/claiming.py`` and
+``domain/finishing.py`` hold the decisions, and ``errors.py`` all that can go wrong.
 
 Names are imported when they are first used (PEP 562), so that a part which needs little, such as the local Cloud
 Tasks or the pytest plugin, does not pay for the rest.
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from cloudsched.domain.task import Task, TaskStatus
     from cloudsched.engine.context import Context
     from cloudsched.engine.ports import TaskQuery
-    from cloudsched.errors import CloudschedError
+    from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
 
 __all__ = [
     "App",
+    "CallFailed",
     "Cancel",
     "CatchUp",
     "CloudschedError",
     "Context",
     "Done",
+    "EventTimedOut",
     "Execution",
     "ExecutionStatus",
     "Fail",
@@ -41,6 +43,7 @@ __all__ = [
     "Schedule",
     "Settings",
     "Snooze",
+    "StepFailed",
     "Task",
     "TaskDraft",
     "TaskQuery",
@@ -58,7 +61,7 @@ _HOMES = {
     "domain.task": ("Task", "TaskStatus"),
     "engine.context": ("Context",),
     "engine.ports": ("TaskQuery",),
-    "errors": ("CloudschedError",),
+    "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }
 _MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names}
 

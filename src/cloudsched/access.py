@@ -7,12 +7,13 @@ open. Nothing here is secret: API keys are kept as hashes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,8 @@ class Access:
                 continue
             if name in _LISTS:
                 values[name] = tuple(text.split())
+                if name == "reachable":
+                    _require_networks(variable, text.split())
             elif name in _NUMBERS:
                 values[name] = _number(variable, text)
             elif name == "trust_cloud_run":
@@ -102,13 +105,23 @@ _NUMBERS = {"max_active_tasks", "max_creations"}
 
 def _number(variable: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise Misconfigured(f"{variable} is {text!r}; it is a whole number from 1 on.")
+        raise Misconfigured(f"{variable} is {text!r}; it must be a whole number from 1 on.")
     return int(text)
+
+
+def _require_networks(variable: str, texts: Iterable[str]) -> None:
+    for text in texts:
+        try:
+            ip_network(text)
+        except ValueError as error:
+            raise Misconfigured(
+                f"{variable} has {text!r}; each must be a network such as 10.1.0.0/16 ({error})."
+            ) from None
 
 
 def _switch(variable: str, text: str) -> bool:
     if text not in {"on", "off"}:
-        raise Misconfigured(f"{variable} is {text!r}; it is on or off.")
+        raise Misconfigured(f"{variable} is {text!r}; it must be on or off.")
     return text == "on"
 
 

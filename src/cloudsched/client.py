@@ -8,7 +8,8 @@
             print(execution.scheduled_for, execution.status)
 
 What is safe to repeat is repeated, some times and with growing waits, if the service does not answer or is overloaded:
-reads, and creations, which carry an idempotency key. Instants are datetimes in UTC, durations are numbers of seconds.
+reads, creations, which carry an idempotency key, and what a worker says of its claims (`WorkerCalls`). Instants are
+datetimes in UTC, durations are numbers of seconds.
 """
 
 from __future__ import annotations
@@ -16,79 +17,38 @@ from __future__ import annotations
 import time
 import uuid
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
-import requests
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
-from requests.adapters import HTTPAdapter
-from urllib3.util import Retry
 
-from cloudsched.client_errors import error_of, error_of_problem
+from cloudsched.client_connection import RETRIES, Connection
+from cloudsched.client_errors import error_of_problem
+from cloudsched.client_views import Beat, ClaimView, Created, TaskView, TreeView
+from cloudsched.client_work import WorkerCalls, task_of
 from cloudsched.domain.drafts import wire_fields
 from cloudsched.domain.execution import Execution, Message
-from cloudsched.domain.policy import Priority
 from cloudsched.domain.task import TaskStatus
-from cloudsched.errors import CloudschedError, NotFound, Unavailable
+from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
-RETRIES = 3
-"""How often a request is repeated: after about 0, 1 and 2 seconds, or when ``Retry-After`` says."""
+T = TypeVar("T")
+
+__all__ = ["RETRIES", "Beat", "ClaimView", "Client", "Created", "TaskView", "TreeView"]
+
 PAGE = 100
 POLL = timedelta(seconds=1)
-"""How often to look whether a task has ended."""
-_SAFE = frozenset({"GET", "DELETE"})
-_REPEATED = (502, 503, 504)
-"""Nobody has answered, or it cannot now. A full quota (429) is for the caller to deal with."""
+"""How often to look, at first, whether a task has ended."""
+SHORTEST_LOOK = 5.0
+"""How many seconds such a look may take at the least."""
+GROWTH, SLOWEST = 1.2, 10
+"""How much longer the waits between two looks become with each of them, and how much at the most."""
 
 
-class TaskView(BaseModel):
-    """A task as the API shows it. What a newer API says besides is in `model_extra`."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
-
-    id: str
-    owner: str
-    title: str
-    handler: str
-    status: TaskStatus
-    revision: int
-    schedule: dict[str, Any]
-    timezone: str
-    payload: dict[str, Any] = Field(default_factory=dict)
-    priority: Priority = Priority.NORMAL
-    message: str = ""
-    next_execution_time: datetime | None = None
-    created_at: datetime
-    updated_at: datetime
-    run_count: int = 0
-    is_running: bool = False
-    dispatch_deferred: bool = False
-    etag: str = Field(default="", exclude=True)
-    """The state that was seen: give it to an edit to make just that one."""
-
-
-class Created(BaseModel):
-    """What became of one task of a batch: the task, or the error with it."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
-
-    task: TaskView | None
-    error: CloudschedError | None
-
-
-class TreeView(BaseModel):
-    """A task with the calls below it, in their order."""
-
-    task: TaskView
-    children: tuple[TreeView, ...] = ()
-
-
-class Client:
+class Client(WorkerCalls):
     """Talks to one API.
 
     Args:
@@ -96,7 +56,7 @@ class Client:
         token: A Firebase ID token or a Google OIDC token; or what returns one, asked for each request.
         key: An API key.
         platform_token: A token for Cloud Run's own check, for a private service that takes `token` for its users.
-        timeout: How many seconds to wait for an answer.
+        timeout: How many seconds to wait for a connection, and then for a whole answer.
     """
 
     def __init__(
@@ -108,11 +68,8 @@ class Client:
         platform_token: str | Callable[[], str] | None = None,
         timeout: float = 30,
     ) -> None:
-        self._url = url.rstrip("/")
-        self._bearers = {"Authorization": token, "X-Serverless-Authorization": platform_token}
-        self._timeout = timeout
-        self._once = _session(0, key)
-        self._often = _session(RETRIES, key)
+        bearers = {"Authorization": token, "X-Serverless-Authorization": platform_token}
+        self._connection = Connection(url, bearers, key, timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -124,8 +81,7 @@ class Client:
 
     def close(self) -> None:
         """Close the connections."""
-        self._once.close()
-        self._often.close()
+        self._connection.close()
 
     # ── Tasks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -140,7 +96,7 @@ class Client:
         """
         content = wire_fields(fields)
         headers = {} if content.get("id") is not None else {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        return _task(self._send("POST", "/v1/tasks", content, headers=headers, is_safe=True))
+        return task_of(self._connection.send("POST", "/v1/tasks", content, headers=headers, is_safe=True))
 
     def create_many(self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None) -> list[Created]:
         """Create up to 500 tasks with one request; the results are in the same order, each a task or an error."""
@@ -148,17 +104,16 @@ class Client:
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         if any(task.get("id") is not None for task in content["tasks"]):
             headers = {}
-        answer = self._send("POST", "/v1/tasks:batchCreate", content, headers=headers, is_safe=True)
-        return [_created(each) for each in answer.json()["results"]]
+        answer = self._connection.send("POST", "/v1/tasks:batchCreate", content, headers=headers, is_safe=True)
+        return answer.listed("results", _created)
 
     def get(self, task_id: str) -> TaskView:
         """Return a task. Raises NotFound if there is none, or it is not the caller's to see."""
-        return _task(self._send("GET", _path(task_id)))
+        return task_of(self._connection.send("GET", _path(task_id)))
 
     def tasks(self, **filters: str | int | None) -> Iterator[TaskView]:
         """Yield the tasks that fit, page by page: `owner`, `status`, `handler`, `due_from`, `due_until`, `order_by`."""
-        for each in self._listed("/v1/tasks", "tasks", filters):
-            yield TaskView.model_validate(each)
+        return self._listed("/v1/tasks", "tasks", filters, TaskView.of)
 
     def update(self, task_id: str, *, etag: str | None = None, **changes: Any) -> TaskView:
         """Change some fields, by their Python names; None puts one back to its default.
@@ -167,11 +122,11 @@ class Client:
             PreconditionFailed: The task is not in the state with this `etag` any more. Nothing was changed.
         """
         headers = {} if etag is None else {"If-Match": etag}
-        return _task(self._send("PATCH", _path(task_id), wire_fields(changes), headers=headers))
+        return task_of(self._connection.send("PATCH", _path(task_id), wire_fields(changes), headers=headers))
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions."""
-        self._send("DELETE", _path(task_id))
+        self._connection.send("DELETE", _path(task_id))
 
     def pause(self, task_id: str) -> TaskView:
         """Hold a task until it is resumed."""
@@ -190,7 +145,7 @@ class Client:
         return self._changed(task_id, "trigger")
 
     def retry(self, task_id: str, execution_id: str | None = None) -> TaskView:
-        """Give an execution one more attempt; the task's last one, if none is named."""
+        """Give an execution one more attempt; the one that has ended last, if none is named."""
         content = {} if execution_id is None else {"executionId": execution_id}
         return self._changed(task_id, "retry", content)
 
@@ -198,152 +153,125 @@ class Client:
         """Run the occurrences of a past range again, both ends included."""
         return self._changed(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
 
-    def send_event(self, task_id: str, event: str, payload: Any = None) -> TaskView:  # noqa: ANN401 - any JSON
-        """Tell a task's durable handler something that it waits for, or will."""
+    def send_event(self, task_id: str, event: str, payload: Any = None, *, execution_id: str | None = None) -> TaskView:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler, or one of its executions alone, something that it waits for, or will."""
         path = f"{_path(task_id)}/events/{quote(event, safe='')}"
-        return _task(self._send("POST", path, {"payload": payload}))
+        only = {} if execution_id is None else {"executionId": execution_id}
+        return task_of(self._connection.send("POST", path, {"payload": payload, **only}))
 
-    def tree(self, task_id: str) -> TreeView:
-        """Return a task with the calls below it."""
-        return TreeView.model_validate(self._send("GET", f"{_path(task_id)}/tree").json())
+    def tree(self, task_id: str, execution_id: str | None = None) -> TreeView:
+        """Return a task with the calls below it, of all its executions or of one; cut where there are too many."""
+        query = None if execution_id is None else {"executionId": execution_id}
+        return self._connection.send("GET", f"{_path(task_id)}/tree", query=query).read(
+            "a tree", TreeView.model_validate
+        )
 
     def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL) -> Execution:
-        """Return a task's latest execution once the task has ended.
+        """Return a task's latest execution once the task has ended, and nothing of it runs any more.
 
         Args:
             task_id: The task.
             timeout: How long to wait.
-            every: How often to look.
+            every: How often to look at first. The waits grow with the time that it takes, to ten times that.
+
+        An API that does not answer meanwhile is asked again; the last look may take up to 5 seconds more.
 
         Raises:
-            TimeoutError: It has not ended within that time.
+            TimeoutError: That was not so within that time.
+            Unavailable: Nobody answered in all that time.
+            QuotaExceeded: The same, since there were too many requests.
+            TypeError: `timeout` is no timedelta.
             NotFound: There is no such task, or it ended without an execution.
         """
+        if not isinstance(timeout, timedelta):
+            raise TypeError(f"wait takes a timedelta, such as timedelta(minutes=5), and not {timeout!r}.")
         give_up_at = time.monotonic() + timeout.total_seconds()
-        while self.get(task_id).status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+        pause = every.total_seconds()
+        is_answered = False
+        while True:
+            silence: CloudschedError | None = None
+            try:
+                if (ended := self._ended(task_id, give_up_at)) is not None:
+                    return ended
+                is_answered = True
+            except (Unavailable, QuotaExceeded) as error:
+                silence = error
             left = give_up_at - time.monotonic()
+            if left <= 0 and silence is not None and not is_answered:
+                raise silence
             if left <= 0:
-                raise TimeoutError(f"Task {task_id} has not ended within {timeout}.")
-            time.sleep(min(every.total_seconds(), left))
-        latest = next(self.executions(task_id), None)
-        if latest is None:
+                raise TimeoutError(f"Task {task_id} has not ended within {timeout}.") from silence
+            time.sleep(min(pause, left))
+            pause = min(pause * GROWTH, every.total_seconds() * SLOWEST)
+
+    def _ended(self, task_id: str, give_up_at: float) -> Execution | None:
+        """Return a task's latest execution if the task has ended, and None if it has not; each request is sent once."""
+
+        def within() -> float:
+            return max(SHORTEST_LOOK, give_up_at - time.monotonic())
+
+        task = task_of(self._connection.send("GET", _path(task_id), within=within()))
+        if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} or task.is_running:
+            return None
+        page = self._connection.send("GET", f"{_path(task_id)}/executions", query={"pageSize": 1}, within=within())
+        found = page.listed("executions", Execution.model_validate)
+        if not found:
             raise NotFound("execution of task", task_id)
-        return latest
+        return found[0]
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return a task's next occurrences, in UTC."""
-        answer = self._send("GET", f"{_path(task_id)}/upcoming", query={"count": count}).json()
-        return [datetime.fromisoformat(each["utc"]) for each in answer["occurrences"]]
+        answer = self._connection.send("GET", f"{_path(task_id)}/upcoming", query={"count": count})
+        return answer.listed("occurrences", _instant)
 
     # ── What became of them ──────────────────────────────────────────────────────────────────────────────────────
 
     def executions(self, task_id: str) -> Iterator[Execution]:
         """Yield a task's executions, the latest first, page by page."""
-        for each in self._listed(f"{_path(task_id)}/executions", "executions", {}):
-            yield Execution.model_validate(each)
+        return self._listed(f"{_path(task_id)}/executions", "executions", {}, Execution.model_validate)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution."""
         path = f"{_path(task_id)}/executions/{quote(execution_id, safe='')}"
-        return Execution.model_validate(self._send("GET", path).json())
+        return self._connection.send("GET", path).read("an execution", Execution.model_validate)
 
     def inbox(self, owner: str) -> Iterator[Message]:
         """Yield the messages in an owner's inbox, the newest first, page by page."""
         path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
-        for each in self._listed(path, "messages", {}):
-            yield Message.model_validate(each)
+        return self._listed(path, "messages", {}, Message.model_validate)
 
     def preview(self, schedule: dict[str, Any], count: int = 10) -> list[datetime]:
         """Return the next occurrences of a schedule, in UTC, without storing it."""
-        answer = self._send("POST", "/v1/schedules/preview", {"schedule": schedule, "count": count}, is_safe=True)
-        return [datetime.fromisoformat(each["utc"]) for each in answer.json()["occurrences"]]
+        answer = self._connection.send(
+            "POST", "/v1/schedules/preview", {"schedule": schedule, "count": count}, is_safe=True
+        )
+        return answer.listed("occurrences", _instant)
 
     def _changed(self, task_id: str, verb: str, content: dict[str, Any] | None = None) -> TaskView:
-        return _task(self._send("POST", f"{_path(task_id)}/{verb}", content))
+        return task_of(self._connection.send("POST", f"{_path(task_id)}/{verb}", content))
 
-    def _listed(self, path: str, name: str, filters: dict[str, str | int | None]) -> Iterator[dict[str, Any]]:
+    def _listed(
+        self, path: str, name: str, filters: dict[str, str | int | None], read: Callable[[Any], T]
+    ) -> Iterator[T]:
         query: dict[str, Any] = {to_camel(key): value for key, value in filters.items() if value is not None}
         query.setdefault("pageSize", PAGE)
         while True:
-            answer = self._send("GET", path, query=query).json()
-            yield from answer[name]
-            if "nextPageToken" not in answer:
+            answer = self._connection.send("GET", path, query=query)
+            yield from answer.listed(name, read)
+            if "nextPageToken" not in answer.content:
                 return
-            query["pageToken"] = answer["nextPageToken"]
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        content: dict[str, Any] | None = None,
-        *,
-        query: dict[str, Any] | None = None,
-        headers: dict[str, str] | None = None,
-        is_safe: bool = False,
-    ) -> requests.Response:
-        session = self._often if is_safe or method in _SAFE else self._once
-        said = {**(headers or {}), **self._proof()}
-        try:
-            answer = session.request(
-                method,
-                self._url + path,
-                json=content,
-                params=query,
-                headers=said,
-                timeout=self._timeout,
-                allow_redirects=False,  # a token is for this API alone
-            )
-        except requests.RequestException as error:
-            raise Unavailable(f"The API at {self._url}", type(error).__name__) from error
-        if not answer.ok or answer.is_redirect:
-            raise error_of(answer)
-        return answer
-
-    def _proof(self) -> dict[str, str]:
-        tokens = {name: token() if callable(token) else token for name, token in self._bearers.items()}
-        return {name: f"Bearer {token}" for name, token in tokens.items() if token}
-
-
-class _Repeat(Retry):
-    """Waits as ``Retry-After`` says where the service is overloaded, and nowhere else."""
-
-    RETRY_AFTER_STATUS_CODES = frozenset({503})
-
-
-def _session(retries: int, key: str | None) -> requests.Session:
-    """Return a session that repeats a request that often, if it was not answered or the service was overloaded."""
-    repeat = _Repeat(
-        retries,
-        redirect=False,
-        backoff_factor=0.5,
-        status_forcelist=_REPEATED if retries else (),
-        allowed_methods=None,
-        raise_on_status=False,
-    )
-    made = requests.Session()
-    if key is not None:
-        made.headers["X-Api-Key"] = key
-    made.mount("http://", HTTPAdapter(max_retries=repeat))
-    made.mount("https://", HTTPAdapter(max_retries=repeat))
-    return made
+            query["pageToken"] = answer.content["nextPageToken"]
 
 
 def _path(task_id: str) -> str:
     return f"/v1/tasks/{quote(task_id, safe='')}"
 
 
-def _task(answer: requests.Response) -> TaskView:
-    return _view(answer.json(), answer.headers.get("ETag", ""))
-
-
-def _view(content: dict[str, Any], etag: str = "") -> TaskView:
-    try:
-        return TaskView.model_validate({**content, "etag": etag})
-    except ValidationError as error:
-        raise Unavailable("The API", f"answered something that is not a task: {error.error_count()} errors") from error
+def _instant(occurrence: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(occurrence["utc"])
 
 
 def _created(result: dict[str, Any]) -> Created:
     if "task" in result:
-        return Created(task=_view(result["task"]), error=None)
+        return Created(task=TaskView.of(result["task"]), error=None)
     return Created(task=None, error=error_of_problem(result["problem"], result["status"]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import Any
 
 from cloudsched.errors import (
     CloudschedError,
@@ -11,6 +12,8 @@ from cloudsched.errors import (
     InvalidPayload,
     InvalidSchedule,
     KeyReused,
+    LeaseLost,
+    LimitExceeded,
     NotAllowed,
     NotFound,
     PreconditionFailed,
@@ -21,15 +24,14 @@ from cloudsched.errors import (
     VersionConflict,
 )
 
-if TYPE_CHECKING:
-    import requests
-
 _KINDS: dict[str, type[CloudschedError]] = {
     "invalid-schedule": InvalidSchedule,
     "invalid-payload": InvalidPayload,
     "unknown-handler": UnknownHandler,
     "key-reused": KeyReused,
     "not-allowed": NotAllowed,
+    "lease-lost": LeaseLost,
+    "limit-exceeded": LimitExceeded,
 }
 """The kinds of problems that their status alone does not tell."""
 _STATUSES: dict[int, type[CloudschedError]] = {
@@ -44,24 +46,17 @@ _STATUSES: dict[int, type[CloudschedError]] = {
     429: QuotaExceeded,
 }
 
-
-def error_of(answer: requests.Response) -> CloudschedError:
-    """Return the error that an answer tells of."""
-    try:
-        problem = answer.json()
-    except ValueError:
-        problem = None
-    if not isinstance(problem, dict):  # somebody on the way has answered, such as a load balancer
-        problem = {"detail": f"{answer.status_code} {answer.reason}"}
-    return error_of_problem(problem, answer.status_code, answer.headers.get("Retry-After", ""))
+_SECONDS = re.compile("[0-9]{1,9}")
 
 
-def error_of_problem(problem: dict[str, Any], status: int, retry_after: str = "") -> CloudschedError:
+def error_of_problem(
+    problem: dict[str, Any], status: int, retry_after: str = "", place: str = "The API"
+) -> CloudschedError:
     """Return the error that a problem document tells of: its words are the API's, its attributes those of its class."""
     detail = str(problem.get("detail") or problem.get("title") or status)
     kind = _KINDS.get(str(problem.get("type")).rpartition("/")[2]) or _STATUSES.get(status)
     if kind is None:
-        return Unavailable("The API", f"{status}: {detail}")
+        return Unavailable(place, f"{status}: {detail}")
     error = kind.__new__(kind, detail)
     known = {
         "field": problem.get("field", "(request)"),
@@ -73,7 +68,7 @@ def error_of_problem(problem: dict[str, Any], status: int, retry_after: str = ""
         "key": "",
         "quota": "",
         "limit": 0,
-        "retry_after": int(retry_after) if retry_after.isdigit() else None,
+        "retry_after": int(retry_after) if _SECONDS.fullmatch(retry_after) else None,
     }
     for name in _ATTRIBUTES.get(next(each for each in kind.__mro__ if each in _ATTRIBUTES), ()):
         setattr(error, name, known[name])
@@ -84,6 +79,7 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
     InvalidInput: ("field", "problem", "hint"),
     NotFound: ("kind", "key"),
     NotAllowed: ("action", "status", "hint"),
+    LeaseLost: ("key",),
     VersionConflict: ("key",),
     QuotaExceeded: ("quota", "limit", "hint", "retry_after"),
     CloudschedError: (),

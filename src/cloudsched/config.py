@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cloudsched.access import Access
 from cloudsched.errors import Misconfigured
+from cloudsched.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,7 @@ class Settings:
         replays_each_step: Whether durable handlers are suspended at every durable point, to test that they replay the
             same.
         access: Who may use the API, and how much.
+        sandbox: How much one script may use.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
     """
 
@@ -73,6 +75,7 @@ class Settings:
     time_limit: timedelta = timedelta(minutes=9)
     replays_each_step: bool = False
     access: Access = field(default_factory=Access)
+    sandbox: Sandbox = field(default_factory=Sandbox)
     is_deployed: bool = False
 
     @classmethod
@@ -86,7 +89,7 @@ class Settings:
         defaults = cls()
         store = env.get("CLOUDSCHED_STORE", defaults.store)
         if store not in {"firestore", "sqlite"}:
-            raise Misconfigured(f"CLOUDSCHED_STORE is {store!r}; it is firestore or sqlite.")
+            raise Misconfigured(f"CLOUDSCHED_STORE is {store!r}; it must be firestore or sqlite.")
         data = env.get("CLOUDSCHED_DATA")
         return cls(
             project=env.get("GOOGLE_CLOUD_PROJECT") or defaults.project,
@@ -106,9 +109,10 @@ class Settings:
             fallback=_switch(env, "CLOUDSCHED_FALLBACK"),
             retention=_retention(env, defaults.retention),
             bucket=env.get("CLOUDSCHED_BUCKET") or None,
-            time_limit=_seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", defaults.time_limit),
+            time_limit=_time_limit(env, defaults.time_limit),
             replays_each_step=_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
             access=Access.of(env),
+            sandbox=Sandbox.of(env),
             is_deployed="K_SERVICE" in env,
         )
 
@@ -144,6 +148,7 @@ class Settings:
             "CLOUDSCHED_TIME_LIMIT_SECONDS": f"{self.time_limit.total_seconds():g}",
             "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
             **self.access.variables(),
+            **self.sandbox.variables(),
             "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
         }
 
@@ -156,7 +161,7 @@ def is_firebase_emulated() -> bool:
 def _switch(env: Mapping[str, str], name: str) -> bool:
     text = env.get(name, "off")
     if text not in {"on", "off", ""}:
-        raise Misconfigured(f"{name} is {text!r}; it is on or off.")
+        raise Misconfigured(f"{name} is {text!r}; it must be on or off.")
     return text == "on"
 
 
@@ -171,8 +176,15 @@ def _retention(env: Mapping[str, str], default: timedelta | None) -> timedelta |
     except (ValueError, OverflowError):
         days = timedelta(0)
     if days <= timedelta(0):
-        raise Misconfigured(f"CLOUDSCHED_RETENTION_DAYS is {text!r}; it is a number of days above 0, or never.")
+        raise Misconfigured(f"CLOUDSCHED_RETENTION_DAYS is {text!r}; it must be a number of days above 0, or never.")
     return days
+
+
+def _time_limit(env: Mapping[str, str], default: timedelta) -> timedelta:
+    limit = _seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", default)
+    if not limit:
+        raise Misconfigured("CLOUDSCHED_TIME_LIMIT_SECONDS is 0; it must be above that: no handler could do anything.")
+    return limit
 
 
 def _seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:
@@ -182,7 +194,7 @@ def _seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta
     try:
         value = timedelta(seconds=float(text))
     except (ValueError, OverflowError):
-        raise Misconfigured(f"{name} is {text!r}; it is a number of seconds.") from None
+        raise Misconfigured(f"{name} is {text!r}; it must be a number of seconds.") from None
     if value < timedelta(0):
-        raise Misconfigured(f"{name} is {text!r}; it is not negative.")
+        raise Misconfigured(f"{name} is {text!r}; it must not be negative.")
     return value

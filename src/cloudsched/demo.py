@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from cloudsched.domain import zones
 from cloudsched.domain.planning import HORIZON
-from cloudsched.engine.executor import Action
+from cloudsched.engine.running import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

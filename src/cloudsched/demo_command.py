@@ -19,7 +19,7 @@ from cloudsched.config import Settings
 from cloudsched.demo import END, OWNER, START, TASKS, ZONE, Findings, Ran, complaints, play
 from cloudsched.domain import zones
 from cloudsched.emulator.clock import MovableClock
-from cloudsched.engine.executor import Action
+from cloudsched.engine.running import Action
 from cloudsched.examples import app
 from cloudsched.stopping import Stopped, stoppable
 from cloudsched.web.dev import running

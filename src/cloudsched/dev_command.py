@@ -11,15 +11,17 @@ import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.errors import CloudschedError
 from cloudsched.stopping import Stopped, stoppable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from cloudsched.app import App
     from cloudsched.emulator.clock import MovableClock
     from cloudsched.web.dev import Stack
     from cloudsched.web.loading import Loaded
@@ -31,6 +33,11 @@ _NOT_FOUND = 127
 """What shells exit with if there is no such command."""
 _PATIENCE_SECONDS = 10
 """How long a command may take to end after it was asked to."""
+_FAILURES = {"failed", "retrying", "timed_out"}
+"""Lines of the log that are about an attempt with an error."""
+_WHY = "why"
+"""Where a line has that error."""
+_LONGEST_REASON = 500
 
 
 def _instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
@@ -48,9 +55,12 @@ def _instant(_context: click.Context, _option: click.Parameter, value: str | Non
 _PORT_TYPE = click.IntRange(0, 65535)
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--port", type=_PORT_TYPE, help=f"Of the API and the executor. [default: {PORT}, or a free one]")
-@click.option("--tasks-port", type=_PORT_TYPE, help=f"Of the local Cloud Tasks. [default: {TASKS_PORT}, or a free one]")
+_FREE = "or a free one with a COMMAND"
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("--port", type=_PORT_TYPE, help=f"Of the API and the executor. [default: {PORT}, {_FREE}]")
+@click.option("--tasks-port", type=_PORT_TYPE, help=f"Of the local Cloud Tasks. [default: {TASKS_PORT}, {_FREE}]")
 @click.option(
     "--store",
     type=click.Choice(["auto", "sqlite", "firestore"]),
@@ -59,7 +69,11 @@ _PORT_TYPE = click.IntRange(0, 65535)
     help="Where tasks are kept: embedded, or in Google's Firestore emulator; auto takes that one if there is one.",
 )
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Keep the embedded store in this one.")
-@click.option("--handlers", metavar="FILE|MODULE[:APP]", help="Whose handlers run. [default: functions/handlers.py]")
+@click.option(
+    "--handlers",
+    metavar="FILE|MODULE[:APP]",
+    help="Whose handlers run. [default: functions/handlers.py, handlers.py, or cloudsched's own examples]",
+)
 @click.option("--freeze", callback=_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def dev(
@@ -84,7 +98,7 @@ def dev(
 
     loaded = load(handlers)
     clock = MovableClock(freeze, frozen=freeze is not None)
-    _show_log(clock, logging.WARNING if command else logging.INFO)
+    _show_log(clock, loaded.app, logging.WARNING if command else logging.INFO)
     code = 0
     with stoppable():
         try:
@@ -175,8 +189,9 @@ class _StackTime(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         now = self._clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
         about = f" {task}" if (task := getattr(record, "taskId", None)) else ""
+        why = f": {_printable(why)}" if (why := getattr(record, _WHY, "")) else ""
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{now}{about} {record.getMessage()}{trace}"
+        return f"{now}{about} {record.getMessage()}{why}{trace}"
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -184,10 +199,31 @@ def _is_news(record: logging.LogRecord) -> bool:
     return getattr(record, "action", "") != "swept" or bool(getattr(record, "dispatched", 0))
 
 
-def _show_log(clock: MovableClock, level: int) -> None:
+def _with_its_reason(app: App) -> Callable[[logging.LogRecord], bool]:
+    """Return a filter that looks up why an attempt has failed: what handlers raise is in the record, and in no log."""
+
+    def look_up(record: logging.LogRecord) -> bool:
+        said: dict[str, Any] = record.__dict__
+        if said.get("action") in _FAILURES and "executionId" in said:  # a request that failed is about none
+            with suppress(CloudschedError):  # it may be deleted by now
+                error = app.execution(said["taskId"], said["executionId"]).error
+                setattr(record, _WHY, f"{error.type}: {error.message}" if error else "")
+        return True
+
+    return look_up
+
+
+def _printable(text: str) -> str:
+    """Return text in one line, without control characters, which would move the cursor of whoever looks."""
+    text = text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + " …"
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def _show_log(clock: MovableClock, app: App, level: int) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_StackTime(clock))
     handler.addFilter(_is_news)
+    handler.addFilter(_with_its_reason(app))  # a filter, since it may wait for the store: no other line waits for it
     log = logging.getLogger("cloudsched")
     log.addHandler(handler)
     log.setLevel(level)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
     from cloudsched.adapters.firestore import FirestoreStore
+    from cloudsched.adapters.firestore_listening import FirestoreListener
     from cloudsched.adapters.firestore_tally import FirestoreTally
     from cloudsched.config import Settings
 
@@ -47,6 +48,13 @@ def firestore_tally(settings: Settings) -> FirestoreTally:
     from cloudsched.adapters.firestore_tally import FirestoreTally  # noqa: PLC0415 - as said above
 
     return FirestoreTally(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+
+
+def firestore_listener(settings: Settings) -> FirestoreListener:
+    """Return what tells workers of new work, in Firestore."""
+    from cloudsched.adapters.firestore_listening import FirestoreListener  # noqa: PLC0415 - as said above
+
+    return FirestoreListener(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
 
 
 def cloud_tasks(settings: Settings) -> CloudTasksDispatcher:

@@ -1,13 +1,16 @@
-"""Signals that ask a command to stop, raised where it is, so that all it has begun is ended."""
+"""Signals that ask a command to stop, heard where it is, so that all it has begun is ended."""
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
 SIGNALS = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -39,9 +42,50 @@ def stoppable() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(signum)
 
-    before = {signum: signal.signal(signum, stop) for signum in SIGNALS}
+    with heard(stop, SIGNALS):
+        yield
+
+
+@contextmanager
+def heard(stop: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]) -> Iterator[None]:
+    """Let these signals call `stop` in this process, and in none that is forked from it.
+
+    What a handler forks (`multiprocessing`, say) would take it along, and nobody looks there at what it notes:
+    `terminate` would do nothing, and who waits for the child's end would wait for ever.
+    """
+    _heed_forks()
+    before = {signum: signal.signal(signum, stop) for signum in signals}
+    _in_children.update(before)
     try:
         yield
     finally:
+        for signum in before:
+            _in_children.pop(signum)
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+_in_children: dict[signal.Signals, Any] = {}
+"""What a forked child is to do with each of the signals that are heard here."""
+_held_back = threading.local()
+
+
+@cache
+def _heed_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_hold_back, after_in_parent=_let_through, after_in_child=_forget)
+
+
+def _hold_back() -> None:
+    """Keep signals from a child until it no longer does with them what its parent does."""
+    _held_back.mask = signal.pthread_sigmask(signal.SIG_BLOCK, list(_in_children))
+
+
+def _let_through() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _held_back.mask)
+
+
+def _forget() -> None:
+    for signum, handler in _in_children.items():
+        signal.signal(signum, handler)
+    _let_through()

@@ -7,89 +7,50 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from cloudsched.cli import NO_PROOF
 from cloudsched.client import Client
+from cloudsched.errors import InvalidInput, InvalidSchedule, QuotaExceeded, Unauthenticated, Unavailable
+from cloudsched.tasks_printing import Printer
 from cloudsched.tree_command import send, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import IO
 
-    from cloudsched.client import TaskView
     from cloudsched.domain.execution import Execution, ExecutionStatus
 
 POLL_SECONDS = 1.0
 """How often ``logs --follow`` looks."""
-_COLOURS = {
-    "ACTIVE": "green",
-    "SUCCEEDED": "green",
-    "COMPLETED": "green",
-    "PAUSED": "yellow",
-    "RETRYING": "yellow",
-    "RUNNING": "cyan",
-    "FAILED": "red",
-    "TIMED_OUT": "red",
-}
-
-
-class _Printer:
-    """Says things to people, or to programs."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
-        self._console = Console(highlight=False)
-
-    def task(self, task: TaskView) -> None:
-        """Print one task whole."""
-        content = _plain(task)
-        if self._as_json:
-            click.echo(json.dumps(content, ensure_ascii=False))
-            return
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        for name, value in content.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            table.add_row(f"[bold]{name}[/]", _coloured(text))
-        self._console.print(table)
-
-    def tasks(self, tasks: Iterable[TaskView]) -> None:
-        """Print a list of tasks."""
-        if self._as_json:
-            for task in tasks:
-                click.echo(json.dumps(_plain(task), ensure_ascii=False))
-            return
-        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-        for name in ("ID", "OWNER", "TITLE", "HANDLER", "STATUS", "NEXT", "RUNS"):
-            table.add_column(name, overflow="fold")
-        for task in tasks:
-            cells = (task.id, task.owner, task.title, task.handler, task.status, _at(task.next_execution_time))
-            table.add_row(*map(_coloured, cells), str(task.run_count))
-        self._console.print(table if table.row_count else "No tasks.")
-
-    def execution(self, execution: Execution) -> None:
-        """Print one execution as a line of a log."""
-        if self._as_json:
-            click.echo(json.dumps(execution.to_wire(), ensure_ascii=False))
-            return
-        attempts = f"attempt {len(execution.attempts)}" if execution.attempts else ""
-        said = execution.error.message if execution.error else execution.message
-        what = said or ("" if execution.content is None else json.dumps(execution.content, ensure_ascii=False))
-        line = Table.grid(padding=(0, 2, 0, 0))
-        line.add_row(_at(execution.scheduled_for), _coloured(execution.status), attempts, _coloured(what))
-        self._console.print(line)
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 _task_id = click.argument("task_id", metavar="ID")
 
 
-@click.group()
+class _Tasks(click.Group):
+    """A group whose commands say what is missing in the words of the command line."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's
+        try:
+            return super().invoke(ctx)
+        except Unauthenticated as error:
+            if any(ctx.params[name] for name in ("key", "token", "platform_token")):
+                raise
+            raise Unauthenticated(NO_PROOF.format(place=f"The API at {ctx.params['url']}")) from error
+
+
+@click.group(cls=_Tasks)
 @click.option(
-    "--url", envvar="CLOUDSCHED_URL", default="http://127.0.0.1:8080", show_default=True, help="The API's address."
+    "--url",
+    envvar="CLOUDSCHED_URL",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    help="The API's address. [env: CLOUDSCHED_URL]",
 )
 @click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
 @click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
@@ -119,7 +80,7 @@ def list_(client: Client, *, owner: str, status: str, handler: str, soonest: boo
     order = "nextExecutionTime" if soonest else None
     size = min(limit, 500)
     found = client.tasks(owner=owner, status=status, handler=handler, order_by=order, page_size=size)
-    _Printer(as_json=as_json).tasks(task for _, task in zip(range(limit), found, strict=False))
+    Printer(as_json=as_json).tasks(task for _, task in zip(range(limit), found, strict=False))
 
 
 @tasks.command()
@@ -128,18 +89,20 @@ def list_(client: Client, *, owner: str, status: str, handler: str, soonest: boo
 @click.pass_obj
 def get(client: Client, task_id: str, *, as_json: bool) -> None:
     """Show a task."""
-    _Printer(as_json=as_json).task(client.get(task_id))
+    Printer(as_json=as_json).task(client.get(task_id))
 
 
 @tasks.command()
 @click.argument("title")
-@click.option("--handler", required=True, help="The registered function to run.")
+@click.option("--handler", help="The registered function to run.")
+@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run in its place.")
+@click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
 @click.option("--owner", help="Whose it is; you, if you are a user.")
 @click.option("--id", "task_id", help="A stable id of your own: creating it again edits it.")
 @click.option("--payload", default="{}", help="What the handler is given, as JSON.")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
 @click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
-@click.option("--timezone", default="UTC", show_default=True, help="The zone of the rule.")
+@click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @_json
 @click.pass_obj
@@ -148,21 +111,28 @@ def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> N
     schedule = _schedule(options["rrule"], options["at"], options["timezone"])
     fields = {
         "title": title,
-        "handler": options["handler"],
         "payload": _parsed("--payload", options["payload"]),
+        **_to_run(options["handler"], options["script"], options["tools"]),
         **_given(owner=options["owner"], id=options["task_id"], schedule=schedule),
         **_fields(options["more"]),
     }
-    _Printer(as_json=as_json).task(client.create(**fields))
+    try:
+        task = client.create(**fields)
+    except InvalidInput as error:
+        if error.field == "owner" and "owner" not in fields:
+            raise click.UsageError("--owner is missing: say whose task it is.") from error
+        raise
+    Printer(as_json=as_json).task(task)
 
 
 @tasks.command()
 @_task_id
 @click.option("--title")
+@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript, in place of its older one.")
 @click.option("--payload", help="What the handler is given, as JSON.")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule.")
 @click.option("--at", help="When it runs once.")
-@click.option("--timezone", default="UTC", show_default=True, help="The zone of the rule.")
+@click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null puts its default back.")
 @_json
 @click.pass_obj
@@ -170,10 +140,12 @@ def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) ->
     """Change some of a task's fields; refused if somebody else changes it at the same moment."""
     payload = None if options["payload"] is None else _parsed("--payload", options["payload"])
     schedule = _schedule(options["rrule"], options["at"], options["timezone"])
-    changes = {**_given(title=options["title"], payload=payload, schedule=schedule), **_fields(options["more"])}
+    script = options["script"] and {"source": _text(options["script"])}
+    given = _given(title=options["title"], payload=payload, schedule=schedule, script=script)
+    changes = {**given, **_fields(options["more"])}
     if not changes:
         raise click.UsageError("Say what to change.")
-    _Printer(as_json=as_json).task(client.update(task_id, etag=client.get(task_id).etag, **changes))
+    Printer(as_json=as_json).task(client.update(task_id, etag=client.get(task_id).etag, **changes))
 
 
 def _verb(name: str, about: str) -> None:
@@ -182,7 +154,7 @@ def _verb(name: str, about: str) -> None:
     @_json
     @click.pass_obj
     def command(client: Client, task_id: str, *, as_json: bool) -> None:
-        _Printer(as_json=as_json).task(getattr(client, name)(task_id))
+        Printer(as_json=as_json).task(getattr(client, name)(task_id))
 
 
 _verb("pause", "Hold a task until it is resumed.")
@@ -198,7 +170,7 @@ _verb("trigger", "Run a task now, without moving its plan.")
 @click.pass_obj
 def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bool) -> None:
     """Give an execution one more attempt; the last one, if none is named."""
-    _Printer(as_json=as_json).task(client.retry(task_id, execution_id))
+    Printer(as_json=as_json).task(client.retry(task_id, execution_id))
 
 
 @tasks.command()
@@ -209,9 +181,17 @@ def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bo
 @click.pass_obj
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
     """Show a task's executions, the earliest first."""
-    printer = _Printer(as_json=as_json)
-    for execution in follow_executions(client, task_id, limit, ends=not follow):
-        printer.execution(execution)
+    printer = Printer(as_json=as_json)
+    shown = 0
+    try:
+        for execution in follow_executions(client, task_id, limit, ends=not follow):
+            printer.execution(execution)
+            shown += 1
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    if not shown and not as_json:
+        click.echo("No executions yet.")
 
 
 def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -> Iterator[Execution]:
@@ -224,10 +204,18 @@ def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -
         ends: Whether to stop after what is there now.
     """
     known: dict[str, tuple[ExecutionStatus, int]] = {}
+    is_answered = False
     while True:
-        latest = [execution for _, execution in zip(range(limit), client.executions(task_id), strict=False)]
+        try:
+            latest = [execution for _, execution in zip(range(limit), client.executions(task_id), strict=False)]
+        except (Unavailable, QuotaExceeded) as error:
+            if ends or not is_answered:
+                raise
+            click.echo(f"cloudsched: tries again: {error}", err=True)
+            latest = []
+        is_answered = True
         for execution in reversed(latest):
-            state = execution.status, len(execution.attempts)
+            state = execution.status, execution.attempt_count
             if known.get(execution.id) != state:
                 known[execution.id] = state
                 yield execution
@@ -236,12 +224,51 @@ def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -
         time.sleep(POLL_SECONDS)
 
 
-def _schedule(rrule: str | None, at: str | None, timezone: str) -> dict[str, str] | None:
+def _schedule(rrule: str | None, at: str | None, timezone: str | None) -> dict[str, str] | None:
     if rrule and at:
         raise click.UsageError("Give --rrule or --at, not both.")
+    if timezone is not None and not rrule and not at:
+        raise click.UsageError("--timezone is the zone of --rrule or --at; give one of them, too.")
     if rrule:
-        return {"rrule": rrule, "timezone": timezone}
-    return {"at": at, "timezone": timezone} if at else None
+        return {"rrule": rrule, "timezone": timezone or "UTC"}
+    return {"at": _instant(at, timezone), "timezone": timezone or "UTC"} if at else None
+
+
+def _instant(text: str, timezone: str | None) -> str:
+    """Return an instant with its offset; a local time is one of the zone's."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--at: {text!r} is no instant; write it like 2027-01-01T09:00:00Z.") from None
+    if at.tzinfo is not None:
+        return text
+    if timezone is None:
+        raise click.UsageError(f"--at: {text!r} has no time zone; end it with Z for UTC, or give --timezone.")
+    from cloudsched.domain.schedule import Schedule  # noqa: PLC0415 - only who gives a local time pays for it
+
+    try:
+        return str(Schedule.parse(at.isoformat(timespec="seconds"), timezone).at)
+    except InvalidSchedule as error:
+        option = "--timezone" if error.field == "timezone" else "--at"
+        raise click.UsageError(f"{option}: {error.problem} ({error.hint}).") from None
+
+
+def _to_run(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:
+    """Return what a new task runs. Neither is needed with ``--set children=…``."""
+    if handler and script:
+        raise click.UsageError("Give --handler or --script, not both.")
+    if tools and not script:
+        raise click.UsageError("--tool says what a --script may call.")
+    if script is None:
+        return _given(handler=handler)
+    return {"script": {"source": _text(script), **({"tools": list(tools)} if tools else {})}}
+
+
+def _text(script: IO[str]) -> str:
+    try:
+        return script.read()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"--script: {script.name} is not UTF-8: {error.reason} at byte {error.start}.") from None
 
 
 def _given(**fields: object) -> dict[str, object]:
@@ -267,21 +294,3 @@ def _parsed(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON
         return json.loads(text)
     except ValueError as error:
         raise click.UsageError(f"{option} is not JSON: {error}") from error
-
-
-def _plain(task: TaskView) -> dict[str, Any]:
-    return task.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def _at(instant: datetime | None) -> str:
-    return "-" if instant is None else f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def _coloured(text: object) -> str:
-    """Return text for a table: a status in its colour, and nothing of it taken for markup."""
-    from rich.markup import escape  # noqa: PLC0415 - the rest of rich is there already
-
-    colour = _COLOURS.get(str(text))
-    # Control characters would move the cursor of whoever looks.
-    shown = escape("".join(letter if letter.isprintable() else " " for letter in str(text)))
-    return f"[{colour}]{shown}[/]" if colour else shown

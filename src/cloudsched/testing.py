@@ -28,26 +28,30 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from pydantic import ValidationError
+
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.sqlite import SqliteStore
 from cloudsched.config import Settings
+from cloudsched.domain.pulling import Pull
 from cloudsched.emulator.bucket import Bucket
 from cloudsched.emulator.queue import Queue, QueueConfig
 from cloudsched.emulator.refusal import Code, Refused
 from cloudsched.emulator.task import HORIZON, Answer, HttpTarget
 from cloudsched.emulator.task import Task as QueuedTask
+from cloudsched.engine.offers import Wanted
 from cloudsched.engine.sweeper import GRACE
-from cloudsched.errors import InvalidInput, QueueUnavailable, Unauthenticated, Unavailable
+from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
     from cloudsched.app import App
     from cloudsched.domain.execution import Execution, Message
-    from cloudsched.engine.executor import Verdict
     from cloudsched.engine.ports import Envelope, Page, Store
+    from cloudsched.engine.running import Verdict
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 """When a simulation begins unless it is told otherwise: a Friday."""
@@ -163,6 +167,7 @@ class Simulation:
         settings = {"replays_each_step": replay, **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
+        self._workers: list[Wanted] = []
 
     def __enter__(self) -> Self:
         """Give the app this simulation's parts."""
@@ -191,20 +196,70 @@ class Simulation:
         return self.clock.now()
 
     def advance(self, by: timedelta) -> None:
-        """Let so much time pass: everything due on the way runs at its instant, in order."""
+        """Let so much time pass: everything due on the way runs at its instant, in order.
+
+        Raises:
+            TypeError: It is no `timedelta`.
+            ValueError: It is negative: time does not go back.
+        """
+        _require_duration("advance", by)
         self.advance_to(self.now + by)
 
     def advance_to(self, until: datetime) -> None:
-        """Let time pass up to an instant, which is included."""
+        """Let time pass up to an instant, which is included.
+
+        Raises:
+            ValueError: It is in the past: time does not go back.
+        """
+        if until < self.now:
+            raise ValueError(f"{until} is in the past: it is {self.now}, and time does not go back.")
+        self._work()
         while (at := self._next_event()) is not None and at <= until:
             self._step(at)
         self.clock.move_to(until)
 
     def run_until_idle(self, limit: timedelta = timedelta(days=366)) -> None:
         """Let time pass until nothing waits any more, or at the most so much of it."""
+        _require_duration("run_until_idle", limit)
         until = self.now + limit
+        self._work()
         while (at := self._next_event()) is not None and at <= until:
             self._step(at)
+
+    def add_worker(
+        self, queue: str, *skills: str, handlers: Iterable[str] | None = None, owner: str | None = None
+    ) -> None:
+        """Let a worker of a queue take what is offered, from now on, whenever something is.
+
+        It runs the app's own handlers, in this process. Tasks of queues without a worker wait.
+
+        Args:
+            queue: Whose tasks it takes.
+            skills: What it can do besides.
+            handlers: The handlers that it has; all of the app's if None.
+            owner: Whose tasks it may run; everybody's if None.
+
+        Raises:
+            ValueError: No task can name such a queue or skill.
+        """
+        for skill in (None, *skills):
+            _require_lane(queue, skill)
+        names = [each.name for each in self.app.registry] if handlers is None else handlers
+        self._workers.append(Wanted(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
+
+    def work(self) -> int:
+        """Let the workers take and run all that is offered now; return how many attempts that were.
+
+        Time does it by itself as it passes.
+        """
+        attempts = 0
+        for wanted in self._workers:
+            while claims := self.app.pulls.claim(wanted):
+                begun = self.app.pulls.begin(claims[0])
+                if begun is not None:
+                    self.app.pulls.end(begun, self.app.pulls.call(begun))
+                attempts += 1
+        return attempts
 
     def executions(self, task_id: str) -> list[Execution]:
         """Return all executions of a task, the earliest first."""
@@ -235,6 +290,29 @@ class Simulation:
             with suppress(QueueUnavailable):  # as Cloud Scheduler does: the next sweep goes on
                 self.app.sweep()
         self.queue.deliver_due()
+        self._work()
+
+    def _work(self) -> None:
+        """Let the workers work, and what follows from that at this very instant happen, until nothing is left."""
+        with suppress(StoreUnavailable):  # as a worker does: it comes again
+            while self._workers and self.work():
+                self.queue.deliver_due()
+
+
+def _require_duration(method: str, given: object) -> None:
+    if not isinstance(given, timedelta):
+        kind = type(given).__name__
+        raise TypeError(f"{method} takes a timedelta, such as timedelta(seconds=60); {given!r} is of type {kind}.")
+    if given < timedelta(0):
+        raise ValueError(f"{method} was given {given!r}; time does not go back.")
+
+
+def _require_lane(queue: str, skill: str | None) -> None:
+    try:
+        Pull(queue=queue, skill=skill)
+    except ValidationError as error:
+        which = f"The queue {queue!r}" if error.errors()[0]["loc"] == ("queue",) else f"The skill {skill!r}"
+        raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
 
 
 def _all(page_after: Callable[[str | None], Page[T]]) -> Iterator[T]:

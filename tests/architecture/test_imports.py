@@ -19,15 +19,21 @@ BELOW = {
     "domain": {"errors"},
     "access": {"errors"},
     "sandbox": {"errors"},
-    "config": {"access", "errors"},
+    "config": {"access", "sandbox", "errors"},
     "engine": {"domain", "errors"},
     "adapters": {"engine", "domain", "errors"},
     "emulator": set[str](),
     "parts": {"adapters", "config", "errors"},
     "telemetry": {"adapters", "engine", "config"},
-    "app": {"parts", "telemetry", "adapters", "engine", "domain", "config", "access", "errors"},
+    "assembly": {"parts", "telemetry", "adapters", "engine", "domain", "config", "errors"},
+    "app": {"assembly", "engine", "domain", "errors"},
     "web": {"app", "telemetry", "adapters", "engine", "domain", "config", "access", "errors", "emulator", "testing"},
-    "client": {"client_errors", "domain", "errors"},
+    "client": {"client_work", "client_views", "client_connection", "client_errors", "domain", "errors"},
+    "client_work": {"client_connection", "client_answers", "client_views", "domain", "errors"},
+    "client_views": {"domain", "errors"},
+    "client_connection": {"client_answers", "client_patience", "errors"},
+    "client_answers": {"client_errors", "errors"},
+    "client_patience": set(),
     "client_errors": {"errors"},
     "testing": {"app", "adapters", "engine", "domain", "config", "access", "errors", "emulator"},
 }
@@ -46,7 +52,7 @@ VENDORS = {
     "requests",
     "_quickjs",
 }
-EDGES = {"adapters", "emulator", "web", "client", "client_errors"}
+EDGES = {"adapters", "emulator", "web", "client_answers", "client_connection", "client_patience"}
 
 
 @cache
@@ -147,9 +153,11 @@ def test_importing_the_package_costs_nothing() -> None:
     """`import cloudsched` brings neither pydantic nor any vendor along: names are imported when they are used."""
     loaded = _modules_after("import cloudsched")
     assert not {"pydantic", "google.cloud.firestore", "google.protobuf", "grpc", "werkzeug", "aiohttp"} & loaded
+    assert not {"_quickjs", "cloudsched.adapters.quickjs"} & loaded
 
 
 def test_an_app_that_uses_no_cloud_does_not_import_it() -> None:
     """Defining handlers, and testing them, needs neither Google's clients nor a web server."""
     loaded = _modules_after("import cloudsched.app, cloudsched.testing")
     assert not {"google.cloud.firestore_v1", "google.cloud.tasks_v2", "grpc", "aiohttp", "flask", "dateutil"} & loaded
+    assert not {"_quickjs", "cloudsched.adapters.quickjs"} & loaded

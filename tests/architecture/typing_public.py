@@ -9,11 +9,13 @@ from pydantic import BaseModel
 
 from cloudsched import (
     App,
+    CallFailed,
     Cancel,
     CatchUp,
     CloudschedError,
     Context,
     Done,
+    EventTimedOut,
     Execution,
     ExecutionStatus,
     Fail,
@@ -23,6 +25,7 @@ from cloudsched import (
     Schedule,
     Settings,
     Snooze,
+    StepFailed,
     Task,
     TaskDraft,
     TaskQuery,
@@ -58,6 +61,22 @@ def greet(ctx: Context, greeting: Greeting) -> Done | Retry | Snooze | Fail | Ca
 @app.handler("plain", retry=False)
 def plain() -> None:
     """Take nothing and return nothing."""
+
+
+@app.handler("patient")
+def patient(ctx: Context) -> str:
+    """Meet each of the things that a durable handler may catch."""
+    try:
+        ctx.step("look", plain)
+        ctx.gather(ctx.call("plain"), return_failures=True)
+        ctx.wait_for("word", timeout=timedelta(days=1))
+    except StepFailed as failure:
+        return failure.step
+    except CallFailed as failure:
+        return failure.status
+    except EventTimedOut as failure:
+        return failure.event
+    return ""
 
 
 def create() -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from cloudsched.adapters.blobs import BucketBlobs, FileBlobs
-from cloudsched.errors import InvalidInput, NotFound, StoreUnavailable
+from cloudsched.errors import BlobsUnavailable, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,9 +95,32 @@ def test_what_is_not_there_is_not_found(blobs: Blobs) -> None:
         blobs.get("a/b")
 
 
-@pytest.mark.parametrize("key", ["", "/a", "a/", "../a", "a/../b", "a//b", "a b", "a\nb", "ü"])
+def test_what_is_let_go_of_leaves_the_rest(blobs: Blobs) -> None:
+    """All below a key goes, and nothing else; to let go of it again is harmless. A bucket does this by itself."""
+    keys = ["a/b/1", "a/b/2", "a/bc/1", "ab/b/1"]
+    for key in keys:
+        blobs.put(key, b"it")
+    kept: dict[str, list[str]] = {"a/b": keys[2:], "a/b/1": keys[2:], "none": keys[2:], "a": keys[3:]}
+    for key, left in kept.items():
+        blobs.let_go(key)
+        blobs.let_go(key)
+        assert found(blobs, keys) == (keys if isinstance(blobs, BucketBlobs) else left)
+
+
+def found(blobs: Blobs, keys: list[str]) -> list[str]:
+    left = []
+    for key in keys:
+        with suppress(NotFound):
+            blobs.get(key)
+            left.append(key)
+    return left
+
+
+@pytest.mark.parametrize(
+    "key", [".", "./.", "a/.", "./a", "", "/a", "a/", "../a", "a/../b", "a//b", "a b", "a\nb", "ü"]
+)
 def test_keys_lead_nowhere_else(blobs: Blobs, key: str) -> None:
-    for use in (lambda: blobs.put(key, b""), lambda: blobs.get(key)):
+    for use in (lambda: blobs.put(key, b""), lambda: blobs.get(key), lambda: blobs.let_go(key)):
         with pytest.raises(InvalidInput):
             use()
 
@@ -106,11 +129,13 @@ def test_a_bucket_that_does_not_answer_is_unavailable() -> None:
     with bucket() as opened:
         blobs = opened
     for use in (lambda: blobs.put("a", b""), lambda: blobs.get("a")):
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(BlobsUnavailable):
             use()
 
 
 def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(BlobsUnavailable):
         FileBlobs(tmp_path / "results").put("a", b"")
+    with pytest.raises(BlobsUnavailable):
+        FileBlobs(tmp_path / "results").let_go("a")

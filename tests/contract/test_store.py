@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cloudsched.adapters.sqlite import SqliteStore
 from cloudsched.domain.execution import (
     Attempt,
     Execution,
@@ -180,7 +181,7 @@ def test_a_commit_that_changes_nothing_is_a_new_version_all_the_same(store: Stor
 
 
 def test_a_task_that_is_gone_is_not_changed(store: Store, make_task: MakeTask) -> None:
-    task = make_task()
+    task = make_task(deleted_at=NOW)
     version = store.commit(task, None)
     store.purge(task.id)
     with pytest.raises(VersionConflict):
@@ -189,7 +190,7 @@ def test_a_task_that_is_gone_is_not_changed(store: Store, make_task: MakeTask) -
 
 
 def test_a_task_made_again_is_not_taken_for_its_older_self(store: Store, make_task: MakeTask) -> None:
-    task = make_task()
+    task = make_task(deleted_at=NOW)
     version = store.commit(task, None)
     store.purge(task.id)
     again = store.commit(task, None)
@@ -233,7 +234,7 @@ def test_what_is_not_there_is_none(store: Store, make_task: MakeTask, key: str) 
 def test_purge_removes_a_task_and_its_executions(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> None:
-    gone, stays = make_task(), make_task()
+    gone, stays = make_task(deleted_at=NOW), make_task()
     for task in (gone, stays):
         executions = [make_execution(task, f"e{number:03}") for number in range(5)]
         store.commit(task, None, executions, [make_message(task, "one")])
@@ -246,6 +247,17 @@ def test_purge_removes_a_task_and_its_executions(
     assert len(store.executions(stays.id, limit=10).items) == 5
     assert len(store.inbox("ada", limit=10).items) == 2
     assert store.next_wake() == stays.wake_at
+
+
+def test_purge_leaves_a_task_that_is_not_deleted(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """Somebody has made it again under its old id, and the purge of its older self comes late."""
+    task = make_task()
+    store.commit(task, None, [make_execution(task, "one")])
+    store.purge(task.id)
+    assert store.load(task.id) is not None
+    assert store.execution(task.id, "one") is not None
 
 
 def test_documents_of_a_newer_schema_are_refused(
@@ -273,6 +285,17 @@ def test_a_document_that_cannot_be_read_holds_up_no_sweep(store: Store, make_tas
     for task in (broken, fine):
         store.commit(task, None)
     assert [task.id for task in store.due(broken.wake_at or NOW, limit=10).items] == [fine.id]
+
+
+def test_a_store_with_a_clock_says_what_time_it_is_there(store: Store) -> None:
+    """Firestore's own; a file has none. Leases are measured by the clocks of those who write, which can be compared."""
+    begun = datetime.now(UTC)
+    there = store.check()
+    if isinstance(store, SqliteStore):
+        assert there is None
+    else:
+        assert there
+        assert begun - timedelta(seconds=1) <= there <= datetime.now(UTC) + timedelta(seconds=1)
 
 
 def test_a_store_answers_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:

@@ -9,7 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.contract.conftest import NOW
 
+from cloudsched.domain.execution import Run
+from cloudsched.domain.journal import JournalEntry, StepKind
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -150,6 +153,7 @@ def test_a_purge_that_was_cut_off_is_finished_by_the_next(
     for module in ("cloudsched.adapters.sqlite", "cloudsched.adapters.firestore"):
         monkeypatch.setattr(f"{module}._PURGE_SIZE", 2)
     task = make_task()
+    task = task.model_copy(update={"deleted_at": task.created_at})
     store.commit(task, None, [make_execution(task, f"e{number}") for number in range(5)])
     inner, method = (store._database, "write") if hasattr(store, "_database") else (store._calls, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam that a crash would cut
     real, calls = getattr(inner, method), list[object]()
@@ -169,3 +173,41 @@ def test_a_purge_that_was_cut_off_is_finished_by_the_next(
     store.purge(task.id)
     assert store.load(task.id) is None
     assert not store.executions(task.id, limit=10).items
+
+
+@pytest.mark.parametrize("overtaken_at", range(4))
+def test_a_purge_that_is_overtaken_leaves_what_was_made_again(
+    store: Store,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    monkeypatch: pytest.MonkeyPatch,
+    overtaken_at: int,
+) -> None:
+    """Before any of its commits another purge may end, and the task be made again: with records of the same names."""
+    for module in ("cloudsched.adapters.sqlite", "cloudsched.adapters.firestore"):
+        monkeypatch.setattr(f"{module}._PURGE_SIZE", 2)
+    runs = (Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),)
+    entries = (JournalEntry(execution_id="open", number=1, kind=StepKind.NOW, started_at=NOW),)
+    task = make_task(runs=runs)
+    executions = [make_execution(task, f"e{number}") for number in range(3)]
+    gone = task.model_copy(update={"deleted_at": task.created_at})
+    store.commit(gone, None, executions, entries=entries)
+    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._calls, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam at which it is overtaken
+    real, calls = getattr(inner, method), list[object]()
+
+    def overtaken(argument: object) -> object:
+        calls.append(argument)
+        if len(calls) == overtaken_at + 1:
+            monkeypatch.setattr(inner, method, real)
+            store.purge(task.id)
+            store.commit(task, None, executions, entries=entries)
+        return real(argument)
+
+    monkeypatch.setattr(inner, method, overtaken)
+    store.purge(task.id)
+    assert len(calls) == overtaken_at + 1
+    found = store.load(task.id)
+    assert found
+    assert found.task == task
+    assert [each.id for each in store.executions(task.id, limit=10).items] == ["e2", "e1", "e0"]
+    assert list(store.journal(task.id, "open")) == list(entries)

@@ -82,7 +82,7 @@ def test_a_folded_journal_is_gone_with_the_commit_that_writes_its_record(
 
 def test_purge_removes_the_journals_of_open_runs(store: Store, make_task: MakeTask) -> None:
     run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, steps=2)
-    gone, stays = make_task(runs=(run,)), make_task(runs=(run,))
+    gone, stays = make_task(runs=(run,), deleted_at=NOW), make_task(runs=(run,))
     for task in (gone, stays):
         store.commit(task, None, entries=[entry(1), entry(2)])
     store.purge(gone.id)

@@ -169,6 +169,7 @@ def test_what_changes_between_pages_disturbs_nothing_else(
                 task = tasks[number]
                 touched.add(task.id)
                 if change == "purge":
+                    store.commit(task.model_copy(update={"deleted_at": NOW}), versions[task.id])
                     store.purge(task.id)
                 else:
                     store.commit(task.model_copy(update={"title": "Edited", "wake_at": None}), versions[task.id])

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched.adapters import sqlite_database
-from cloudsched.adapters.sqlite import LAYOUT, SqliteStore
-from cloudsched.adapters.sqlite_lists import List, list_of_tasks
+from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.sqlite_layout import LAYOUT
+from cloudsched.adapters.sqlite_lists import List, list_of_offers, list_of_tasks
+from cloudsched.domain.pulling import Offer
 from cloudsched.domain.task import TaskStatus
 from cloudsched.engine.ports import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
@@ -166,6 +168,43 @@ def test_every_list_walks_an_index_in_its_order(wanted: List, after: tuple[datet
     assert "USING INDEX" in plan[0] or "USING COVERING INDEX" in plan[0]
     leading = [each.removesuffix(" = ?") for each in wanted.conditions if re.fullmatch(r"\w+ = \?", each)]
     assert not leading or f"({leading[0]}=?" in plan[0]
+
+
+@pytest.mark.parametrize("owner", [None, "ada"])
+@pytest.mark.parametrize("after", [None, ("2 a", "t")], ids=["first", "next"])
+def test_offers_walk_one_index_a_lane(owner: str | None, after: tuple[str, str] | None) -> None:
+    """However many wait, no lane is sorted, and of each no more is read than is asked for."""
+    database = sqlite3.connect(":memory:")
+    for statement in LAYOUT:
+        database.execute(statement)
+    text, values = list_of_offers(["gpu", "gpu/cuda"], owner, 10, after)
+    plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    database.close()
+    index = "tasks_offered_of_owner (owner=? AND lane=?" if owner else "tasks_offered (lane=?"
+    assert sum(f"USING INDEX {index}" in step for step in plan) == 2
+    assert not any("SCAN tasks" in step for step in plan)
+    assert all("LAST" not in step for step in plan)
+
+
+def test_a_file_of_the_layout_before_is_brought_up_to_date(path: Path, make_task: MakeTask) -> None:
+    """Its tasks are there, and can be offered; opening it again changes nothing."""
+    store = SqliteStore(path)
+    version = store.commit(task := make_task(id="a"), None)
+    store.close()
+    database = sqlite3.connect(path)
+    for each in ("INDEX tasks_offered", "INDEX tasks_offered_of_owner"):
+        database.execute(f"DROP {each}")
+    for column in ("lane", "place"):
+        database.execute(f"ALTER TABLE tasks DROP COLUMN {column}")
+    database.execute("PRAGMA user_version = 2")
+    database.close()
+    for _ in range(2):
+        store = SqliteStore(path)
+        stored = store.load("a")
+        assert stored
+        version = store.commit(task.model_copy(update={"offer": Offer(lane="gpu", order="2 a")}), stored.version)
+        assert store.offered(["gpu"], limit=1)[0].version == version
+        store.close()
 
 
 def test_single_documents_are_found_by_index(file_store: SqliteStore) -> None:

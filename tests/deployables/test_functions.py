@@ -10,6 +10,7 @@ from tests.stories.parts import ROOT, Function, ask, free_port, function
 
 from cloudsched.config import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
+from cloudsched.web.reading import MAX_BODY
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 QUEUE = "projects/demo-cloudsched/locations/us-central1/queues/cloudsched"
@@ -69,6 +70,14 @@ def test_every_method_reaches_the_api(served: Served, method: str, path: str, st
     if status >= 400:
         assert reply.headers["Content-Type"] == "application/problem+json"
         assert reply.body["status"] == status
+
+
+def test_a_body_in_chunks_is_a_body(served: Served) -> None:
+    """One that does not say how long it is is read all the same, up to the same limit."""
+    url, chunked = served[1]["api"].url, {"Transfer-Encoding": "chunked"}
+    claim = "/v1/queues/nobody-s/claim"
+    for content, status in (({"limit": 2}, 200), ({"limit": "many"}, 400), (b" " * (MAX_BODY + 1), 413), (b"", 200)):
+        assert ask(url, "POST", claim, content, chunked).status == status
 
 
 def test_execute_lets_nobody_else_in(served: Served) -> None:

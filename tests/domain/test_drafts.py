@@ -168,6 +168,18 @@ def test_a_new_schedule_begins_from_now_and_counts_anew() -> None:
     assert (found.next_execution_time, found.run_count, found.failures_in_row) == (START + 9 * HOUR, 0, 0)
 
 
+def test_a_new_schedule_is_bound_by_the_old_one_only_where_they_meet() -> None:
+    """An instant that the old plan has gone past is one occurrence in both; another one may be as near as it likes.
+
+    Whoever has claimed it may have had a clock that is a little ahead.
+    """
+    task = made(schedule=HOURLY).model_copy(update={"planned_to": START + HOUR})
+    near = START + HOUR - timedelta(seconds=1)
+    assert edited(task, drafted(schedule=near), near, LEAD).task.next_execution_time == near
+    every_half = Schedule(rrule="FREQ=MINUTELY;INTERVAL=30", dtstart="2026-12-01T00:00:00")
+    assert edited(task, drafted(schedule=every_half), near, LEAD).task.next_execution_time == START + 1.5 * HOUR
+
+
 def test_a_paused_task_stays_paused_whatever_is_edited() -> None:
     """And an instant in the past is refused for it, too, rather than found out when it is resumed."""
     task = pause(made(schedule=HOURLY), START).task

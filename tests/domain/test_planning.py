@@ -43,6 +43,7 @@ DISPATCHES = st.builds(
     after=st.just("") | INSTANTS.map(execution_id),
     hop=st.integers(0, 500),
     repair=st.integers(0, 500),
+    lock_key=st.text(max_size=5),
 )
 
 
@@ -71,12 +72,13 @@ def test_a_name_begins_with_a_hash_and_is_one_that_cloud_tasks_takes(dispatch: D
 
 
 @pytest.mark.parametrize(
-    "field", ["task_id", "revision", "execution_id", "attempt", "due_at", "after", "hop", "repair"]
+    "field", ["task_id", "revision", "execution_id", "attempt", "due_at", "after", "hop", "repair", "lock_key"]
 )
 def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
     """Were one of them left out, the queue would take a dispatch for a double of another, and drop it."""
     plain = Dispatch("t", 1, "e", START, 1, START, START)
-    other: dict[str, Any] = {"task_id": "u", "execution_id": "f", "due_at": START + timedelta(1), "after": "x"}
+    other: dict[str, Any] = {"task_id": "u", "execution_id": "f", "due_at": START + timedelta(1)}
+    other |= {"after": "x", "lock_key": "k"}
     assert replace(plain, **{field: other.get(field, 7)}).name != plain.name
 
 

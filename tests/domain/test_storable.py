@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.adapters.firestore_values import decode, encode
-from cloudsched.domain.storable import MAX_DEPTH, MAX_KEY_BYTES, require_storable, storable_text
+from cloudsched.domain.storable import (
+    MAX_CONTENT,
+    MAX_DEPTH,
+    MAX_KEY_BYTES,
+    json_size,
+    require_content,
+    require_storable,
+    storable_text,
+    stored_size,
+)
 from cloudsched.errors import InvalidInput
 
 LIMIT = 100_000
@@ -99,3 +108,28 @@ def test_any_text_can_be_made_storable(text: str) -> None:
         assert made != text
     else:
         assert made == text
+
+
+@pytest.mark.parametrize(
+    ("value", "is_kept"),
+    [
+        ("x" * 524_000, True),
+        ([1] * 115_000, True),
+        ([1] * 116_000, False),
+        ([0.5] * 116_000, False),
+        ([{"n": 1}] * 60_000, True),
+        ([[1, 2]] * 87_000, True),
+        ([["中" * 100]] * 1_500, True),
+        ([["中" * 100]] * 1_600, False),
+    ],
+    ids=lambda value: str(value)[:9],
+)
+def test_a_result_has_a_bound_as_firestore_counts_it(value: object, *, is_kept: bool) -> None:
+    """A number has eight bytes however short its JSON is, and a list in a list the bytes of its JSON in ASCII."""
+    assert json_size(value) <= MAX_CONTENT
+    if is_kept:
+        require_content("content", value)
+        assert stored_size(value) < 1024 * 1024
+    else:
+        with pytest.raises(InvalidInput, match="as Firestore counts them"):
+            require_content("content", value)

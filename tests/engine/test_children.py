@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, model_validator
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
 from cloudsched.domain.drafts import TaskDraft
+from cloudsched.domain.storable import MAX_CONTENT
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RESULTS: dict[str, Any] = {
+    "whole": 1,
+    "name": "Ada",
+    "long": "é" * 100_000,
+    "longest": "x" * (MAX_CONTENT - 2),
+    "numbers": {"all": [1] * 70_000},
+    "deep": json.loads("[" * 15 + "1" + "]" * 15),
+}
+"""What handlers of these names return."""
+
+
+def returning(result: object) -> Callable[[], object]:
+    return lambda: result
+
+
+class Given(BaseModel):
+    """What one of them takes."""
+
+    given: list[int]
 
 
 @pytest.fixture
@@ -27,6 +53,13 @@ def app() -> App:
     def broken() -> None:
         raise ConnectionError("no")
 
+    @made.handler("sum")
+    def total(given: Given) -> int:
+        return sum(given.given)
+
+    for name, result in RESULTS.items():
+        made.handler(name)(returning(result))
+
     return made
 
 
@@ -37,10 +70,12 @@ def add(n: int, **more: Any) -> dict[str, Any]:
 BROKEN = {"handler": "broken"}
 
 
-def run(app: App, children: list[dict[str, Any]], **fields: Any) -> tuple[Task, Execution, list[str]]:
+def run(
+    app: App, children: list[dict[str, Any]], *, replay: bool = False, **fields: Any
+) -> tuple[Task, Execution, list[str]]:
     """Run a task with these children; return it, its record, and how its children ended."""
     wire = {"title": "All", "owner": "ada", "children": children, **fields}
-    with Simulation(app) as sim:
+    with Simulation(app, replay=replay) as sim:
         task = app.create(TaskDraft.from_wire({"schedule": {"at": START.isoformat()}, **wire}))
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
@@ -85,6 +120,84 @@ def test_a_failed_child_fails_skips_or_continues(
         assert "ConnectionError: no" in failed["error"]
 
 
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize(
+    ("policy", "fate"),
+    [("fail", ["FAILED"]), ("skip", ["COMPLETED"]), ("continue", ["COMPLETED", "COMPLETED"])],
+)
+@pytest.mark.parametrize(
+    ("before", "given"),
+    [(["whole", "name"], ("sum", "payload.given.1")), (["long"], ("add", "bytes")), (["deep"], ("add", "deep"))],
+)
+def test_a_child_that_cannot_take_the_results_before_it_has_failed(
+    app: App, before: list[str], given: tuple[str, str], policy: str, fate: list[str], *, replay: bool
+) -> None:
+    """It begins no task; the task's policy says what follows, at once."""
+    name, why = given
+    children = [*({"handler": each} for each in before), {"handler": name, "resultsAs": "given"}, add(5)]
+    task, execution, ended = run(app, children, replay=replay, onChildFailure=policy)
+    assert (task.status, len(execution.attempts)) == (fate[0], 1)
+    assert ended == ["COMPLETED"] * len(before) + fate[1:]
+    if policy == "fail":
+        assert execution.error
+        assert execution.error.type == "CallFailed"
+        text = execution.error.message
+    else:
+        (failed,) = execution.content["failed"]
+        assert failed["child"] == len(before)
+        text = failed["error"]
+    assert text.startswith(f"The call of {name!r} is REFUSED: Invalid")
+    assert why in text
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize(
+    ("names", "left_out"),
+    [
+        (["long", "long", "name"], []),
+        (["long", "long", "long", "name"], [2]),
+        (["longest", "name", "longest"], [0, 2]),
+        (["deep", "name"], [0]),
+        (["deep", "long", "longest", "name"], [0, 2]),
+        (["longest"] * 20, [*range(20)]),
+        (["numbers", "name", "numbers", "deep"], [2, 3]),
+    ],
+)
+def test_results_that_no_record_keeps_together_are_left_out_and_listed(
+    app: App, names: list[str], left_out: list[int], *, parallel: bool
+) -> None:
+    """The task succeeds as its children did; each step of its execution names the child that has its result whole."""
+    with Simulation(app) as sim:
+        children = [{"handler": name} for name in names]
+        draft = {"title": "All", "owner": "ada", "children": children, "parallel": parallel}
+        task = app.create(TaskDraft.from_wire({**draft, "schedule": {"at": START.isoformat()}}))
+        sim.run_until_idle()
+        (listed,) = sim.executions(task.id)
+        execution = app.execution(task.id, listed.id)
+        given = [sim.executions(step.child or "")[0].content for step in execution.steps]
+    assert execution.status == "SUCCEEDED"
+    assert execution.content.get("leftOut", []) == left_out
+    whole = [RESULTS[name] for name in names]
+    kept = [None if number in left_out else result for number, result in enumerate(whole)]
+    assert execution.content["results"] == kept
+    assert given == whole
+
+
+def test_a_task_whose_child_could_not_begin_can_be_mended(app: App) -> None:
+    """By an edit, and a retry by hand, which goes on from there."""
+    with Simulation(app) as sim:
+        named, summed = {"handler": "name"}, {"handler": "sum", "resultsAs": "given"}
+        draft = {"title": "All", "owner": "ada", "children": [named, summed], "schedule": {"at": START.isoformat()}}
+        task = app.create(TaskDraft.from_wire(draft))
+        sim.run_until_idle()
+        assert app.get(task.id).status == "FAILED"
+        app.patch(task.id, {"children": [named, add(5)]})
+        app.retry(task.id)
+        sim.run_until_idle()
+        assert sim.executions(task.id)[0].content["results"] == ["Ada", 5]
+        assert len(app.tree(task.id).children) == 2
+
+
 def test_a_failed_parallel_child_lets_the_others_finish(app: App) -> None:
     task, _, ended = run(app, [BROKEN, add(1), add(2)], parallel=True)
     assert (task.status, ended) == ("FAILED", ["FAILED", "COMPLETED", "COMPLETED"])
@@ -108,6 +221,16 @@ def test_a_recurring_task_runs_its_children_each_time(app: App) -> None:
         assert [e.content["results"] for e in sim.executions(task.id)] == [[1]] * 3
 
 
+@pytest.mark.parametrize(("children", "field"), [([], "children"), (None, "handler")])
+def test_children_can_be_edited_but_not_taken_away(app: App, children: object, field: str) -> None:
+    with Simulation(app):
+        task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
+        with pytest.raises(InvalidInput) as caught:
+            app.patch(task.id, {"children": children})
+        assert caught.value.field == field
+        assert app.patch(task.id, {"children": None, "handler": "add"}).children == ()
+
+
 def test_children_can_be_edited(app: App) -> None:
     with Simulation(app) as sim:
         task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
@@ -125,7 +248,10 @@ def test_children_can_be_edited(app: App) -> None:
         ({"children": [add(1)] * 101}, "children"),
         ({"children": [add(1, resultsAs="given")], "parallel": True}, "children.0.resultsAs"),
         ({"children": [add(1)], "handler": "add"}, "children"),
-        ({"children": []}, "handler"),
+        ({"children": []}, "children"),
+        ({"children": [], "handler": "cloudsched.children"}, "children"),
+        ({"children": [add(1), {"handler": "sum", "resultsAs": "givn"}]}, "children.1.resultsAs"),
+        ({"children": [add(1), {"handler": "whole", "resultsAs": "given"}]}, "children.1.resultsAs"),
         ({}, "handler"),
     ],
 )
@@ -133,6 +259,79 @@ def test_what_is_wrong_is_named_when_the_task_is_created(app: App, fields: dict[
     with Simulation(app), pytest.raises(InvalidInput) as caught:
         app.create(TaskDraft.from_wire({"title": "All", "owner": "ada", **fields}))
     assert caught.value.field == field
+
+
+class Strict(BaseModel):
+    """It refuses what it does not know."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    given: list[int] = []
+
+
+class Named(BaseModel):
+    """Its fields have other names in JSON."""
+
+    plain: int = 0
+    given: list[int] = Field(default=[], alias="asGiven")
+    either: list[int] = Field(default=[], validation_alias=AliasChoices("one", AliasPath("two", 0)))
+
+
+class ByName(Named):
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class Reading(BaseModel):
+    """It takes what it is given apart by itself."""
+
+    given: list[int] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def read(cls, data: Any) -> Any:  # noqa: ANN401 - any JSON
+        return data
+
+
+class Looped(BaseModel):
+    """It refers to itself."""
+
+    given: list[int] = []
+    next: Looped | None = None
+
+
+Looped.model_rebuild()
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken", "refused"),
+    [
+        (Given, ["given"], ["Given", "other"]),
+        (Strict, ["given"], ["other"]),
+        (Named, ["plain", "asGiven", "one", "two"], ["given", "either"]),
+        (ByName, ["plain", "asGiven", "one", "two", "given", "either"], ["other"]),
+        (Open, ["other"], []),
+        (Reading, ["other"], []),
+        (Looped, ["given", "next"], ["other"]),
+        (Annotated[Given, Field(description="it")], ["given"], ["other"]),
+        (RootModel[dict[str, Any]], ["other"], []),
+        (dict[str, Any], ["other"], []),
+    ],
+)
+def test_results_are_put_where_they_are_kept(kind: Any, taken: list[str], refused: list[str]) -> None:  # noqa: ANN401 - any annotation
+    """A field that the payload's model would ignore is refused; what cannot be known is not."""
+
+    def take(payload: Any) -> None:  # noqa: ANN401 - the same
+        """Do nothing."""
+
+    take.__annotations__["payload"] = kind
+    app = App(Settings())
+    app.handler("take")(take)
+    handler = app.registry.get("take")
+    assert [name for name in [*taken, *refused] if handler.takes(name)] == taken
 
 
 def test_a_handlers_name_does_not_begin_like_the_built_in_ones(app: App) -> None:

@@ -10,9 +10,7 @@ import pytest
 from tests.engine.workflows import DAY, MINUTE, calling, create, run
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.errors import (
-    CallFailed,
-)
+from cloudsched.errors import CallFailed
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -94,6 +92,36 @@ def test_replaying_at_each_step_finds_what_is_not_deterministic(app: App) -> Non
     assert execution.error.type == "JournalMismatch"
 
 
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda ctx, n: ctx.call("fine", {"n": n}).result(), "call 'fine' with {'payload': {'n': 2}} now"),
+        (lambda ctx, n: ctx.call("fine", {}, title=str(n)), "call 'fine' with {'payload': {}, 'title': '2'} now"),
+        (lambda ctx, n: ctx.sleep(n * DAY), "sleep with 2027-01-03 00:00:00+00:00 now"),
+        (lambda ctx, n: ctx.wait_for("go", timeout=n * DAY), "event 'go' with 2027-01-03 00:00:00+00:00 now"),
+    ],
+)
+def test_replaying_at_each_step_finds_arguments_that_are_not_deterministic(
+    app: App, ask: Callable[[Context, int], object], said: str
+) -> None:
+    """They are not compared otherwise: code may change them."""
+    numbers = iter(range(1, 100))
+
+    @app.handler("fine")
+    def fine(_: dict[str, Any]) -> None: ...
+
+    def call(ctx: Context) -> None:
+        ask(ctx, next(numbers))
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    execution = run(app, replay=True)
+    assert execution.error
+    assert execution.error.type == "JournalMismatch"
+    assert execution.error.message.startswith("Step 1 was ")
+    assert said in execution.error.message
+
+
 def test_a_handler_that_catches_its_suspension_is_told_what_it_did(app: App) -> None:
     def call(ctx: Context) -> str:
         try:
@@ -130,6 +158,26 @@ def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     execution = run(app)
     assert execution.error
     assert "3 calls are under way" in execution.error.message
+
+
+def test_calls_that_have_ended_are_not_under_way(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to gather them for that."""
+    monkeypatch.setattr("cloudsched.engine.journal.MAX_CALLS", 3)
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> list[str]:
+        calls = []
+        for _ in range(10):
+            calls.append(ctx.call("fine"))
+            ctx.sleep(DAY)
+        return ctx.gather(*calls)
+
+    calling(app, call)
+    assert run(app).content == ["fine"] * 10
+    assert run(app, replay=True).content == ["fine"] * 10
 
 
 def test_the_journal_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,6 +323,29 @@ def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(app: Ap
         assert not app.tasks().items
 
 
+@pytest.mark.parametrize("retention", [None, 2 * DAY])
+def test_a_calls_record_is_kept_as_long_as_its_task(app: App, retention: timedelta | None) -> None:
+    """Its executions are to be kept for a day; its parent asks after three, and then it is removed with them."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> str:
+        begun = ctx.call("fine", execution_retention=DAY, retention=retention)
+        ctx.sleep(3 * DAY)
+        result: str = begun.result()
+        return result
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(3 * DAY + MINUTE)
+        assert sim.executions(task.id)[0].content == "fine"
+        sim.run_until_idle()
+        assert not app.tree(task.id).children
+
+
 def test_every_day_of_a_recurring_task_has_a_journal_of_its_own(app: App) -> None:
     def call(ctx: Context) -> str:
         day = ctx.step("day", lambda: str(ctx.scheduled_for))
@@ -286,3 +357,27 @@ def test_every_day_of_a_recurring_task_has_a_journal_of_its_own(app: App) -> Non
         task = create(app, schedule=Schedule.every(DAY, start=START))
         sim.advance(3 * DAY - MINUTE)
         assert [e.content for e in sim.executions(task.id)] == [str(START + n * DAY) for n in range(3)]
+
+
+def test_of_many_attempts_the_first_and_the_last_are_kept(app: App) -> None:
+    """Each suspension forgives those before it, so there may be any number of them; the last one has its number."""
+    failed = set[int]()
+
+    def call(ctx: Context) -> None:
+        for day in range(60):
+            ctx.sleep(DAY)
+            if day not in failed:
+                failed.add(day)
+                raise ConnectionError("x" * 1000)
+        raise KeyError("the end")
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry={"maxRetries": 1})
+        sim.run_until_idle()
+        for last in (61, 62):
+            (execution,) = sim.executions(task.id)
+            assert [attempt.number for attempt in execution.attempts] == [1, 2, 3, 4, 5, *range(last - 19, last + 1)]
+            assert execution.attempts_left_out == last - 25
+            app.retry(task.id)
+            sim.run_until_idle()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 from tests.engine.workflows import DAY, MINUTE, Row, calling, create, run
 
-from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain import journal as limits
+from cloudsched.domain.policy import retry_policy
 from cloudsched.engine.holding import Held
-from cloudsched.errors import (
-    CallFailed,
-)
+from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
 
 
@@ -74,6 +75,31 @@ def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_o
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START)
+
+
+def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
+    """Counted as the functions that Python enters meanwhile, generators each time that they go on."""
+
+    @app.handler("fine")
+    def fine() -> None: ...
+
+    def call(ctx: Context) -> list[int]:
+        ctx.call("fine")
+        spent = []
+        for _ in range(2):
+            entered = list[object]()
+            sys.setprofile(lambda _, event, __: entered.append(None) if event == "call" else None)  # noqa: B023
+            for _ in range(20):
+                ctx.call("fine")
+            sys.setprofile(None)
+            spent.append(len(entered))
+            for _ in range(200):
+                ctx.call("fine")
+        return spent
+
+    calling(app, call)
+    few, many = run(app).content
+    assert many < few * 1.1
 
 
 def test_what_was_sent_for_an_earlier_suspension_runs_nothing(app: App) -> None:
@@ -181,6 +207,55 @@ def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(app: App) 
     assert execution.content == ["CANCELLED", "DELETED"]
 
 
+@pytest.mark.parametrize("retries", [0, 2])
+@pytest.mark.parametrize("is_down", [False, True])
+@pytest.mark.parametrize("kind", [ConnectionError, WorkflowError])
+def test_a_call_that_was_begun_before_an_exception_is_made_once(
+    app: App, kind: type[Exception], retries: int, *, is_down: bool
+) -> None:
+    """Whatever ends the handler, however many attempts follow, and also if the queue does not answer just then."""
+    did = list[int]()
+    app.handler("alert")(lambda: did.append(1))
+
+    def call(ctx: Context) -> None:
+        ctx.step("a", lambda: setattr(sim.queue, "is_down", is_down))
+        ctx.call("alert")
+        raise kind("no line")
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry=RetryPolicy(max_retries=retries))
+        sim.advance(timedelta(seconds=20))
+        sim.queue.is_down = False
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        (made,) = app.tree(task.id).children
+    assert (execution.status, did) == ("FAILED", [1])
+    assert execution.error
+    assert execution.error.type == kind.__name__
+    assert len(execution.attempts) == (1 if kind is WorkflowError else retries + 1)
+    assert execution.steps[-1].child == made.task.id
+
+
+def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more(app: App) -> None:
+    app.handler("alert")(lambda: None)
+
+    def call(ctx: Context) -> None:
+        ctx.step("a", lambda: 1)
+        ctx.call("alert")
+        app.cancel(ctx.task.id)
+        raise ConnectionError("no line")
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, app.tree(task.id).children) == ("CANCELLED", ())
+    assert execution.attempts[0].error
+    assert execution.attempts[0].error.type == "ConnectionError"
+
+
 def test_cancelling_a_task_cancels_all_that_runs_below_it(app: App) -> None:
     """Two levels down; and nothing of it runs afterwards."""
 
@@ -250,3 +325,76 @@ def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_af
         assert app.store.journal(task.id, execution.id) == []
     assert [(step.kind, step.result) for step in ended.steps] == [("STEP", 1), ("CALL", "fine"), ("SLEEP", None)]
     assert open_steps[:2] == ended.steps[:2]
+
+
+@pytest.mark.parametrize("retry", [5, 0, False, True, RetryPolicy(max_retries=5, base=DAY), None])
+def test_a_call_says_how_often_it_is_tried_as_a_handler_does(app: App, retry: RetryPolicy | int | bool | None) -> None:  # noqa: FBT001 - a case
+    """By a number, by yes or no, or by a policy; None leaves it to the handler that is called."""
+
+    @app.handler("flaky", retry=2)
+    def flaky() -> None:
+        raise ConnectionError("no line")
+
+    calling(app, lambda ctx: ctx.call("flaky", retry=retry).result())
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (call,) = app.tree(task.id).children
+        expected = RetryPolicy(max_retries=2) if retry is None else retry_policy(retry)
+        assert call.task.retry == expected
+        assert len(sim.executions(call.task.id)[0].attempts) == expected.max_retries + 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"schedule": Schedule.once(START + DAY)},
+        {"schedule": None},
+        {"owner": "eve"},
+        {"id": "mine"},
+        {"retry": 21},
+        {"retry": "often"},
+        {"lock_kee": "press"},
+    ],
+)
+def test_what_a_call_cannot_be_told_is_refused(app: App, fields: dict[str, Any]) -> None:
+    """It is its caller's, begins at once, and its id is made from its place: nothing else is dropped in silence."""
+    app.handler("fine")(lambda: 1)
+    refused = list[str]()
+
+    def call(ctx: Context) -> None:
+        try:
+            ctx.call("fine", **fields)
+        except InvalidInput as error:
+            refused.append(error.field)
+
+    calling(app, call)
+    execution = run(app)
+    assert {field.split(".")[0] for field in refused} == {to_camel(name) for name in fields}
+    assert (execution.status, [step.child for step in execution.steps]) == ("SUCCEEDED", [None])
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_call_that_is_refused_is_refused_in_every_replay(app: App, *, replay: bool) -> None:
+    """A handler that catches the refusal goes the same way each time, also after it has made other calls."""
+
+    @app.handler("fine")
+    def fine(row: Row) -> int:
+        return row.n
+
+    def call(ctx: Context) -> list[object]:
+        said: list[object] = []
+        for payload in ({"n": "x"}, {"n": 1}, {"n": "y"}, {"n": 2}):
+            try:
+                said.append(ctx.call("fine", payload).result())
+            except InvalidInput as error:
+                said.append(error.field)
+        return said
+
+    calling(app, call)
+    execution = run(app, replay=replay)
+    assert execution.content == ["payload.n", 1, "payload.n", 2]
+    assert [step.status for step in execution.steps] == ["FAILED", "SUCCEEDED"] * 2
+    assert execution.steps[0].error
+    assert execution.steps[0].error.type == "InvalidPayload"
+    assert "in the call of 'fine'" in execution.steps[0].error.message

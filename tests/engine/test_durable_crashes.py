@@ -20,8 +20,8 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cloudsched.engine.executor import Verdict
     from cloudsched.engine.ports import Store
+    from cloudsched.engine.running import Verdict
 
 WAYS = (
     "dies before",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from tests.engine.pull_world import FAILED, SECOND, claimed, keys, offer, statuses
 
 from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
 from cloudsched.testing import START, Simulation
@@ -30,14 +31,15 @@ def test_only_the_named_exceptions_are_tried_again(error: type[Exception], attem
         assert len(execution.attempts) == attempts
 
 
-def test_the_hook_is_told_once_and_only_of_the_final_failure() -> None:
+@pytest.mark.parametrize("its_own", [RuntimeError, SystemExit])
+def test_the_hook_is_told_once_and_only_of_the_final_failure(its_own: type[BaseException]) -> None:
     """`on_failure` gets the task and the final record, not the attempts before it; its own failure changes nothing."""
     app = App(Settings())
     told: list[tuple[Task, Execution]] = []
 
     def hook(task: Task, execution: Execution) -> None:
         told.append((task, execution))
-        raise RuntimeError("the hook fails, too")
+        raise its_own("the hook fails, too")
 
     @app.handler("flaky", retry=TWICE, on_failure=hook)
     def flaky() -> None:
@@ -71,3 +73,17 @@ def test_the_hook_is_told_of_an_executor_that_died_with_the_last_attempt() -> No
             sim.advance(timedelta(minutes=2))
         sim.advance(timedelta(hours=1))
         assert [execution.status for execution in told] == [ExecutionStatus.TIMED_OUT]
+
+
+@pytest.mark.parametrize("worker", ["fails", "dies"])
+def test_a_hook_that_cannot_be_called_is_in_the_log(worker: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A process that has not the handler says so where nobody else hears of the failure: a worker of its own does."""
+    with Simulation(App(Settings())) as sim:
+        task = offer(sim, "it", pull="gpu", retry=RetryPolicy(max_retries=0))
+        sim.advance(2 * SECOND)
+        claim = claimed(sim)
+        if worker == "fails":
+            sim.app.pulls.finish(*keys(claim), FAILED)
+        sim.advance(timedelta(hours=1))
+        assert statuses(sim, task.id) == ["FAILED" if worker == "fails" else "TIMED_OUT"]
+    assert ("no on_failure is called: there is no handler 'work'" in caplog.text) == (worker == "dies")

@@ -108,6 +108,8 @@ def test_a_result_is_kept_as_json(answer: object, content: object) -> None:
         2**63,
         b"\xff",
         "x" * (MAX_CONTENT + 1),
+        [1] * 200_000,
+        {"rows": [{"n": 1}] * 110_000},
         lambda: None,
         Done,
         Retry("no time", after=5),  # type: ignore[arg-type]

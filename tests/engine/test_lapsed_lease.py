@@ -1,11 +1,18 @@
-"""A lease that has ended is not renewed: somebody else may have begun by then."""
+"""A lease ends when its holder was told, not before; then it is not renewed, since somebody else may have begun."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings
 from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
 
 
 def test_a_run_whose_lease_has_ended_cannot_go_on_beside_the_next_holder_of_its_lock() -> None:
@@ -29,3 +36,31 @@ def test_a_run_whose_lease_has_ended_cannot_go_on_beside_the_next_holder_of_its_
         sim.advance(timedelta(minutes=10))
     assert began == ["first", "second"]
     assert heard == [False]
+
+
+@pytest.mark.parametrize(
+    "renewal", [lambda ctx: ctx.heartbeat(), lambda ctx: ctx.step("one", int)], ids=["own", "step"]
+)
+def test_a_renewal_takes_back_nothing_of_a_lease(renewal: Callable[[Context], object]) -> None:
+    """A task that is edited to allow less has its effect at the next lease: this one lasts as long as was said."""
+    app = App(Settings())
+    seen: list[datetime] = []
+
+    def until() -> datetime:
+        (run,) = app.get("it").runs
+        assert run.lease
+        return run.lease.until
+
+    @app.handler("slow", expected_duration=timedelta(hours=1))
+    def slow(ctx: Context) -> None:
+        seen.append(until())
+        app.patch("it", {"expectedDuration": 1})
+        sim.clock.advance(timedelta(minutes=1))
+        renewal(ctx)
+        seen.append(until())
+
+    with Simulation(app) as sim:
+        app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now))
+        sim.advance(timedelta(0))
+        assert seen[0] == seen[1]
+        assert sim.executions("it")[0].status == "SUCCEEDED"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+MINUTELY = Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:01:00")
 HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
 app = App(Settings())
 called: list[tuple[str, datetime]] = []
@@ -49,6 +51,11 @@ def outage(sim: Simulation, span: timedelta) -> None:
 def hours(executions: list[Execution], status: str) -> list[float]:
     """Return after how many hours from the start the executions of a status were scheduled."""
     return [(one.scheduled_for - START) / HOUR for one in executions if one.status == status]
+
+
+def minutes(executions: list[Execution], status: str) -> list[float]:
+    """Return the same in minutes."""
+    return [(one.scheduled_for - START) / MINUTE for one in executions if one.status == status]
 
 
 def test_until_ends_the_task_and_counts_its_own_instant(sim: Simulation) -> None:
@@ -124,6 +131,79 @@ def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], 
     assert all("overlap" in (one.message or "") for one in found if one.status == "SKIPPED")
 
 
+@pytest.mark.parametrize("mode", ["latest", "all", "none"])
+@pytest.mark.parametrize("open_for", [1, 99, 100, 101, 102, 180, 500])
+@pytest.mark.parametrize("overlap", ["skip", "buffer"])
+def test_overlap_works_off_a_long_run_in_portions(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, overlap: str, open_for: int, mode: str
+) -> None:
+    """However much came due while a run was open: catchUp has no say in it, and no commit grows without bound."""
+    writes = _writes(monkeypatch)
+    answer[:] = [busy_for((open_for + 0.5) * MINUTE)]
+    make(schedule=MINUTELY, overlap=overlap, catch_up={"mode": mode, "window": HOUR.total_seconds()})
+    sim.advance((open_for + 3.2) * MINUTE)
+    found = sim.executions("t")
+    ran = [1, *([1 + open_for] if overlap == "buffer" else []), 2 + open_for, 3 + open_for]
+    assert sorted(minutes(found, "SUCCEEDED")) == ran
+    assert sorted(minutes(found, "SKIPPED")) == [at for at in range(1, open_for + 4) if at not in ran]
+    run = "20270101T000100Z"
+    assert all(run in (one.message or "") for one in found if one.status == "SKIPPED")
+    assert max(writes) <= 101
+    assert app.get("t").overlapped is None
+
+
+@pytest.mark.parametrize("change", ["trigger", "pause", "overlap", "schedule"])
+def test_what_a_long_run_overlapped_is_skipped_whatever_comes_between(sim: Simulation, change: str) -> None:
+    """A run by hand lets the rest wait; who resumes or edits the plan goes on from now, as ever."""
+    busy = busy_for(400.5 * MINUTE)
+
+    def work(ctx: Context) -> object:
+        said = busy(ctx)
+        sim.queue.is_down = said == "done"  # so that what follows waits for the sweep
+        return said
+
+    answer[:] = [work]
+    make(schedule=MINUTELY)
+    sim.advance(401.6 * MINUTE)
+    assert app.get("t").overlapped is not None
+    assert len(minutes(sim.executions("t"), "SKIPPED")) == 100
+    answer[:] = [lambda _: "done"]
+    sim.queue.is_down = False
+    match change:
+        case "trigger":
+            app.trigger("t")
+        case "pause":
+            app.pause("t")
+            app.resume("t")
+        case "overlap":
+            app.update("t", overlap="allow")
+        case "schedule":
+            app.update("t", schedule=Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:02:00"))
+    sim.advance(3 * MINUTE)
+    skipped = sorted(minutes(sim.executions("t"), "SKIPPED"))
+    ran = [at for at in minutes(sim.executions("t"), "SUCCEEDED") if at.is_integer()]
+    if change == "trigger":
+        assert skipped == [*range(2, 402)]
+    elif change == "overlap":
+        assert (skipped, sorted(ran)[1]) == ([*range(2, 401)], 401)
+    else:
+        assert skipped == [*range(2, 102)]
+    assert app.get("t").overlapped is None
+
+
+def _writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many executions each commit from now on writes."""
+    writes: list[int] = []
+    real = app.store.commit
+
+    def commit(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
+        writes.append(len(args[2]) if len(args) > 2 else 0)
+        return real(*args, **more)
+
+    monkeypatch.setattr(app.store, "commit", commit)
+    return writes
+
+
 @pytest.mark.parametrize(
     ("catch_up", "ran", "skipped"),
     [
@@ -147,18 +227,11 @@ def test_catch_up(sim: Simulation, catch_up: dict[str, Any], ran: list[float], s
     assert all("late" in (one.message or "") for one in found if one.status == "SKIPPED")
 
 
-def test_catch_up_works_off_a_long_outage_in_portions(sim: Simulation) -> None:
+def test_catch_up_works_off_a_long_outage_in_portions(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand missed occurrences are each recorded, in commits of bounded size."""
-    make(schedule=Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:01:00"))
+    make(schedule=MINUTELY)
     sim.clock.advance(timedelta(minutes=1000.5))
-    writes = []
-    real = app.store.commit
-
-    def commit(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
-        writes.append(len(args[2]))
-        return real(*args, **more)
-
-    app.store.commit = commit  # type: ignore[method-assign]
+    writes = _writes(monkeypatch)
     sim.advance(timedelta(0))
     found = sim.executions("t")
     assert (len(found), len(hours(found, "SKIPPED")), len(hours(found, "SUCCEEDED"))) == (1000, 999, 1)

@@ -129,3 +129,23 @@ def test_a_handler_without_a_payload_takes_none() -> None:
     with pytest.raises(InvalidPayload, match="takes no payload"):
         app.registry.get("it").read({"a": 1})
     assert app.registry.get("it").read({}) is None
+
+
+def context_bare(ctx, payload: Model) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - it is the mistake
+
+
+def context_last(payload: Model, ctx: Context) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (context_bare, "has a first parameter 'ctx' of no kind; annotate it: `ctx: Context`."),
+        (context_last, "has its Context in 'ctx', behind others; the Context comes first."),
+    ],
+)
+def test_a_context_that_is_not_found_is_said(function: Any, says: str) -> None:
+    """What is mended in a word is named, and not called too many parameters."""
+    with pytest.raises(Misconfigured) as refused:
+        App(Settings()).handler("greet")(function)
+    assert str(refused.value) == f"Handler 'greet' {says}"

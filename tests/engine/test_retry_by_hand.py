@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from cloudsched.errors import NotAllowed, NotFound
 from cloudsched.testing import START, Simulation
 
 IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
+DAY = timedelta(days=1)
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 
 
@@ -90,3 +92,163 @@ def test_what_must_not_be_retried_is_refused() -> None:
         app.cancel(task.id)
         with pytest.raises(NotAllowed, match="CANCELLED"):
             app.retry(task.id, "20270101T010000Z")
+
+
+def napping_app() -> App:
+    """Return an app whose handler fails on its first day, and sleeps on all others."""
+    app = App(Settings())
+
+    @app.handler("nap", retry=False)
+    def nap(ctx: Context) -> None:
+        if ctx.scheduled_for == START + DAY:
+            raise ConnectionError("no")
+        ctx.sleep(9 * DAY)
+
+    return app
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_what_was_cancelled_last_is_what_is_retried(last: int) -> None:
+    """Whether the run before it has failed, or none has ended before the cancel."""
+    app = napping_app()
+    with Simulation(app) as sim:
+        start = START + (DAY if last > 1 else 2 * DAY)
+        task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.every(DAY, start=start))
+        sim.advance(2 * DAY + timedelta(hours=1))
+        if last == 3:
+            app.trigger(task.id)
+            sim.advance(timedelta(minutes=1))
+        app.cancel(task.id)
+        newest = sim.executions(task.id)[-1]
+        assert newest.status == "CANCELLED"
+        app.update(task.id, schedule=Schedule.once(START + 30 * DAY))
+        app.retry(task.id)
+        assert [run.execution_id for run in app.get(task.id).runs] == [newest.id]
+
+
+def test_what_is_still_open_is_not_retried() -> None:
+    """The error says so, whether the execution is named or not, and while it runs as well as while it is suspended."""
+    app = App(Settings())
+    refused = list[str]()
+
+    def ask(task_id: str, execution_id: str | None) -> None:
+        with pytest.raises(NotAllowed) as error:
+            app.retry(task_id, execution_id)
+        refused.append(str(error.value))
+
+    @app.handler("nap")
+    def nap(ctx: Context) -> None:
+        ask(ctx.task.id, ctx.execution_id)
+        ctx.sleep(9 * DAY)
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="Nap", handler="nap", schedule=IN_A_MINUTE)
+        sim.advance(timedelta(hours=1))
+        ask(task.id, "20270101T000100Z")
+        ask(task.id, None)
+    open_now = "Cannot retry an execution of a task that is still at work on it. 20270101T000100Z"
+    assert [each.startswith(open_now) for each in refused] == [True] * 3
+    assert "is running" in refused[0]
+    assert "is suspended" in refused[1]
+    assert refused[2] == refused[1]
+
+
+def test_a_task_that_never_ran_has_nothing_to_retry() -> None:
+    """The error says what to do; of one that is cancelled it is a new schedule."""
+    app = napping_app()
+    with Simulation(app):
+        task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.once(START + DAY))
+        with pytest.raises(NotAllowed, match=r"Nothing of it has run yet; trigger the task to run it now\."):
+            app.retry(task.id)
+        app.cancel(task.id)
+        with pytest.raises(NotAllowed, match=r"is CANCELLED\. Give it a new schedule"):
+            app.retry(task.id)
+
+
+def test_an_occurrence_that_was_passed_over_is_the_last_where_nothing_has_run() -> None:
+    app = flaky_app(0)
+    with Simulation(app) as sim:
+        schedule = Schedule.once(START + DAY)
+        task = app.create(
+            owner="ada", title="Late", handler="flaky", schedule=schedule, expiration=timedelta(minutes=1)
+        )
+        sim.queue.lose_everything()
+        sim.clock.advance(2 * DAY)
+        sim.run_until_idle()
+        assert app.get(task.id).status == "EXPIRED"
+        app.retry(task.id)
+        sim.run_until_idle()
+        assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
+
+
+LATE: dict[str, dict[str, Any]] = {
+    "expired": {"expiration": timedelta(minutes=1)},
+    "skipped": {"catch_up": "none"},
+    "for workers": {"expiration": timedelta(minutes=1), "pull": {"queue": "gpu"}},
+}
+
+
+@pytest.mark.parametrize("why", LATE)
+def test_a_task_that_is_paused_while_its_late_run_is_tried_again_can_be_resumed(why: str) -> None:
+    """Its occurrence, which nobody had begun in time, has been run by then: so nothing is left to wait for."""
+    app = App(Settings())
+    with Simulation(app) as sim:
+        app.handler("slow")(lambda: app.pause("t"))
+        app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, **LATE[why])
+        if why != "for workers":
+            sim.queue.lose_everything()
+        sim.clock.advance(timedelta(hours=1))
+        sim.advance(timedelta(minutes=5))
+        assert app.get("t").status == "EXPIRED"
+        sim.add_worker("gpu")
+        app.retry("t", sim.executions("t")[0].id)
+        sim.advance(timedelta(minutes=1))
+        assert app.get("t").status == "PAUSED"
+        assert app.resume("t").status == "COMPLETED"
+
+
+def test_a_call_that_was_paused_while_it_was_tried_again_tells_its_parent_when_it_is_resumed() -> None:
+    """It had expired, since no worker took it."""
+    app = App(Settings())
+    with Simulation(app) as sim:
+
+        @app.handler("part", pull="gpu")
+        def part(ctx: Context) -> int:
+            app.pause(ctx.task.id)
+            return 7
+
+        @app.handler("whole")
+        def whole(ctx: Context) -> int:
+            result: int = ctx.call("part", expiration=timedelta(minutes=1)).result()
+            return result
+
+        app.create(id="t", owner="ada", title="Whole", handler="whole", schedule=IN_A_MINUTE)
+        sim.advance(timedelta(hours=1))
+        (below,) = app.tree("t").children
+        assert (app.get("t").status, below.task.status) == ("FAILED", "EXPIRED")
+        app.retry(below.task.id)
+        app.retry("t")
+        sim.advance(timedelta(seconds=1))
+        sim.add_worker("gpu")
+        sim.advance(timedelta(seconds=1))
+        assert (app.get("t").status, app.get(below.task.id).status) == ("ACTIVE", "PAUSED")
+        app.resume(below.task.id)
+        sim.advance(timedelta(seconds=1))
+        assert sim.executions("t")[0].content == 7
+
+
+def test_what_ran_before_a_new_schedule_does_not_stand_for_it() -> None:
+    """The run that was open then ends later; the new instant, which passed while the task was paused, has had none."""
+    app = App(Settings())
+    with Simulation(app) as sim:
+
+        @app.handler("slow")
+        def slow() -> None:
+            app.update("t", schedule=Schedule.once(START + timedelta(hours=1)))
+            app.pause("t")
+
+        app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE)
+        sim.advance(timedelta(hours=2))
+        assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
+        with pytest.raises(NotAllowed, match="past its only instant"):
+            app.resume("t")

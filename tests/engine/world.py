@@ -1,4 +1,4 @@
-"""One seeded world of executors, sweeps, clients, a queue and a store, in which anything may break at any call.
+"""One seeded world of executors, workers, sweeps, clients, a queue and a store, where anything may break at any call.
 
 Every process is a thread, and only one of them runs at a time: at each call to a port it hands over to the world, which
 draws who goes on. So a seed is one history, and the same one every time. A process that dies raises `Killed`.
@@ -14,12 +14,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.engine.world_clients import one_change
+from tests.engine.world_clients import IDS, MORE_IDS, one_change
+from tests.engine.world_flows import register_flows
 from tests.engine.world_handler import register_handlers
+from tests.engine.world_journals import JournalRules
 from tests.engine.world_ports import BreakableQueue, BreakableStore, DriftingClock
+from tests.engine.world_pulls import PullRules
 from tests.engine.world_rules import Rules
+from tests.engine.world_trees import TreeRules
+from tests.engine.world_weathers import Weather
+from tests.engine.world_workers import Workers
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite import SqliteStore
@@ -33,6 +39,9 @@ from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailab
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched import Task
+    from cloudsched.engine.offers import Wanted
+
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 """The night in which Europe's clocks go forward."""
 SECRET = "the-secret-of-this-world-0123456789"  # noqa: S105 - it guards nothing but this test
@@ -44,51 +53,9 @@ class Killed(BaseException):
     """The last thing that a process ever did."""
 
 
-@dataclass(frozen=True)
-class Weather:
-    """What sort of world a history lives in."""
-
-    name: str
-    fault: float = 0.0
-    """How likely a call to a port fails, before or after it took effect, or is made twice."""
-    kill: float = 0.0
-    """How likely a call is the last thing that its process does."""
-    linger: float = 0.0
-    """How likely time passes while something is under way."""
-    drift: timedelta = timedelta(0)
-    """How far a process's clock may be from the true time, either way."""
-    purge: float = 0.0
-    """How likely the queue forgets everything, at each change by a client."""
-    changes: int = 12
-    """How many things clients do."""
-    length: timedelta = timedelta(hours=6)
-    """How long they do it."""
-    is_crowded: bool = False
-    """Whether all tasks want the same lock at the same time, and their runs take long."""
-    is_long: bool = False
-    """Whether tasks are days and months apart rather than minutes."""
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether nothing goes wrong at all, so that everything happens on its instant."""
-        return not (self.fault or self.kill or self.linger or self.purge)
-
-
-WEATHERS = (
-    Weather("calm"),
-    Weather("slow", linger=0.2),
-    Weather("faults", fault=0.08, linger=0.05),
-    Weather("deaths", kill=0.05, linger=0.1),
-    Weather("storm", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
-    Weather("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
-    Weather("years", fault=0.05, kill=0.02, purge=0.05, changes=8, length=timedelta(days=70), is_long=True),
-    Weather("calm years", changes=8, length=timedelta(days=70), is_long=True),
-)
-
-
 @dataclass(eq=False)
 class Process:
-    """Something under way: a delivery, a sweep or a client's request."""
+    """Something under way: a delivery, a sweep, a client's request or a worker."""
 
     name: str
     work: Callable[[], None]
@@ -97,6 +64,12 @@ class Process:
     sent: Sent | None = None
     revision: int | None = None
     """Which revision the dispatch is of that it was given."""
+    wanted: Wanted | None = None
+    """What it may claim, if it is a worker."""
+    tokens: set[str] = field(default_factory=set)
+    """The leases that it may act for."""
+    rests_until: datetime | None = None
+    """When it goes on, if it is waiting for time to pass."""
     is_done: bool = False
     is_ok: bool = False
     failure: BaseException | None = None
@@ -115,6 +88,10 @@ class World:
         self.inner = SqliteStore()
         self.model = Queue("queue", QueueConfig(), Bucket.full(QueueConfig().rate_limits, START))
         self.rules = Rules(self)
+        self.journals = JournalRules(self)
+        self.trees = TreeRules(self)
+        self.pulls = PullRules(self)
+        self.workers = Workers(self)
         self.trace: deque[str] = deque(maxlen=400)
         self.processes: list[Process] = []
         self.current: Process | None = None
@@ -122,7 +99,18 @@ class World:
         self._baton = threading.Semaphore(0)
         self._number = 0
         self._swept_at = START
-        self.apps = [self._app() for _ in range(4)]
+        self.cleared_at = START + weather.length
+        self.ids = (*IDS, *MORE_IDS) if weather.has_workers else IDS
+        self.kinds = dict.fromkeys(self.ids, "work")
+        """Which sort of handler each task has."""
+        self._paces: dict[str, Any] = {}
+        if weather.is_durable:
+            self.kinds = {each: self.random.choice(["flow", "flow", "children", "work"]) for each in self.ids}
+            self._paces = self.random.choice([{}, {}, {"replays_each_step": True}, {"time_limit": _MINUTE}])
+        elif weather.has_workers:
+            self.kinds = {each: self.random.choice(["work", "work", "chore"]) for each in self.ids}
+        self.apps = [self._app() for _ in range(6 if weather.has_workers else 4)]
+        """Three of executors, one of clients, and where there are workers, two of theirs."""
         spread = weather.length.total_seconds()
         self._changes = deque(
             sorted(START + timedelta(seconds=self.random.random() * spread) for _ in range(weather.changes))
@@ -131,13 +119,15 @@ class World:
     def _app(self) -> App:
         drift = self.weather.drift * (2 * self.random.random() - 1)
         app = App(
-            Settings(secret=SECRET, executor_url="http://executor"),
+            Settings(secret=SECRET, executor_url="http://executor", **self._paces),
             store=BreakableStore(self),
             dispatcher=BreakableQueue(self),
             clock=DriftingClock(self, drift),
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
         )
         register_handlers(app, self)
+        register_flows(app, self)
+        app.pulls._offers._seconds = lambda: 0.0  # noqa: SLF001 - a history is the same on a busy machine
         return app
 
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────
@@ -155,6 +145,20 @@ class World:
         process.go.acquire()
         self.maybe_die("while it waited")
 
+    def rest(self, seconds: float) -> None:
+        """Let so much time pass before the current process goes on; at least."""
+        process = self.current
+        assert process
+        process.rests_until = self.now + timedelta(seconds=seconds)
+        self.hand_over()
+        process.rests_until = None
+
+    def begin_beside(self, kind: str, work: Callable[[], None]) -> None:
+        """Let another process of the current one's sort begin when its turn comes; it may act for the same leases."""
+        process = self.current
+        assert process
+        self._add(kind, process.app, work).tokens = process.tokens
+
     def maybe_die(self, when: str) -> None:
         """End the current process, if it is so drawn."""
         if self.is_stormy and self.random.random() < self.weather.kill / 2:
@@ -165,48 +169,64 @@ class World:
         """Draw whether a call goes wrong."""
         return self.is_stormy and self.random.random() < self.weather.fault
 
+    def tasks(self) -> list[Task]:
+        """Return all tasks that are stored, those that are being deleted included."""
+        rows = self.inner._database.read("SELECT id FROM tasks ORDER BY id")  # noqa: SLF001 - as no reader sees them
+        return [stored.task for (task_id,) in rows if (stored := self.inner.load(str(task_id)))]
+
     # ── What the world does ──────────────────────────────────────────────────────────────────────────────────────
 
     def run(self) -> None:
         """Live through the history, then let the sky clear and everything settle, and judge."""
-        end = START + self.weather.length
         try:
-            while self.now < end:
-                self._step(end)
+            while self.now < self.cleared_at:
+                self._step(self.cleared_at)
             self.is_stormy = False
-            settled = end + timedelta(hours=3)
+            if self.weather.has_workers:
+                self.workers.ring()
+            settled = self.cleared_at + timedelta(hours=3)
             while self.now < settled or self.processes:
                 self._step(settled)
-            self.rules.judge_end()
+            for rules in (self.rules, self.trees, self.journals, self.pulls):
+                rules.judge_end()
         finally:
             self._put_down()
             self.inner.close()
 
     def _step(self, end: datetime) -> None:
         waiting = self.model.wake_at()
+        awake = self._awake()
         choices: list[tuple[float, Callable[[], None]]] = []
-        if self.processes:
+        if awake:
             choices.append((6.0, self._go_on))
-        if waiting is not None and waiting <= self.now and len(self.processes) < 6:
+        if waiting is not None and waiting <= self.now and len(awake) < 6:
             choices.append((3.0, self._deliver))
         if self._changes and self._changes[0] <= self.now:
             choices.append((2.0, self._change))
         if (sweep_at := self._next_sweep()) is not None and sweep_at <= self.now:
             choices.append((2.0, self._sweep))
+        visit_at = self.workers.next_at() if self.now < end else None
+        if visit_at is not None and visit_at <= self.now and len(awake) < 6:
+            choices.append((2.0, self.workers.come))
         lingers = self.is_stormy and self.random.random() < self.weather.linger
-        if not choices or (lingers and self.processes):
-            self._let_time_pass(end, waiting, sweep_at)
+        if not choices or (lingers and awake):
+            self._let_time_pass(end, waiting, sweep_at, visit_at)
             return
         (_, act), *_ = self.random.choices(choices, [weight for weight, _ in choices])
         act()
 
-    def _let_time_pass(self, end: datetime, waiting: datetime | None, sweep_at: datetime | None) -> None:
-        if self.processes:
+    def _awake(self) -> list[Process]:
+        return [each for each in self.processes if each.rests_until is None or each.rests_until <= self.now]
+
+    def _let_time_pass(self, end: datetime, *moments: datetime | None) -> None:
+        if self._awake():
             steps = [0.01, 1, 5, 90] if self.weather.is_crowded else [0.01, 1, 30, 100, 400]
             self.now += timedelta(seconds=self.random.choice(steps) * self.random.random())
             return
-        moments = [at for at in (waiting, sweep_at, self._changes[0] if self._changes else None) if at is not None]
-        self.now = max(self.now, min([end, *moments]))
+        rests = [each.rests_until for each in self.processes]
+        changes = [self._changes[0]] if self._changes else []
+        end = end if end > self.now else datetime.max.replace(tzinfo=UTC)
+        self.now = max(self.now, min([end, *(at for at in (*moments, *rests, *changes) if at is not None)]))
 
     def _next_sweep(self) -> datetime | None:
         wake_at = self.inner.next_wake()
@@ -217,7 +237,7 @@ class World:
         return earliest if not past else earliest - past + _MINUTE
 
     def _go_on(self) -> None:
-        self._resume(self.random.choice(self.processes))
+        self._resume(self.random.choice(self._awake()))
 
     def _deliver(self) -> None:
         due = list(self.model.due(self.now))
@@ -225,10 +245,10 @@ class World:
         for sent in due:
             body, token = sent.target.body, sent.target.headers["X-Cloudsched-Token"]
             app = self.random.choice(self.apps[:3])
-            self._begin("deliver", app, partial(self._delivered, app, body, token), sent)
+            self.begin("deliver", app, partial(self._delivered, app, body, token), sent)
             if self.is_faulty():
                 self.say("the queue delivers twice")
-                self._begin("again", app, partial(self._delivered, app, body, token))
+                self.begin("again", app, partial(self._delivered, app, body, token))
 
     def _delivered(self, app: App, body: bytes, token: str) -> None:
         self.deliveries += 1
@@ -241,26 +261,34 @@ class World:
     def _sweep(self) -> None:
         self._swept_at = self.now
         app = self.random.choice(self.apps)
-        self._begin("sweep", app, lambda: self.say(f"swept {app.sweep()}"))
+        self.begin("sweep", app, lambda: self.say(f"swept {app.sweep()}"))
 
     def _change(self) -> None:
         self._changes.popleft()
         if self.random.random() < self.weather.purge:
             self.say("THE QUEUE FORGETS EVERYTHING")
             self.model.purge(self.now)
-        self._begin("client", self.apps[3], lambda: self._changed(self.apps[3]))
+        self.begin("client", self.apps[3], lambda: self._changed(self.apps[3]))
 
     def _changed(self, app: App) -> None:
         with suppress(NotFound, NotAllowed, InvalidInput):
             one_change(self, app)
 
-    def _begin(self, kind: str, app: App, work: Callable[[], None], sent: Sent | None = None) -> None:
+    def begin(
+        self, kind: str, app: App, work: Callable[[], None], sent: Sent | None = None, wanted: Wanted | None = None
+    ) -> None:
+        """Let a new process live until it first hands over."""
+        process = self._add(kind, app, work)
+        process.sent, process.wanted = sent, wanted
+        self._resume(process)
+
+    def _add(self, kind: str, app: App, work: Callable[[], None]) -> Process:
         self._number += 1
-        process = Process(f"{kind}-{self._number}", work, app, sent=sent)
+        process = Process(f"{kind}-{self._number}", work, app)
         process.thread = threading.Thread(target=self._live, args=(process,), daemon=True)
         self.processes.append(process)
         process.thread.start()
-        self._resume(process)
+        return process
 
     def _live(self, process: Process) -> None:
         process.go.acquire()
@@ -269,6 +297,8 @@ class World:
             process.is_ok = True
         except (StoreUnavailable, QueueUnavailable) as error:
             self.say(f"fails: {error}")
+            if not self.weather.fault:
+                process.failure = error
         except Killed:
             pass
         except BaseException as error:  # noqa: BLE001 - the world judges it in its own thread

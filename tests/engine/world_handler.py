@@ -20,12 +20,13 @@ class Broke(Exception):
 def register_handlers(app: App, world: World) -> None:
     """Give an app the world's handler."""
 
+    @app.handler("chore")
     @app.handler("work")
     def work(ctx: Context) -> object:
         world.rules.handler_began(ctx)
         try:
             for _ in range(world.random.choice([2, 5] if world.weather.is_crowded else [0, 0, 1, 3])):
-                world.hand_over()
+                dally(world)
                 if world.random.random() < 0.4:
                     world.rules.heartbeat(ctx, is_held=ctx.heartbeat())
             answer = _answer(ctx, world)
@@ -34,6 +35,15 @@ def register_handlers(app: App, world: World) -> None:
         if isinstance(answer, Broke):
             raise answer
         return answer
+
+
+def dally(world: World) -> None:
+    """Let others go on; with a worker, work takes time."""
+    assert world.current
+    if world.current.wanted is None:
+        world.hand_over()
+    else:
+        world.rest(world.workers.rest())
 
 
 def _answer(ctx: Context, world: World) -> object:

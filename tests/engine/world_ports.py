@@ -60,10 +60,16 @@ class BreakableStore:
             version = self._world.inner.commit(task, expect, executions, messages, lock, entries=entries, folded=folded)
             self._world.say(
                 f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} "
-                f"runs={[(r.execution_id, r.attempt, bool(r.lease), str(r.due_at)) for r in task.runs]} "
+                f"runs={[(r.execution_id, r.attempt, bool(r.lease), r.awaits, str(r.due_at)) for r in task.runs]} "
+                f"offer={task.offer and (task.offer.lane, task.offer.order)} "
+                f"journal={[f'{e.number} {e.kind} {e.status}' for e in entries]} "
                 f"records={[(e.id, e.status.value) for e in executions]}"
             )
-            self._world.rules.committed(before.task if before else None, task, executions, messages)
+            old = before.task if before else None
+            self._world.rules.committed(old, task, executions, messages)
+            self._world.trees.committed(old, task, executions, entries)
+            self._world.journals.committed(old, task, executions, entries, folded)
+            self._world.pulls.committed(old, task, executions, lock)
             return version
 
         return self._call("commit", effect, is_commit=True)
@@ -75,6 +81,7 @@ class BreakableStore:
         def effect() -> None:
             self._world.inner.commit_lock(lock)
             waiters = [(one.task_id, one.execution_id, str(one.due_at), str(one.woken_at)) for one in lock.lock.waiters]
+            self._world.pulls.lock_changed(lock)
             self._world.say(f"commits lock {lock.lock.key} of {len(lock.lock.holders)}, waiting {waiters}")
 
         self._call("commit_lock", effect, is_commit=True)
@@ -89,7 +96,8 @@ class BreakableStore:
         def effect() -> None:
             before = self._world.inner.load(task_id)
             self._world.inner.purge(task_id)
-            self._world.rules.purged(before.task if before else None)
+            if self._world.inner.load(task_id) is None:
+                self._world.rules.purged(before.task if before else None)
 
         self._call("purge", effect)
 
@@ -98,6 +106,15 @@ class BreakableStore:
 
     def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         return self._call("due", lambda: self._world.inner.due(before, limit=limit, page_token=page_token))
+
+    def offered(
+        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Stored]:
+        def effect() -> Sequence[Stored]:
+            self._world.pulls.asked()
+            return self._world.inner.offered(lanes, owner, limit=limit, after=after)
+
+        return self._call("offered", effect)
 
     def next_wake(self) -> datetime | None:
         return self._world.inner.next_wake()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
-from cloudsched.domain.execution import ExecutionStatus
+from cloudsched.domain.execution import Awaits, ExecutionStatus, Trigger
 from cloudsched.domain.lifecycle import ALLOWED
 from cloudsched.domain.planning import execution_id, start_of
 from cloudsched.domain.policy import Overlap
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports import Envelope
 
 _NO_FUTURE = timedelta(days=30)
-_LATE = timedelta(minutes=2)
+LATE = timedelta(minutes=2)
 """How late anything may be once the sky is clear: the sweep's grace, its minute, and a little."""
 
 
@@ -49,6 +49,8 @@ class Rules:
         self._calls: list[Call] = []
         self._records: dict[tuple[str, datetime, str], Execution] = {}
         self._begun: dict[tuple[str, datetime, str], None] = {}
+        self._counted: dict[tuple[str, datetime], set[str]] = {}
+        """The occurrences of each task's schedule that were begun, or wait to be."""
         self._told: dict[str, Task] = {}
         self._verbs: dict[str, str] = {}
         self.late: list[timedelta] = []
@@ -56,36 +58,43 @@ class Rules:
     def _break(self, rule: str) -> NoReturn:
         raise BrokenRuleError(rule)
 
-    def _verb(self) -> str:
+    def verb(self) -> str:
         """What the current process wants of a task, if it is a client's."""
         return self._verbs.get(self._world.current.name, "") if self._world.current else ""
 
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def handler_began(self, ctx: Context) -> None:
-        key = (ctx.task.id, ctx.task.created_at, ctx.execution_id)
+        self.began(ctx.task, ctx.execution_id, ctx.time_left())
+
+    def began(self, task: Task, execution_id: str, left: timedelta) -> None:
+        """Note that the current process runs a handler, for as long as its lease lasts."""
+        key = (task.id, task.created_at, execution_id)
         record = self._records.get(key)
         if record and record.status.is_final:
             self._break(f"1: {key} runs although it is {record.status}")
         process = self._world.current
         assert process
-        until = self._world.now + ctx.time_left()
-        if ctx.time_left() <= timedelta(0):
+        until = self._world.now + left
+        if left <= timedelta(0):
             self._break(f"2: {key} is begun although its lease ended at {until}")
         for other in self._calls:
             if other.until <= self._world.now + 2 * self._world.weather.drift:
                 continue
             if other.key == key:
                 self._break(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
-            if ctx.task.lock_key is not None and other.lock_key == ctx.task.lock_key:
+            if task.lock_key is not None and other.lock_key == task.lock_key:
                 self._break(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
-        self._calls.append(Call(process, key, until, ctx.task.lock_key))
+        self._calls.append(Call(process, key, until, task.lock_key))
 
     def heartbeat(self, ctx: Context, *, is_held: bool) -> None:
+        if is_held:
+            self.beat(ctx.time_left())
+
+    def beat(self, left: timedelta) -> None:
+        """Note that the lease of the current process's handler was renewed."""
         (mine,) = [call for call in self._calls if call.process is self._world.current]
-        if not is_held:
-            return
-        mine.until = self._world.now + ctx.time_left()
+        mine.until = self._world.now + left
         for other in self._calls:
             is_live = other is not mine and other.until > self._world.now + 2 * self._world.weather.drift
             if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
@@ -101,6 +110,7 @@ class Rules:
         self, before: Task | None, after: Task, executions: Sequence[Execution], messages: Sequence[Message]
     ) -> None:
         self._no_secret(after.model_dump_json(), *(one.model_dump_json() for one in (*executions, *messages)))
+        self._runs_are_counted(before, after, executions)
         self._records_are_final(after, executions)
         self._has_a_future(after)
         for run in after.runs:
@@ -113,11 +123,30 @@ class Rules:
         self._claims_are_right(before, after)
         self._nothing_is_lost(before, after, executions)
 
+    def _runs_are_counted(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+        """A task's count is of what was run by its schedule, or waits for a worker; the plan never comes back."""
+        counted = self._counted.setdefault((after.id, after.created_at), set())
+        if before and before.schedule != after.schedule:
+            unbegun = {run.execution_id for run in after.runs if run.lease is None and run.started_at is None}
+            if left := counted & unbegun:
+                self._break(f"1: {after.id} has another schedule, and {left} of the old one still wait")
+            counted.clear()
+        for run in after.runs:
+            key = (after.id, after.created_at, run.execution_id)
+            is_new = key not in self._begun and key not in self._records
+            if is_new and run.trigger is Trigger.SCHEDULE:
+                counted.add(run.execution_id)
+                if before and before.planned_to and run.scheduled_for <= before.planned_to:
+                    self._break(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
+        counted -= {each.id for each in executions if each.status.is_final and each.started_at is None}
+        if after.run_count != len(counted):
+            self._break(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
+
     def _records_are_final(self, task: Task, executions: Sequence[Execution]) -> None:
         for execution in executions:
             key = (task.id, task.created_at, execution.id)
             known = self._records.get(key)
-            again = self._verb() == "retry" and execution.status is ExecutionStatus.RETRYING
+            again = self.verb() == "retry" and execution.status is ExecutionStatus.RETRYING
             if again and known and known.status is not ExecutionStatus.SUCCEEDED:
                 pass  # its owner wants one more attempt
             elif known and known.status.is_final and known != execution:
@@ -130,10 +159,11 @@ class Rules:
         else:
             pending = [run.lease.until for run in task.runs if run.lease]
             if task.status is TaskStatus.ACTIVE:
-                pending += [run.due_at for run in task.runs if not run.lease]
+                waiting = [_waits_until(task, run) for run in task.runs if not run.lease]
+                pending += [at for at in waiting if at is not None]
                 if task.next_execution_time and (not task.runs or task.overlap is Overlap.ALLOW):
                     pending.append(start_of(task, task.next_execution_time))
-        if task.status is TaskStatus.ACTIVE and not pending:
+        if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
             self._break(f"4: {task.id} is ACTIVE and waits for nothing")
         if pending and (task.wake_at is None or task.wake_at > min(pending)):
             self._break(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
@@ -150,18 +180,30 @@ class Rules:
         now = process.app.clock.now()
         for run in after.runs:
             old = before.run(run.execution_id)
-            if run.lease is None or (old and old.lease and old.lease.token == run.lease.token):
+            if run.lease is None:
+                continue
+            if old and old.lease and old.lease.token == run.lease.token:
+                self._is_renewed((after.id, after.created_at, run.execution_id), run.lease.until - now)
                 continue
             if old and old.lease and old.lease.until > now:
                 self._break(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
             if before.status is not TaskStatus.ACTIVE or before.deleted_at:
                 self._break(f"3: {run.execution_id} was claimed of a task that is {before.status}")
-            if process.revision != before.revision:
+            if process.wanted is None and process.revision != before.revision:
                 self._break(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
             due_at = old.wakes_at if old else start_of(before, run.scheduled_for)
-            if due_at > now:
+            if process.wanted is None and due_at > now:
                 self._break(f"{run.execution_id} was claimed before it was due, at {due_at}")
-            self._is_punctual(before, run, max(due_at, before.updated_at), now)
+            if process.wanted is None:
+                since = max(due_at, before.updated_at, self._world.pulls.lock_free_since(before.lock_key))
+                self._is_punctual(before, run, since, now)
+
+    def _is_renewed(self, key: tuple[str, datetime, str], left: timedelta) -> None:
+        """Note that a handler's lease ends later, if it was its own process that has renewed it."""
+        for call in self._calls:
+            is_ours = self._world.current and call.process.tokens is self._world.current.tokens
+            if is_ours and call.key == key:
+                call.until = self._world.now + left
 
     def _is_punctual(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
         """In a calm world each claim comes on its instant, without the sweep's help."""
@@ -174,7 +216,7 @@ class Rules:
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
-        if self._verb() == "create" and after.schedule != before.schedule:
+        if self.verb() == "create" and after.schedule != before.schedule:
             return  # a new schedule is a new plan
         for occurrence in self._passed(before, after):
             if execution_id(occurrence) not in handled:
@@ -233,18 +275,14 @@ class Rules:
     def judge_end(self) -> None:
         """Judge what is left when everything has had time to settle."""
         open_runs: set[tuple[str, datetime, str]] = set()
-        for task_id in ("a", "b", "c"):
-            stored = self._world.inner.load(task_id)
-            told = self._told.get(task_id)
-            if stored is None:
-                if told:
-                    self._break(f"8: {task_id} is gone, though its client was told that it is stored")
-                continue
-            task = stored.task
+        for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
+            self._break(f"8: {task_id} is gone, though its client was told that it is stored")
+        for task in self._world.tasks():
+            told = self._told.get(task.id)
             if task.deleted_at:
-                self._break(f"4: {task_id} is still being deleted")
+                self._break(f"4: {task.id} is still being deleted")
             if told and told.created_at == task.created_at and task.revision < told.revision:
-                self._break(f"8: {task_id} has revision {task.revision}; its client was told {told.revision}")
+                self._break(f"8: {task.id} has revision {task.revision}; its client was told {told.revision}")
             self._is_up_to_date(task)
             open_runs |= {(task.id, task.created_at, run.execution_id) for run in task.runs}
         for key in self._begun:
@@ -253,7 +291,7 @@ class Rules:
                 self._break(f"1: {key} ended without a final record: {record}")
 
     def _is_up_to_date(self, task: Task) -> None:
-        overdue = self._world.now - _LATE
+        overdue = self._world.now - LATE
         for run in task.runs:
             if run.lease and run.lease.until < overdue:
                 self._break(f"4: nobody closed {task.id}'s {run.execution_id}, whose lease ended at {run.lease.until}")
@@ -272,3 +310,10 @@ class Rules:
             self._break(f"4: nobody ran {task.id}'s occurrence {following}")
         if any(one.status is ExecutionStatus.RUNNING for one in self._records.values()):
             self._break("1: a stored record is RUNNING")
+
+
+def _waits_until(task: Task, run: Run) -> datetime | None:
+    """Return when somebody has to look at a run that is not under way; None if it may wait for a worker for ever."""
+    if run.awaits is not Awaits.WORKER:
+        return run.due_at
+    return run.due_at + task.expiration if task.expiration and run.started_at is None else None

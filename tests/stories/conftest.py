@@ -15,6 +15,12 @@ from cloudsched.examples import app
 from cloudsched.web.dev import Stack, running
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let processes that are killed leave nothing behind that pytest does not remove."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
+
+
 @pytest.fixture(params=["sqlite", "firestore"])
 def base(request: pytest.FixtureRequest) -> Settings:
     """Settings for a stack over one of the stores, whose tasks are nobody else's."""

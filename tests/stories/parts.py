@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).parents[2]
 START = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)
 SECRET = "sentinel-secret-0123456789"  # noqa: S105 - it is looked for where it must not be
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
@@ -50,11 +50,12 @@ class Reply:
 
 
 def ask(url: str, method: str, path: str, content: object = None, headers: Mapping[str, str] | None = None) -> Reply:
-    """Send one request: `content` as JSON, or as it is if it is bytes."""
+    """Send one request: `content` as JSON, or as it is if it is bytes; in a chunk if the headers say so."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=WAIT_SECONDS)
     try:
         data = content if isinstance(content, bytes) or content is None else json.dumps(content).encode()
-        connection.request(method, path, data, dict(headers or {}))
+        said = dict(headers or {})
+        connection.request(method, path, data, said, encode_chunked="Transfer-Encoding" in said)
         response = connection.getresponse()
         text = response.read()
         with suppress(ValueError):

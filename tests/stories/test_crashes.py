@@ -19,7 +19,7 @@ def test_nothing_is_lost_and_no_success_repeated_while_executors_and_sweeps_are_
     store = "firestore" if has_google else "sqlite"
     script = ROOT / "benchmarks" / "crash_and_recover.py"
     command = (sys.executable, str(script), "--seconds", "5", "--store", store, "--json")
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=110)  # noqa: S603 - our own
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)  # noqa: S603 - our own
     assert done.stdout, done.stderr
     counts = json.loads(done.stdout)
     assert counts["executors killed"] > 0

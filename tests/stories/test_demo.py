@@ -28,7 +28,7 @@ def test_the_demo_over_firestore(firestore_address: str, tmp_path: Path) -> None
     env = {**os.environ, "FIRESTORE_EMULATOR_HOST": firestore_address}
     with process(*DEMO, env=env, cwd=tmp_path) as run:
         family = run.family()
-        assert run.wait(100) == 0, run.output
+        assert run.wait(200) == 0, run.output
         assert f"Google's Firestore emulator on {firestore_address}" in run.output
         assert [words for words in WORDS if words not in run.output] == []
         assert not running_among(family)
@@ -38,7 +38,7 @@ def test_the_demo_without_java_and_gcloud(tmp_path: Path) -> None:
     """With nothing on the PATH it takes the embedded store, and says why and how to have the other."""
     env = {name: value for name, value in os.environ.items() if name != "FIRESTORE_EMULATOR_HOST"}
     with process(*DEMO, env={**env, "PATH": str(tmp_path), "HOME": str(tmp_path)}, cwd=tmp_path) as run:
-        assert run.wait(100) == 0, run.output
+        assert run.wait(200) == 0, run.output
         assert "SQLite, for want of a Firestore emulator: there is no gcloud on the PATH" in run.output
         assert "Install Java" in run.output
         assert [words for words in WORDS if words not in run.output] == []
@@ -52,7 +52,7 @@ def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
         "from cloudsched.cli import main; main()"
     )
     with process(sys.executable, "-c", spoil, cwd=tmp_path) as run:
-        assert run.wait(100) == 1
+        assert run.wait(200) == 1
         assert "weekday-report ran 285 times, not the 286 times that its schedule says." in run.output
         assert WORDS[0] not in run.output
 

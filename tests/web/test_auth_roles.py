@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.web.conftest import app
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
-SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN}
+SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN, "worker": Role.WORKER}
 TASK = {"title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+HASH = "0" * 64
 OF_A_TASK = [each for each in OPERATIONS if "{taskId}" in each.path]
 
 
 class World:
-    """An API with one key for each of five callers."""
+    """An API with one key for each of six callers."""
 
     def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
         self.sim = sim
@@ -50,7 +52,7 @@ class World:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """Ada and Bob, who are users; a reader of Ada's; and two servers."""
+    """Ada and Bob, who are users; a reader of Ada's; two servers; and a worker of all queues."""
     made = {name: new_key(name, role, owner) for name, (role, owner) in WHO.items()}
     made |= {name: new_key(name, role) for name, role in SERVERS.items()}
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
@@ -62,13 +64,18 @@ def body_for(operation: Operation) -> object:
     """Return a body that the operation takes."""
     if operation.name == "backfill":
         return {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
+    if operation.name == "preview_schedule":
+        return {"schedule": {"rrule": "FREQ=DAILY"}}
+    if operation.right is Right.WORK and operation.name != "claim":
+        error = {"error": {"type": "E", "message": "m"}} if operation.name == "fail" else {}
+        return {"leaseToken": "x", **error}
     return {"title": "Mine now"} if operation.is_patch else None
 
 
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_nobody_gets_nothing(world: World, operation: Operation) -> None:
     """Without proof of who one is, each operation is a 401 that says how to prove it."""
-    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e")
+    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e", queue="q")
     answer = world.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
@@ -108,24 +115,47 @@ def test_a_stranger_cannot_take_an_id(world: World) -> None:
 
 @pytest.mark.parametrize("who", ["ada", "admin"])
 @pytest.mark.parametrize(
-    "operation", [each for each in OF_A_TASK if each.name != "get_execution"], ids=lambda e: e.name
+    "operation", [each for each in OF_A_TASK if "{executionId}" not in each.path], ids=lambda e: e.name
 )
 def test_the_owner_and_an_admin_may(world: World, operation: Operation, who: str) -> None:
-    """What a stranger is refused, the owner and an admin may do."""
+    """What a stranger is refused, the owner and an admin may do; nothing has run yet that could be retried."""
     schedule = {"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00"}
     path = operation.path.format(taskId=world.task("ada", schedule=schedule), event="e")
     answer = world.ask(who, operation.method, path, body_for(operation))
-    assert answer.status_code == (404 if operation.name == "retry" else operation.success[0]), answer.text
+    assert answer.status_code == (409 if operation.name == "retry" else operation.success[0]), answer.text
 
 
 @pytest.mark.parametrize("who", ["reader", "viewer"])
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
 def test_who_may_only_look_changes_nothing(world: World, operation: Operation, who: str) -> None:
     """A reader and a viewer may look, and are told 403 for all else."""
-    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e")
-    body = {"schedule": {"rrule": "FREQ=DAILY"}} if operation.name == "preview_schedule" else body_for(operation)
-    answer = world.ask(who, operation.method, path, body)
-    assert (answer.status_code == 403) == (operation.right is Right.WRITE)
+    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    answer = world.ask(who, operation.method, path, body_for(operation))
+    assert (answer.status_code == 403) == (operation.right is not Right.READ)
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
+def test_a_worker_may_only_work(world: World, operation: Operation) -> None:
+    """A worker is told 403 for all but claiming and ending work, also for what it could else only look at."""
+    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    answer = world.ask("worker", operation.method, path, body_for(operation))
+    assert (answer.status_code == 403) == (operation.right is not Right.WORK), answer.text
+
+
+@pytest.mark.parametrize("who", ["ada", "admin", "worker"])
+@pytest.mark.parametrize(
+    "operation", [each for each in OPERATIONS if each.right is Right.WORK and "{" in each.path], ids=lambda e: e.name
+)
+def test_who_works_on_a_task_may_end_it(world: World, operation: Operation, who: str) -> None:
+    """What an owner, an admin or a worker has claimed, they may keep, end and give back."""
+    task_id = world.task("ada", pull="q")
+    world.sim.advance(timedelta(minutes=5))
+    (claim,) = world.ask(who, "POST", "/v1/queues/q/claim").get_json()["claims"]
+    assert claim["task"]["id"] == task_id
+    path = operation.path.format(taskId=task_id, executionId=claim["executionId"], queue="q")
+    body = {**cast("dict[str, Any]", body_for(operation) or {}), "leaseToken": claim["leaseToken"]}
+    answer = world.ask(who, operation.method, path, None if operation.name == "claim" else body)
+    assert answer.status_code == 200, answer.text
 
 
 def test_lists_show_what_is_ones_own(world: World) -> None:
@@ -190,7 +220,11 @@ def test_a_key_is_kept_as_a_hash() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["", "a", "a:admin", "a:king:" + "0" * 64, "a:admin:0", "a:user:" + "0" * 64, "a b:c"]
+    "entry",
+    [
+        *("", "a", "a:admin", f"a:king:{HASH}", "a:admin:0", f"a:user:{HASH}", "a b:c", f"a:admin:{HASH}:ada"),
+        *(f"a:worker@:{HASH}", f"a:worker@x+:{HASH}", f"a:worker@x/y:{HASH}", f"a:admin@x:{HASH}", f"a:worker:{HASH}:"),
+    ],
 )
 def test_a_broken_list_of_keys_is_refused(entry: str) -> None:
     """A list that cannot be right stops the API, instead of letting in fewer, or more, than was meant."""
@@ -198,6 +232,41 @@ def test_a_broken_list_of_keys_is_refused(entry: str) -> None:
         ApiKeys([entry])
     with pytest.raises(Misconfigured):
         ApiKeys([f"a:admin:{'0' * 64}", f"a:viewer:{'1' * 64}"])
+
+
+@pytest.mark.parametrize("entry", ["a:{}:" + "0" * 64, "a:worker@{}:" + "0" * 64, "a:admin:{}", "{}:admin:0"])
+def test_a_key_in_the_wrong_place_is_not_repeated(entry: str) -> None:
+    """Whoever puts the key itself into the list is told that it is wrong, without it."""
+    secret = "s" * 43 + "/"
+    with pytest.raises(Misconfigured) as caught:
+        ApiKeys([entry.format(secret)])
+    assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize("queues", [[""], ["a+b"], ["a", ""], ["a:b"], ["x" * 65]])
+def test_a_workers_key_is_bound_to_what_was_meant_or_not_made(queues: list[str]) -> None:
+    """No name of a queue makes a key for more queues than were named, or for all of them."""
+    with pytest.raises(Misconfigured):
+        new_key("box", Role.WORKER, queues=queues)
+    with pytest.raises(Misconfigured):
+        new_key("box", Role.ADMIN, queues=["gpu"])
+
+
+@pytest.mark.parametrize(
+    ("role", "owner", "queues"),
+    [
+        ("worker", None, frozenset[str]()),
+        ("worker@gpu+render", None, {"gpu", "render"}),
+        ("worker@gpu", "user:7", {"gpu"}),
+        ("worker", "ada", frozenset[str]()),
+    ],
+)
+def test_a_workers_key_may_be_of_queues_and_of_an_owner(role: str, owner: str | None, queues: frozenset[str]) -> None:
+    """Its queues stand behind its role, its owner at its end; it is read as it is written."""
+    text = ":".join(["box", role, "0" * 64, *([owner] if owner else [])])
+    key = ApiKey.of(text)
+    assert (key.role, key.owner, key.queues) == (Role.WORKER, owner, queues)
+    assert str(key) == text
 
 
 def test_a_key_may_be_one_owners() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from tests.web.conftest import app
 from werkzeug.wrappers import Request, Response
 
+from cloudsched import client as client_module
 from cloudsched import tasks_command
 from cloudsched.access import Access
 from cloudsched.cli import cloudsched
@@ -226,6 +228,40 @@ def test_an_api_that_is_not_there_is_unavailable(waits: list[float]) -> None:
     assert len(waits) <= RETRIES
 
 
+def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulation, waits: list[float]) -> None:
+    """The API may be away, overloaded or asked too much meanwhile; nothing of that ends the wait."""
+    task = client.create(**GREET, schedule={"at": "2027-01-01T00:00:00Z"})
+    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502), lambda: Response(status=429)] * 4
+
+    def succeeds() -> Response:
+        sim.advance(timedelta(minutes=1))
+        return Response(status=503)
+
+    flaky.fails.append(succeeds)
+    assert client.wait(task.id, timedelta(hours=1)).status == "SUCCEEDED"
+    assert len(waits) == 13
+
+
+def test_waiting_ends_in_time_whatever_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look is one request, and may take no longer than what is left, or a little more."""
+    monkeypatch.setattr(client_module, "SHORTEST_LOOK", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent, Client(f"http://127.0.0.1:{silent.getsockname()[1]}") as it:
+        with pytest.raises(Unavailable):
+            it.wait("x", timedelta(0))
+        silent.settimeout(0)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+
+
+def test_waiting_says_that_time_is_up_if_there_ever_was_an_answer(client: Client, flaky: Flaky) -> None:
+    """An outage at the end of the wait does not make it another error."""
+    task = client.create(**GREET, schedule=DAILY)
+    flaky.fails = [lambda: serve_api(flaky._sim.app, flaky.asked[-1])] + [lambda: Response(status=503)] * 50  # noqa: SLF001
+    with pytest.raises(TimeoutError):
+        client.wait(task.id, timedelta(seconds=0.05), every=timedelta(seconds=0.02))
+
+
 def run(url: str, *words: str) -> Result:
     """Type a command."""
     return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words])
@@ -273,6 +309,23 @@ def test_logs_follow(client: Client, sim: Simulation, monkeypatch: pytest.Monkey
     assert [execution.id for execution in islice(followed, 4)] == [f"2027010{day}T090000Z" for day in (1, 2, 3, 4)]
     with pytest.raises(KeyboardInterrupt):
         next(followed)
+
+
+def test_logs_follow_through_an_outage(
+    client: Client, flaky: Flaky, sim: Simulation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once there was an answer it is asked again; a wrong address is said at once."""
+    client.create(**GREET, id="t", schedule=DAILY)
+    monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": lambda _: sim.advance(timedelta(days=1))}))
+    flaky.fails = [lambda: Response(status=500)]
+    with pytest.raises(Unavailable):
+        next(tasks_command.follow_executions(client, "t", 20, ends=False))
+    sim.advance(timedelta(hours=10))
+    followed = tasks_command.follow_executions(client, "t", 20, ends=False)
+    assert next(followed).id == "20270101T090000Z"
+    flaky.fails = [lambda: Response(status=500)]
+    assert next(followed).id == "20270102T090000Z"
+    assert "tries again: The API at" in capsys.readouterr().err
 
 
 def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> None:

@@ -14,7 +14,7 @@ from werkzeug.wrappers import Request
 from cloudsched import App, Context, Settings
 from cloudsched.cli import cloudsched
 from cloudsched.client import Client
-from cloudsched.errors import InvalidInput, NotAllowed, NotFound
+from cloudsched.errors import InvalidInput, LimitExceeded, NotAllowed, NotFound
 from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
 from cloudsched.web.serving import WebServer
@@ -101,6 +101,21 @@ def test_an_events_name_is_checked(client: Client, event: str) -> None:
     assert caught.value.field == "event"
 
 
+def test_an_event_may_be_for_one_execution_alone(client: Client, url: str, sim: Simulation) -> None:
+    """From the client and from the command line."""
+    client.create(**WHOLE)
+    sim.advance(timedelta(minutes=1))
+    (waiting,) = client.executions("w")
+    with pytest.raises(NotAllowed, match="without an open execution 'other'"):
+        client.send_event("w", "approved", {"by": "nobody"}, execution_id="other")
+    words = ["send", "w", "approved", "--payload", '{"by": "grace"}', "--execution"]
+    told = CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, "other"])
+    assert isinstance(told.exception, NotAllowed)
+    assert CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words, waiting.id]).exit_code == 0
+    sim.advance(timedelta(minutes=1))
+    assert client.wait("w", timedelta(0)).content["by"] == "grace"
+
+
 def test_the_tree_is_one_call_and_is_drawn(client: Client, url: str, sim: Simulation) -> None:
     client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))
@@ -117,6 +132,39 @@ def test_the_tree_is_one_call_and_is_drawn(client: Client, url: str, sim: Simula
     assert drawn[0].split() == ["ACTIVE", "whole", "w"]
     assert [line.split()[:3] for line in drawn[1:]] == [[mark, "COMPLETED", "part"] for mark in ("├──", "├──", "└──")]
     assert len(json.loads(run("tree", "w", "--json"))["children"]) == 3
+    assert len(client.tree("w", sim.executions("w")[0].id).children) == 3
+    assert client.tree("w", "20200101T000000Z").children == ()
     assert "sent approved" in run("send", "w", "approved", "--payload", '{"by": "grace"}')
     sim.advance(timedelta(minutes=1))
     assert client.get("w").status == "COMPLETED"
+
+
+def test_a_tree_that_is_too_large_is_cut(
+    client: Client, url: str, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each node says how many calls of it are left out, and the drawing what to ask for instead."""
+    monkeypatch.setattr("cloudsched.engine.trees.MAX_TREE", 2)
+    client.create(**WHOLE)
+    sim.advance(timedelta(minutes=1))
+    tree = client.tree("w")
+    assert (len(tree.children), tree.left_out) == (2, 1)
+    assert [branch.left_out for branch in tree.children] == [0, 0]
+    (execution,) = sim.executions("w")
+
+    def drawn(*words: str) -> str:
+        said = CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, "tree", "w", *words])
+        return said.stdout.splitlines()[-1]
+
+    assert drawn() == "└── … 1 more, ask for cloudsched tasks tree w --execution ID"
+    assert drawn("--execution", execution.id) == "└── … 1 more"
+
+
+def test_more_than_there_may_be_is_a_problem_of_its_own(
+    client: Client, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise LimitExceeded("Too many.")
+
+    monkeypatch.setattr(type(sim.app), "tree", refuse)
+    with pytest.raises(LimitExceeded, match="Too many"):
+        client.tree("w")

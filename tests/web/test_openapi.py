@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -82,8 +83,26 @@ def test_nothing_of_the_scheduler_is_described() -> None:
     schemas = document(None)["components"]["schemas"]
     assert not {"Run", "Lease", "Backfill", "Ask"} & set(schemas)
     assert not INTERNAL & set(schemas["Task"]["properties"])
-    assert "enum" in document(("greet",))["components"]["schemas"]["NewTask"]["properties"]["handler"]
-    assert "enum" not in document(None)["components"]["schemas"]["NewTask"]["properties"]["handler"]
+    assert "oh-greet" in json.dumps(document(("oh-greet",))["components"]["schemas"]["NewTask"])
+    assert "anyOf" not in document(None)["components"]["schemas"]["NewTask"]
+
+
+def test_only_workers_may_have_handlers_that_are_not_here() -> None:
+    """Where handlers are named, a new task names one of them, or else the queue of a worker that has it."""
+    whole = document(("greet",))
+    schema = Draft202012Validator({"$ref": "#/components/schemas/NewTask", "components": whole["components"]})
+    task = {"owner": "ada", "title": "T"}
+    for handler, pull, is_valid in (
+        ("greet", None, True),
+        ("greet", "gpu", True),
+        ("other", "gpu", True),
+        ("other", {"queue": "gpu", "skill": "cuda"}, True),
+        ("other", None, False),
+        ("greet", "g p u", False),
+        ("greet", {"skill": "cuda"}, False),
+    ):
+        assert schema.is_valid({**task, "handler": handler, "pull": pull}) is is_valid, (handler, pull)
+    assert not schema.is_valid({**task, "handler": "other"})
 
 
 def test_the_page_shows_all_and_runs_nothing(call: Call) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from cloudsched.errors import InvalidInput, Misconfigured, NotFound, StoreUnavailable
+from cloudsched.errors import BlobsUnavailable, InvalidInput, Misconfigured, NotFound
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ _STORAGE = "https://storage.googleapis.com"
 
 
 def _checked(key: str) -> str:
-    if not _KEY.fullmatch(key):
+    if not _KEY.fullmatch(key) or "." in key.split("/"):
         raise InvalidInput("key", f"is {key!r}", "Letters, digits, dots, hyphens and underscores, between slashes.")
     return key
 
@@ -47,7 +48,7 @@ class FileBlobs:
                 os.fsync(file.fileno())
             beside.replace(place)
         except OSError as error:
-            raise StoreUnavailable("The folder for results", str(error)) from error
+            raise BlobsUnavailable("The folder for results", str(error)) from error
 
     def get(self, key: str) -> bytes:
         """Return what is kept under a key."""
@@ -56,7 +57,22 @@ class FileBlobs:
         except (KeyError, FileNotFoundError):
             raise NotFound("result", key) from None
         except OSError as error:
-            raise StoreUnavailable("The folder for results", str(error)) from error
+            raise BlobsUnavailable("The folder for results", str(error)) from error
+
+    def let_go(self, key: str) -> None:
+        """Remove what is kept under a key, and below it."""
+        below = f"{_checked(key)}/"
+        if self._folder is None:
+            for each in [each for each in self._memory if f"{each}/".startswith(below)]:
+                self._memory.pop(each, None)
+            return
+        place = self._folder / key
+        try:
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise BlobsUnavailable("The folder for results", str(error)) from error
 
 
 class BucketBlobs:
@@ -89,15 +105,19 @@ class BucketBlobs:
         content: bytes = self._send("GET", address, key, params={"alt": "media"}).content
         return content
 
+    def let_go(self, key: str) -> None:
+        """Do nothing: a bucket's lifecycle rule removes what is old, and costs no request."""
+        _checked(key)
+
     def _send(self, method: str, address: str, key: str, **more: Any) -> Any:  # noqa: ANN401 - a requests.Response
         try:
             answer = self._session.request(method, address, timeout=_TIMEOUT_SECONDS, **more)
         except OSError as error:  # what requests raises derives from it
-            raise StoreUnavailable("Cloud Storage", str(error)) from error
+            raise BlobsUnavailable("Cloud Storage", str(error)) from error
         if answer.status_code == 404 and method == "GET":  # noqa: PLR2004 - not found
             raise NotFound("result", key)
         if not answer.ok:
-            raise StoreUnavailable("Cloud Storage", f"{answer.status_code}: {answer.text[:200]}")
+            raise BlobsUnavailable("Cloud Storage", f"{answer.status_code}: {answer.text[:200]}")
         return answer
 
 

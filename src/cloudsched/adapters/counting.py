@@ -127,6 +127,14 @@ class CountingStore:
         """Pass on; a read for each item, and one for an empty page."""
         return self._counted(self._store.due(before, limit=limit, page_token=page_token))
 
+    def offered(
+        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Stored]:
+        """Pass on; a read for each task, and one if there is none."""
+        found = self._store.offered(lanes, owner, limit=limit, after=after)
+        self._counts.add(reads=max(1, len(found)))
+        return found
+
     def next_wake(self) -> datetime | None:
         """Pass on; it serves the local clock and is not part of the product's cost."""
         return self._store.next_wake()
@@ -144,9 +152,9 @@ class CountingStore:
         """Pass on; a read for each item, and one for an empty page."""
         return self._counted(self._store.inbox(owner, limit=limit, page_token=page_token))
 
-    def check(self) -> None:
+    def check(self) -> datetime | None:
         """Pass on."""
-        self._store.check()
+        return self._store.check()
 
     def close(self) -> None:
         """Pass on."""

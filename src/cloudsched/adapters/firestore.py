@@ -9,7 +9,8 @@
     locks/{lockId}                              Lock
 
 The precondition of a commit is the ``update_time`` of the task (and of the lock). Firestore leaves that as it was when
-a write changes nothing (google.firestore.v1.WriteResult), so each write gives them a ``commitId`` of its own.
+a write changes nothing (google.firestore.v1.WriteResult), so each write gives them a ``commitId`` of its own. What is
+offered to workers is stamped ``offerWrittenAt`` by Firestore's clock, for those who listen to it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from cloudsched.adapters.firestore_lists import (
     WAKING,
     Listing,
     listing_of_due,
+    listing_of_offers,
     listing_of_tasks,
     names_only,
 )
@@ -44,7 +46,7 @@ from cloudsched.engine.ports import Page, Stored, StoredLock, TaskQuery, Version
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from cloudsched.adapters import google_calls
@@ -56,7 +58,9 @@ DEADLINE = timedelta(seconds=10)
 """How long a call may take, with its repetitions."""
 
 _COMMIT_ID = "commitId"
+_OFFER_WRITTEN_AT = "offerWrittenAt"
 _Write: google_calls.Message = proto.Write.pb()
+_REQUEST_TIME = proto.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 
 _SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
 _LONGEST = 1500
@@ -97,7 +101,7 @@ class FirestoreStore:
     def load(self, task_id: str) -> Stored | None:
         """Return the task as it is now, or None. One document is read."""
         found = self._get("tasks", task_id)
-        return None if found is None else Stored(_read(Task, found), _version(found.update_time))
+        return None if found is None else _stored(found)
 
     def commit(
         self,
@@ -116,6 +120,8 @@ class FirestoreStore:
         and decides again, as after any other conflict.
         """
         writes = [self._expecting(self._write(task, "tasks", task.id), expect)]
+        if task.offer is not None:
+            writes[0].update_transforms.add(field_path=_OFFER_WRITTEN_AT, set_to_server_value=_REQUEST_TIME)
         writes += (self._write(e, "tasks", task.id, "executions", e.id) for e in executions)
         writes += (self._write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
         if lock is not None:
@@ -149,21 +155,35 @@ class FirestoreStore:
         return [_read(JournalEntry, each) for each in found]
 
     def purge(self, task_id: str) -> None:
-        """Remove a task's executions and journals, some at a time, then the task."""
+        """Remove a deleted task's executions and journals, some at a time, then the task.
+
+        Each commit expects the task as it was read. So the first one after somebody has changed it, or made it again,
+        removes nothing, and is the last; whoever asks again goes on.
+        """
         name = self._name("tasks", task_id)
         if name is None:
             return
         stored = self.load(task_id)
+        if stored is not None and stored.task.deleted_at is None:
+            return
+        version = None if stored is None else stored.version
+        for names in self._below(name, stored):
+            writes = [_unchanged(name, version), *(_Write(delete=each) for each in names)]
+            if self._calls.commit(writes) is None:
+                return
+        if stored is not None:
+            self._calls.commit([self._expecting(_Write(delete=name), version)])
+
+    def _below(self, name: str, stored: Stored | None) -> Iterator[list[str]]:
+        """Yield the names of what lies below a task, some at a time; those of its records until none is left."""
         for run in stored.task.runs if stored else ():
             steps = f"{name}/executions/{run.execution_id}/steps"
             numbers = range(1, run.steps + 1)
             for begin in range(0, run.steps, _PURGE_SIZE):
-                some_steps = numbers[begin : begin + _PURGE_SIZE]
-                self._calls.commit([_Write(delete=f"{steps}/{entry_id(number)}") for number in some_steps])
+                yield [f"{steps}/{entry_id(number)}" for number in numbers[begin : begin + _PURGE_SIZE]]
         some = names_only(EXECUTIONS.query(_PURGE_SIZE, name))
         while found := self._calls.query(name, some):
-            self._calls.commit([_Write(delete=each.name) for each in found])
-        self._calls.commit([_Write(delete=name)])
+            yield [each.name for each in found]
 
     def expire(self, now: datetime) -> int:  # noqa: ARG002 - the port's
         """Leave it to the TTL policies of ``infra/firestore.ttl.json``."""
@@ -172,13 +192,28 @@ class FirestoreStore:
     def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit."""
         listing = listing_of_tasks(query)
-        longest = max((len(value.encode()) for value in (listing.equals or {}).values()), default=0)
+        longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = self._documents if longest <= _LONGEST else None
         return self._page(Task, parent, listing, query, limit, page_token)
 
     def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         return self._page(Task, self._documents, listing_of_due(before), "due", limit, page_token)
+
+    def offered(
+        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Stored]:
+        """Return tasks with an offer in one of the lanes, in its order."""
+        listing, found = listing_of_offers(lanes, owner), list[Stored]()
+        while len(found) < limit:  # what cannot be read is passed over, and hides nothing behind it
+            wanted = limit - len(found)
+            part = list(self._calls.query(self._documents, listing.query(wanted, self._documents, after)))
+            found += readable((each.name, partial(_stored, each)) for each in part)
+            if len(part) < wanted:
+                break
+            key, data = _row(part[-1])
+            after = data["offer"]["order"], key
+        return found
 
     def next_wake(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
@@ -200,9 +235,9 @@ class FirestoreStore:
         parent = self._name("inboxes", owner)
         return self._page(Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
 
-    def check(self) -> None:
-        """Ask for a document that is not there."""
-        self._get("tasks", "-")
+    def check(self) -> datetime:
+        """Ask for documents that are not there; return what time it is at Firestore."""
+        return self._calls.time(self._documents)
 
     def close(self) -> None:
         """Close the channel."""
@@ -271,11 +306,32 @@ class FirestoreStore:
 def _row(found: google_calls.Message) -> tuple[str, dict[str, Any]]:
     data = decode(found.fields)
     data.pop(_COMMIT_ID, None)
+    data.pop(_OFFER_WRITTEN_AT, None)
     return found.name.rpartition("/")[2], data
 
 
 def _read(kind: type[D], found: google_calls.Message) -> D:
     return kind.from_stored(*_row(found))
+
+
+def _stored(found: google_calls.Message) -> Stored:
+    return Stored(_read(Task, found), _version(found.update_time))
+
+
+def _unchanged(name: str, version: Version | None) -> google_calls.Message:
+    """Return a write that changes nothing, and lets its commit fail if the document is not as it was read.
+
+    An empty mask names no field to be written, and leaves the ``update_time`` as it is.
+    """
+    if version is None:
+        write = _Write(delete=name)
+        write.current_document.exists = False
+        return write
+    write = _Write()
+    write.update.name = name
+    write.update_mask.SetInParent()
+    write.current_document.update_time.FromNanoseconds(version.value)
+    return write
 
 
 def _version(update_time: google_calls.Message) -> Version:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
 from google.cloud.firestore_v1.types import document, firestore
+from google.cloud.firestore_v1.types import query as proto
 
 from cloudsched.adapters.google_calls import open_channel, repeated
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from cloudsched.adapters.google_calls import Message
+
+_Query: Message = proto.StructuredQuery.pb()
 
 _SAFE_FOR_READS = {
     grpc.StatusCode.UNAVAILABLE,
@@ -99,16 +103,29 @@ class Calls:
             StoreUnavailable: Firestore did not answer, or refused.
             InvalidInput: The query goes on behind something that cannot be a document.
         """
+        return [answer.document for answer in self._answers(parent, query) if answer.HasField("document")]
+
+    def time(self, parent: str) -> datetime:
+        """Return what time it is at Firestore, by a query that finds nothing.
+
+        Raises:
+            StoreUnavailable: Firestore did not answer, or refused.
+        """
+        *_, last = self._answers(parent, _Query(from_=[{"collection_id": "-"}], limit={"value": 1}))
+        read_at: datetime = last.read_time.ToDatetime(UTC)
+        return read_at
+
+    def _answers(self, parent: str, query: Message) -> list[Message]:
         request = firestore.RunQueryRequest.pb()(parent=parent, structured_query=query)
 
         def run(timeout: float) -> list[Message]:
-            return [answer.document for answer in self._query(request, timeout) if answer.HasField("document")]
+            return list(self._query(request, timeout))
 
         try:
-            found: list[Message] = self._call(_SAFE_FOR_READS, run)
+            answers: list[Message] = self._call(_SAFE_FOR_READS, run)
         except grpc.RpcError as error:
             raise _translated(error, "pageToken") from error
-        return found
+        return answers
 
     def close(self) -> None:
         """Close the channel."""

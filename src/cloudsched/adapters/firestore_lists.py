@@ -15,7 +15,7 @@ from google.cloud.firestore_v1.types import query as proto
 from cloudsched.adapters.firestore_values import Value, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from cloudsched.adapters.google_calls import Message
@@ -29,12 +29,13 @@ _NAME = "__name__"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Documents of a collection, in the order of one instant, then of their id."""
+    """Documents of a collection, in the order of one field, then of their id."""
 
     collection: str
     order: str
     is_descending: bool = False
-    equals: Mapping[str, str] | None = None
+    equals: Mapping[str, str | Sequence[str]] | None = None
+    """What fields have to be; of several values, one."""
     start: datetime | None = None
     """The order's instant is not before this."""
     end: datetime | None = None
@@ -46,18 +47,18 @@ class Listing:
     passes_over: bool = False
     """Whether a document that cannot be read is left out, and not an error."""
 
-    def query(self, limit: int, parent: str, after: tuple[datetime, str] | None = None) -> Message:
+    def query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
         """Return the query for a part of the list.
 
         Args:
             limit: How many documents at most.
             parent: The full name of what the collection belongs to.
-            after: The instant and the id of the document to go on behind.
+            after: What the order looks at, and the id, of the document to go on behind.
         """
         query = _Query(from_=[{"collection_id": self.collection}], limit={"value": limit})
         query.where.composite_filter.op = 1  # AND
         for field, value in (self.equals or {}).items():
-            self._filter(query, field, _Operator.EQUAL, value)
+            self._filter(query, field, _Operator.EQUAL if isinstance(value, str) else _Operator.IN, value)
         for operator, instant in (
             (_Operator.GREATER_THAN_OR_EQUAL, self.start),
             (_Operator.LESS_THAN, self.end),
@@ -71,9 +72,9 @@ class Listing:
         for field in (self.order, _NAME):
             query.order_by.add(field={"field_path": field}, direction=direction)
         if after is not None:
-            instant, key = after
+            place, key = after
             name = f"{parent}/{self.collection}/{key}"
-            query.start_at.values.extend((encode(instant), Value(reference_value=name)))
+            query.start_at.values.extend((encode(place), Value(reference_value=name)))
         return query
 
     @property
@@ -114,6 +115,12 @@ def listing_of_tasks(query: TaskQuery) -> Listing:
 def listing_of_due(before: datetime) -> Listing:
     """Return how to list the tasks that wait for the sweep, those that are being deleted included."""
     return Listing("tasks", "wakeAt", last=before, passes_over=True)
+
+
+def listing_of_offers(lanes: Sequence[str], owner: str | None) -> Listing:
+    """Return how to list the tasks that wait for a worker in one of the lanes."""
+    equals = {"offer.lane": lanes, **({} if owner is None else {"owner": owner})}
+    return Listing("tasks", "offer.order", equals=equals, passes_over=True)
 
 
 STEPS = Listing("steps", "number")

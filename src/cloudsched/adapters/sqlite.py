@@ -7,6 +7,7 @@ Each task has a version number that every commit raises: the precondition of a c
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.adapters.sqlite_database import Database, Row
-from cloudsched.adapters.sqlite_lists import List, instant, list_of_tasks, ticks
+from cloudsched.adapters.sqlite_layout import LAYOUT, LAYOUT_VERSION, UPGRADES
+from cloudsched.adapters.sqlite_lists import List, instant, list_of_offers, list_of_tasks, ticks
 from cloudsched.domain.document import SCHEMA_VERSION, STORED, Document
 from cloudsched.domain.execution import Execution, Message
 from cloudsched.domain.journal import JournalEntry
@@ -26,53 +28,20 @@ from cloudsched.errors import UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from cloudsched.engine.ports import Folded
 
+log = logging.getLogger(__name__)
+
 D = TypeVar("D", bound=Document)
 
-LAYOUT_VERSION = 2
-LAYOUT = (
-    """CREATE TABLE tasks (
-        id TEXT PRIMARY KEY, version INTEGER NOT NULL,
-        owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_deleted INTEGER NOT NULL,
-        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, body TEXT NOT NULL)""",
-    "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_newest_of_status ON tasks (status, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_next ON tasks (next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_owner ON tasks (owner, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_handler ON tasks (handler, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_next_of_status ON tasks (status, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_deleted",
-    "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
-    "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
-    """CREATE TABLE executions (
-        task_id TEXT NOT NULL, id TEXT NOT NULL, scheduled_for INTEGER NOT NULL, body TEXT NOT NULL,
-        PRIMARY KEY (task_id, id))""",
-    "CREATE INDEX executions_latest ON executions (task_id, scheduled_for, id)",
-    """CREATE TABLE messages (
-        owner TEXT NOT NULL, id TEXT NOT NULL, created_at INTEGER NOT NULL, body TEXT NOT NULL,
-        PRIMARY KEY (owner, id))""",
-    "CREATE INDEX messages_newest ON messages (owner, created_at, id)",
-    """CREATE TABLE steps (
-        task_id TEXT NOT NULL, execution_id TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL,
-        PRIMARY KEY (task_id, execution_id, number)) WITHOUT ROWID""",
-    """CREATE TABLE expiring (
-        kind TEXT NOT NULL, parent TEXT NOT NULL, id TEXT NOT NULL, expire_at INTEGER NOT NULL,
-        PRIMARY KEY (kind, parent, id)) WITHOUT ROWID""",
-    "CREATE INDEX expiring_first ON expiring (expire_at)",
-    "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
-)
-
-_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent")
+_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent", "lane", "place")
 """What lists look for."""
-_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
+    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
 _INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
@@ -81,6 +50,7 @@ _PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for,
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
+_IS_ALIVE = "SELECT 1 FROM tasks WHERE id = ? AND NOT is_deleted"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
 
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
@@ -97,18 +67,21 @@ _PURGE_SIZE = 1000
 class SqliteStore:
     """A `Store` in a SQLite file that several threads and processes may use, or in memory."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, let_go: Callable[[str], None] = lambda _: None) -> None:
         """Open the store, and make it if it is not there.
 
         Args:
             path: The file; None keeps everything in memory, as long as this object lives.
+            let_go: Called with ``taskId`` or ``taskId/executionId`` when that is removed, in the same transaction, so
+                that nobody makes it again meanwhile: what lies beside the store is to go, too.
 
         Raises:
             UnsupportedDocument: The file was laid out by another cloudsched.
             Misconfigured: The file is something else.
             StoreUnavailable: The file cannot be opened.
         """
-        self._database = Database(path, LAYOUT, LAYOUT_VERSION)
+        self._database = Database(path, LAYOUT, LAYOUT_VERSION, UPGRADES)
+        self._let_go_of = let_go
 
     def load(self, task_id: str) -> Stored | None:
         """Return the task as it is now, or None."""
@@ -116,7 +89,7 @@ class SqliteStore:
         if not rows:
             return None
         version, body = rows[0]
-        return Stored(_read(Task, task_id, body), Version(version))
+        return _stored(task_id, version, body)
 
     def commit(
         self,
@@ -183,14 +156,22 @@ class SqliteStore:
         return [_read(JournalEntry, execution_id, body) for (body,) in rows]
 
     def purge(self, task_id: str) -> None:
-        """Remove a task's executions and journals, some at a time, then the task."""
+        """Remove a deleted task's executions and journals, some at a time, then the task."""
+
+        def is_alive(connection: sqlite3.Connection) -> bool:
+            return connection.execute(_IS_ALIVE, (task_id,)).fetchone() is not None
 
         def some(connection: sqlite3.Connection) -> int:
+            if is_alive(connection):
+                return 0
             return connection.execute(_PURGE_SOME, (task_id, _PURGE_SIZE)).rowcount
 
         def task(connection: sqlite3.Connection) -> None:
+            if is_alive(connection):
+                return
             connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
             connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
+            self._let_go(task_id)
 
         while self._database.write(some):
             pass
@@ -202,11 +183,20 @@ class SqliteStore:
         def some(connection: sqlite3.Connection) -> int:
             found = connection.execute(_EXPIRED, (ticks(now), _PURGE_SIZE)).fetchall()
             for kind, parent, key in found:
-                connection.execute(_EXPIRE[kind], (parent, key))
+                removed = connection.execute(_EXPIRE[kind], (parent, key)).rowcount
+                if kind == "execution" and removed:
+                    self._let_go(f"{parent}/{key}")
                 connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
             return len(found)
 
         return self._database.write(some)
+
+    def _let_go(self, key: str) -> None:
+        """Let what lies beside the store go. If it stays, that is a pity, and keeps nobody from anything."""
+        try:
+            self._let_go_of(key)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the document goes
+            log.warning("what lies beside %s is left: %s", key, error, extra={"action": "left", "taskId": key})
 
     def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit."""
@@ -216,6 +206,21 @@ class SqliteStore:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         wanted = List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(ticks(before),), passes_over=True)
         return self._page(Task, "due", wanted, limit, page_token)
+
+    def offered(
+        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Stored]:
+        """Return tasks with an offer in one of the lanes, in its order."""
+        found: list[Stored] = []
+        while len(found) < limit:  # what cannot be read is passed over, and hides nothing behind it
+            wanted = limit - len(found)
+            rows = self._database.read(*list_of_offers(lanes, owner, wanted, after))
+            found += readable((key, partial(_stored, key, version, body)) for key, version, body, _ in rows)
+            if len(rows) < wanted:
+                break
+            key, _, _, place = rows[-1]
+            after = place, key
+        return found
 
     def next_wake(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks."""
@@ -238,7 +243,7 @@ class SqliteStore:
         return self._page(Message, ("inbox", owner), wanted, limit, page_token)
 
     def check(self) -> None:
-        """Look whether the database answers."""
+        """Look whether the database answers; it has no clock of its own."""
         self._database.read("SELECT count(*) FROM sqlite_schema")
 
     def close(self) -> None:
@@ -298,7 +303,12 @@ def _columns(task: Task) -> Row:
         None if task.next_execution_time is None else ticks(task.next_execution_time),
         None if task.wake_at is None else ticks(task.wake_at),
         None if task.parent is None else task.parent.task_id,
+        *((None, None) if task.offer is None else (task.offer.lane, task.offer.order)),
     )
+
+
+def _stored(task_id: str, version: int, body: str) -> Stored:
+    return Stored(_read(Task, task_id, body), Version(version))
 
 
 def _text(document: Document) -> str:

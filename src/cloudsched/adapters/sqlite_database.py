@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 T = TypeVar("T")
@@ -68,13 +68,20 @@ class _Unit(Generic[T]):
 class Database:
     """A SQLite database with one layout."""
 
-    def __init__(self, path: Path | None, layout: Sequence[str], layout_version: int) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        layout: Sequence[str],
+        layout_version: int,
+        upgrades: Mapping[int, Sequence[str]] | None = None,
+    ) -> None:
         """Open the database, and lay it out if it is new.
 
         Args:
             path: The file, made if it is missing; None for a database in memory that ends with this object.
             layout: The statements that make its tables and indexes.
             layout_version: Which layout that is, 1 or more; it is kept as SQLite's ``user_version``.
+            upgrades: The statements that make an earlier layout the next one, by its version.
 
         Raises:
             UnsupportedDocument: The file has another version of the layout.
@@ -82,6 +89,7 @@ class Database:
             StoreUnavailable: It cannot be opened.
         """
         self._path = path
+        self._upgrades = upgrades or {}
         self._name = f"The database {path.name}" if path else "The database in memory"
         self._writing = threading.Lock()
         self._waiting: deque[_Unit[Any]] = deque()
@@ -180,27 +188,33 @@ class Database:
 
     def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
         self._writer.execute("BEGIN")
-        self._is_new(layout_version)  # what belongs to something else is left as it is
+        self._found(layout_version)  # what belongs to something else is left as it is
         self._writer.execute("COMMIT")
         if self._path is not None:
             self._write_ahead()
             self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("BEGIN IMMEDIATE")
-        if self._is_new(layout_version):
-            for statement in layout:
+        found = self._found(layout_version)
+        missing = (
+            layout
+            if found == 0
+            else [each for number in range(found, layout_version) for each in self._upgrades[number]]
+        )
+        if found != layout_version:
+            for statement in missing:
                 self._writer.execute(statement)
             self._writer.execute(f"PRAGMA user_version = {layout_version}")
         self._writer.execute("COMMIT")
 
-    def _is_new(self, layout_version: int) -> bool:
-        """Look what the file is, inside a transaction: somebody else may be laying it out."""
+    def _found(self, layout_version: int) -> int:
+        """Return the file's layout, 0 if it is new; inside a transaction, since somebody else may be laying it out."""
         (found,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if found == 0 and tables:
             raise Misconfigured(f"{self._name} belongs to something else; name another file.")
-        if found not in (0, layout_version):
+        if found not in {0, layout_version, *self._upgrades}:
             raise UnsupportedDocument(self._name, found, layout_version)
-        return bool(tables == 0)
+        return int(found)
 
     def _write_ahead(self) -> None:
         """Switch the write-ahead log on. While another process does the same, SQLite answers BUSY without waiting."""

@@ -55,6 +55,26 @@ class List:
         return statement, [*values, limit]
 
 
+def list_of_offers(
+    lanes: Sequence[str], owner: str | None, limit: int, after: tuple[str, str] | None
+) -> tuple[str, list[object]]:
+    """Return the statement for the first offers of some lanes (id, version, body), and its values.
+
+    Each lane is read in the order of its index, and no further than needed.
+    """
+    conditions, common = ["lane = ?"], list[object]()
+    if owner is not None:
+        conditions.append("owner = ?")
+        common.append(owner)
+    if after is not None:
+        conditions.append("(place, id) > (?, ?)")
+        common += after
+    lane = f"SELECT id, version, body, place FROM tasks WHERE {' AND '.join(conditions)} ORDER BY place, id LIMIT ?"  # noqa: S608 - no input
+    parts = " UNION ALL ".join([f"SELECT * FROM ({lane})"] * len(lanes))  # noqa: S608 - the same
+    values = [value for each in lanes for value in (each, *common, limit)]
+    return f"SELECT id, version, body, place FROM ({parts}) ORDER BY place, id LIMIT ?", [*values, limit]  # noqa: S608 - the same
+
+
 def list_of_tasks(query: TaskQuery) -> List:
     """Return how to list the tasks that fit a query."""
     conditions, values = ["NOT is_deleted"], list[object]()

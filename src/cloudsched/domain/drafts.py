@@ -10,19 +10,25 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from cloudsched.domain.children import HANDLER
+from cloudsched.domain import children, scripts
 from cloudsched.domain.document import Value
-from cloudsched.domain.lifecycle import Step, moved, pumped, settled
+from cloudsched.domain.execution import ExecutionStatus
+from cloudsched.domain.lifecycle import Step, closed, moved, pumped, settled, unbegun, without_unbegun
 from cloudsched.domain.planning import occurrence_from
+from cloudsched.domain.policy import RetryPolicy, retry_policy
+from cloudsched.domain.pulling import QueueName, Skill
 from cloudsched.domain.schedule import Schedule
-from cloudsched.domain.task import Owner, Task, TaskId, TaskStatus, Wish
+from cloudsched.domain.storable import as_json, require_unhidden
+from cloudsched.domain.task import EventName, Owner, Task, TaskId, TaskStatus, Wish
 from cloudsched.errors import InvalidInput, InvalidSchedule
+
+if TYPE_CHECKING:
+    from cloudsched.domain.execution import Execution, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,10 @@ class LeadTimes:
     """When the first run is, from now, if the caller gives no time."""
     minimum: timedelta = timedelta(0)
     """The least time between a task's creation and its first run."""
+
+
+_IN_PLACE = {"children": children.HANDLER, "script": scripts.HANDLER}
+"""What a task may say in place of a handler, and the built-in handler that runs it."""
 
 
 class TaskDraft(Wish):
@@ -46,16 +56,21 @@ class TaskDraft(Wish):
 
     @model_validator(mode="before")
     @classmethod
-    def _children_or_handler(cls, data: object) -> object:
-        """Take the built-in handler where there are children, and nowhere else."""
+    def _one_thing_to_run(cls, data: object) -> object:
+        """Take a built-in handler where there is what it runs, and nowhere else."""
         if not isinstance(data, dict):
             return data
-        handler, children = data.get("handler"), data.get("children")
-        if children and handler is not None and handler != HANDLER:
-            raise InvalidInput("children", "are given beside a handler", "Give one or the other.")
-        if not children and handler == HANDLER:
-            return {name: value for name, value in data.items() if name != "handler"}
-        return {**data, "handler": HANDLER} if children else data
+        handler = data.get("handler")
+        given = [name for name in _IN_PLACE if data.get(name)]
+        if given and handler is not None and handler not in _IN_PLACE.values():
+            raise InvalidInput(given[0], "is given beside a handler", "Give one or the other.")
+        if len(given) > 1:
+            raise InvalidInput(given[1], f"is given beside {given[0]}", "Give one or the other.")
+        if data.get("children") == [] and (handler is None or handler in _IN_PLACE.values()) and not given:
+            raise InvalidInput("children", "is empty", "Name at least one child, or give a handler in its place.")
+        if given:
+            return {**data, "handler": _IN_PLACE[given[0]]}
+        return {name: value for name, value in data.items() if name != "handler" or handler not in _IN_PLACE.values()}
 
     @classmethod
     def from_wire(cls, data: object) -> Self:
@@ -87,19 +102,27 @@ class TaskDraft(Wish):
 
 
 def wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields by their Python names as JSON with camelCase names."""
+    """Return fields by their Python names as JSON with camelCase names; `retry` may be a number, True or False."""
+    if isinstance(retry := fields.get("retry"), int):
+        fields = {**fields, "retry": _policy_of(retry)}
     return {to_camel(name): _on_the_wire(name, value) for name, value in fields.items()}
+
+
+def _policy_of(retry: int) -> RetryPolicy:
+    try:
+        return retry_policy(retry)
+    except ValidationError as error:
+        raise InvalidInput("retry", f"is {retry}", "Give 0 to 20 retries, True, False or a RetryPolicy.") from error
 
 
 def _on_the_wire(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, Value))
-    try:
-        return to_jsonable_python(value, by_alias=True)
-    except PydanticSerializationError as error:
-        raise InvalidInput(to_camel(name), str(error), "Use what JSON can say, or a pydantic model.") from error
+        said = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, Value))
+        require_unhidden(to_camel(name), value, said)
+        return said
+    return as_json(to_camel(name), value)
 
 
 def invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
@@ -111,7 +134,25 @@ def invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidIn
         "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
         "missing": "It is required.",
     }.get(first["type"], "")
-    return kind(path, first["msg"], hint)
+    problem = _IN_WORDS.get(str(first.get("ctx", {}).get("pattern"))) or first["msg"].removeprefix("Value error, ")
+    return kind(path, problem, hint)
+
+
+def _pattern_of(kind: object) -> str:
+    return next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints))
+
+
+_IN_WORDS = {
+    _pattern_of(kind): f"must be {words}"
+    for kind, words in (
+        (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
+        (Owner, "1 to 128 characters, none of them a slash or a control character"),
+        (EventName, "1 to 128 letters, digits, dots, hyphens and underscores"),
+        (QueueName, "1 to 64 letters, digits, hyphens and underscores"),
+        (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
+    )
+}
+"""What the patterns of names mean."""
 
 
 def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
@@ -135,8 +176,9 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
 def edited(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
     """Return the task as its owner wants it now.
 
-    The plan changes only where the schedule, its end or its run limit do. A task that has ended begins again if it is
-    given a new schedule. A draft that changes nothing changes nothing.
+    The plan changes only where the schedule, its end or its run limit do; what of the old one has come due, waits for a
+    worker and is not in the new one is recorded as SKIPPED. A task that has ended begins again if it is given a new
+    schedule. A draft that changes nothing changes nothing.
     """
     wish = _wish_of(draft)
     schedule = _schedule_of_edit(task, draft, now, lead)
@@ -154,23 +196,49 @@ def edited(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step
     )
     if not replanned:
         return Step(moved(changed, now))
+    changed, records = _rescheduled(changed, now) if schedule != task.schedule else _curtailed(changed, now)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # it may have come already, and wait for its jitter, a run or its dispatch
         following = occurrence_from(changed, now if due is None else min(due, now))
-        return Step(settled(pumped(changed.model_copy(update={"next_execution_time": following}), now), now))
-    if schedule != task.schedule:
-        changed = changed.model_copy(update={"run_count": 0, "failures_in_row": 0, "backfill": None})
-    first = _first_occurrence(changed, now, lead)
+        planned = changed.model_copy(update={"next_execution_time": following})
+        return Step(settled(pumped(planned, now), now), records)
+    first = _first_of_edit(task, changed, now, lead)
     if task.status is TaskStatus.PAUSED:
-        return Step(moved(changed, now))
-    return Step(moved(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first))
+        return Step(moved(changed, now), records)
+    active = moved(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
+    return Step(active, records)
+
+
+def _rescheduled(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task with what its old plan has left behind put aside, and the records of that."""
+    rest, records = _skipped(task, unbegun(task), now, "Its task was rescheduled before it had begun.")
+    begun = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
+    had = task.planned_to  # which the new schedule may have, too: it is the same occurrence, and is not run again
+    is_shared = had is not None and task.schedule.after(had - timedelta(microseconds=1)) == had
+    outcome = task.outcome if is_shared else None
+    anew = {"run_count": 0, "failures_in_row": 0, "backfill": None, "overlapped": None, "outcome": outcome}
+    return rest.model_copy(update={**anew, "runs": begun, "planned_to": had if is_shared else None}), records
+
+
+def _curtailed(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task without what waits beyond its end or run limit, and the records of that."""
+    waiting = unbegun(task)
+    late = [run for run in waiting if task.until is not None and run.scheduled_for > task.until]
+    excess = 0 if task.max_runs is None else task.run_count - task.max_runs
+    fewest = max(0, len(waiting) - max(excess, len(late)))
+    return _skipped(task, waiting[fewest:], now, "Its task was given an earlier end before it had begun.")
+
+
+def _skipped(task: Task, runs: list[Run], now: datetime, why: str) -> tuple[Task, tuple[Execution, ...]]:
+    records = tuple(closed(task, run, ExecutionStatus.SKIPPED, now, message=why) for run in runs)
+    return without_unbegun(task, *runs), records
 
 
 def draft_of(task: Task) -> dict[str, Any]:
     """Return what the task's owner has said about it, as JSON: what a partial edit is merged into."""
     said = task.to_wire()
     names = {field.alias or name for name, field in TaskDraft.model_fields.items()}
-    return {name: value for name, value in said.items() if name in names}
+    return {name: value for name, value in said.items() if name in names and (name != "children" or value)}
 
 
 def require_known(patch: dict[str, Any]) -> None:
@@ -226,6 +294,16 @@ def _schedule_of_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTim
     return _anchored(draft.schedule, now, lead)
 
 
+def _first_of_edit(task: Task, changed: Task, now: datetime, lead: LeadTimes) -> datetime:
+    try:
+        return _first_occurrence(changed, now, lead)
+    except InvalidSchedule as error:
+        if not task.has_ended or changed.schedule != task.schedule:
+            raise
+        problem = f"is over: the task is {task.status}, and this edit would begin it again"
+        raise InvalidSchedule("schedule", problem, "Give it a new schedule, too.") from error
+
+
 def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
     """Return the task's first occurrence from now on.
 
@@ -236,14 +314,17 @@ def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
     first = occurrence_from(task, earliest)
     if first is not None:
         return first
-    whole = task.schedule.after(earliest - timedelta(microseconds=1))
+    before = earliest - timedelta(microseconds=1)
+    whole = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
     if whole is not None:
         raise InvalidInput("until", f"ends the task before its first run at {_iso(whole)}", "Give a later end.")
     if task.schedule.is_one_time:
         late = f"is in the past (now is {_iso(now)})"
         near = f"is nearer than the minimum lead of {lead.minimum} (now is {_iso(now)})"
+        gone = "is the instant of an occurrence that the task has had"
         at = task.schedule.after(now - timedelta(microseconds=1))
-        raise InvalidSchedule("schedule.at", near if at else late, "Give a later instant, or none to run in a while.")
+        problem = late if at is None else near if at < earliest else gone
+        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run in a while.")
     raise InvalidSchedule("schedule", f"has no occurrence from {_iso(earliest)} on", "Give a later end or count.")
 
 

@@ -4,7 +4,8 @@ Policies, each decided here and each leaving its trace in the executions:
 
 * A failed attempt is repeated as the retry policy says (RETRYING), until none is left (FAILED) or the task is ended.
 * A handler's own word goes before the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
-* Occurrences that came due while the run was open: ``overlap`` says whether they are skipped or one is kept.
+* Occurrences that came due while the run was open: ``overlap`` says whether they are skipped or one is kept. Where
+  they are more than `PORTION`, the task remembers that, and the following dispatches skip the rest.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
 
 Only the holder of the lease may end an attempt: `on_outcome` answers None to anybody else, whose result is dropped.
@@ -18,20 +19,29 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, assert_never
 
-from cloudsched.domain.execution import Attempt, Execution, ExecutionError, ExecutionStatus, Message, Run, Trigger
-from cloudsched.domain.lifecycle import ENDED, Step, closed, moved, pumped, settled
+from cloudsched.domain.execution import (
+    Attempt,
+    Execution,
+    ExecutionError,
+    ExecutionStatus,
+    Message,
+    Run,
+    Trigger,
+    mark_of,
+)
+from cloudsched.domain.lifecycle import ENDED, Step, closed, ending, has_called, moved, pumped, settled, without_unbegun
 from cloudsched.domain.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.planning import due_occurrences, execution_id, occurrence_after
 from cloudsched.domain.policy import Overlap
 from cloudsched.domain.suspending import suspended
-from cloudsched.domain.task import DeliveryChannel, TaskStatus
+from cloudsched.domain.task import DeliveryChannel, Overlapped, TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from random import Random
 
     from cloudsched.domain.execution import ProgressStep
-    from cloudsched.domain.journal import JournalEntry
+    from cloudsched.domain.journal import FailedBy, JournalEntry
     from cloudsched.domain.task import Task
 
 PORTION = 100
@@ -40,8 +50,9 @@ PORTION = 100
 SHORTEST_SNOOZE = timedelta(seconds=1)
 """A snooze costs no attempt, so nothing else keeps a handler that always wants one from being called without pause."""
 
-MAX_EARLIER_MESSAGE = 300
-"""How many characters of an attempt's error are kept once another attempt has followed it."""
+AT_ONCE = timedelta(seconds=30)
+"""Who gives back what they claimed within this time has not called its handler, or as good as: they were to stop when
+the claim came, or may not run it."""
 
 FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """How an occurrence ends that was tried and did not succeed."""
@@ -70,16 +81,29 @@ class Report:
     """What a durable handler did that is not yet in the stored journal."""
     calls_made: int = 0
     """Every call up to this number in its journal has its task."""
+    failed_by: FailedBy | None = None
+    """What in its journal made it fail."""
 
 
 def on_outcome(
-    task: Task, execution_id: str, lease_token: str, report: Report, now: datetime, random: Random
+    task: Task,
+    execution_id: str,
+    lease_token: str,
+    report: Report,
+    now: datetime,
+    random: Random,
+    *,
+    still_running: Container[int] = (),
 ) -> Step | None:
-    """Decide what the end of an attempt changes; None if the caller no longer holds the lease."""
+    """Decide what the end of an attempt changes; None if the caller no longer holds the lease.
+
+    `still_running` are some of the calls that a suspended handler waits for, and that are known to be under way.
+    """
     run = task.run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token:
         return None
-    step = _ending(task, _with_report(run, report), report, now, random)
+    task = task.model_copy(update={"has_called": has_called(task, report.entries)})
+    step = _ending(task, _with_report(run, report), report, still_running, now, random)
     return replace(step, entries=tuple(report.entries))
 
 
@@ -95,9 +119,9 @@ def _with_report(run: Run, report: Report) -> Run:
 
 
 def _ending(  # noqa: PLR0911 - one return for each outcome of the closed set
-    task: Task, run: Run, report: Report, now: datetime, random: Random
+    task: Task, run: Run, report: Report, still_running: Container[int], now: datetime, random: Random
 ) -> Step:
-    said = {"queries": report.queries, "tokens": report.tokens}
+    said = {"queries": report.queries, "tokens": report.tokens, "failed_by": report.failed_by}
     match report.outcome:
         case Done(content):
             messages = _messages(task, run, report, now)
@@ -112,12 +136,12 @@ def _ending(  # noqa: PLR0911 - one return for each outcome of the closed set
             return _retried_or_final(task, failed, wait, now, ExecutionStatus.FAILED, **said)
         case Snooze(until, reason):
             due_at = now + until if isinstance(until, timedelta) else until
-            waiting = run.model_copy(update={"lease": None, "due_at": max(due_at, now + SHORTEST_SNOOZE)})
+            waiting = _let_go(run, due_at=max(due_at, now + SHORTEST_SNOOZE))
             return _waiting(task, waiting, now, message=reason, **said)
         case Suspend() as wish:
             if task.status in ENDED:
-                return _waiting(task, run.model_copy(update={"lease": None}), now, **said)
-            return Step(moved(task, now, runs=task.with_run(suspended(task, run, wish, now))))
+                return _waiting(task, _let_go(run), now, **said)
+            return Step(moved(task, now, runs=task.with_run(suspended(task, _let_go(run), wish, still_running, now))))
         case Fail(reason):
             error = report.error or ExecutionError(type="Fail", message=reason)
             return _final(task, _ended(run, ExecutionStatus.FAILED, error, now), ExecutionStatus.FAILED, now, **said)
@@ -128,11 +152,30 @@ def _ending(  # noqa: PLR0911 - one return for each outcome of the closed set
             assert_never(unknown)
 
 
+def given_back(
+    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressStep], reason: str, now: datetime
+) -> Step | None:
+    """Let somebody else run an attempt that its worker could not finish: it costs no attempt, and keeps its place.
+
+    One that was given back at once, and never got any further, has not begun: it expires as if nobody had taken it.
+    None if the caller no longer holds the lease.
+    """
+    run = task.run(execution_id)
+    if run is None or run.lease is None or run.lease.token != lease_token:
+        return None
+    waiting = _let_go(run, progress=tuple(progress))
+    is_trace_left = waiting.attempts or waiting.steps or waiting.progress
+    is_first = run.started_at == run.lease.started_at
+    if is_first and now - run.lease.started_at <= AT_ONCE and not is_trace_left:
+        waiting = waiting.model_copy(update={"started_at": None})
+    return _waiting(task, waiting, now, message=reason)
+
+
 def lease_lapsed(task: Task, run: Run, now: datetime) -> Step:
     """Close the leased attempt of a run as TIMED_OUT; the run waits for its next attempt, or has ended."""
     error = ExecutionError(
         type="LeaseExpired",
-        message="The executor gave no result within the task's expectedDuration: it died, was stopped, or took longer.",
+        message="No result came within the task's expectedDuration: whoever ran it died, was stopped, or took longer.",
     )
     lost = _ended(run, ExecutionStatus.TIMED_OUT, error, now)
     return _retried_or_final(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
@@ -143,34 +186,41 @@ def extended(
 ) -> Step | None:
     """Renew a lease from now and keep the progress so far; None if the caller no longer holds it.
 
-    One that has ended is not renewed, although nobody may have taken over the run yet: its lock may be another's.
+    One that has ended is not renewed, although nobody may have taken over the run yet: its lock may be another's. One
+    whose task allows less by now ends no earlier than its holder was told.
     """
     run = task.run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
         return None
-    lease = run.lease.model_copy(update={"until": now + task.expected_duration})
+    lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
     renewed = run.model_copy(update={"lease": lease, "progress": tuple(progress)})
     return Step(moved(task, now, runs=task.with_run(renewed)))
+
+
+def _let_go(run: Run, **changes: Any) -> Run:
+    """Return the run without its lease; of a worker's it remembers which claim that was."""
+    mark = mark_of(run.lease.token) if run.lease and run.lease.worker else None
+    return run.model_copy(update={"lease": None, "released": mark, **changes})
 
 
 def _ended(run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime) -> Run:
     """Return the run with its leased attempt closed."""
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
-    attempt = Attempt(number=run.attempt, started_at=run.lease.started_at, finished_at=now, status=status, error=error)
-    return run.model_copy(update={"lease": None, "attempts": (*map(_shortened, run.attempts), attempt)})
-
-
-def _shortened(attempt: Attempt) -> Attempt:
-    """Return an earlier attempt without its traceback, so that many of them still fit one document."""
-    if attempt.error is None or attempt.error.traceback is None:
-        return attempt
-    error = ExecutionError(type=attempt.error.type, message=attempt.error.message[:MAX_EARLIER_MESSAGE])
-    return attempt.model_copy(update={"error": error})
+    attempt = Attempt(
+        number=run.attempt,
+        started_at=run.lease.started_at,
+        finished_at=now,
+        status=status,
+        error=error,
+        worker=run.lease.worker,
+        claim=mark_of(run.lease.token) if run.lease.worker else None,
+    )
+    return run.with_attempt(attempt).model_copy(update={"lease": None})
 
 
 def _retried_or_final(
-    task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: int
+    task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: Any
 ) -> Step:
     if task.status not in ENDED and run.attempt - run.forgiven > task.retry.max_retries:
         return _final(task, run, final, now, **said)
@@ -190,17 +240,18 @@ def _final(task: Task, run: Run, status: ExecutionStatus, now: datetime, **recor
     failures = task.failures_in_row + 1 if status in FAILURES else 0
     if status is ExecutionStatus.CANCELLED:
         failures = task.failures_in_row
-    rest = task.model_copy(
-        update={
-            "runs": task.without_run(run.execution_id),
-            "failures_in_row": failures,
-            "last_execution_id": run.execution_id,
-            "outcome": status if run.trigger is Trigger.SCHEDULE else task.outcome,
-        }
+    rest = without_unbegun(task, run) if run.started_at is None else task
+    rest = rest.model_copy(
+        update={"runs": task.without_run(run.execution_id), "failures_in_row": failures, **ending(run, status)}
     )
     overlapped = _overlapped(rest, run, now)
     if overlapped:
-        rest = rest.model_copy(update={"next_execution_time": occurrence_after(rest, overlapped[-1].scheduled_for)})
+        latest = overlapped[-1].scheduled_for
+        following = occurrence_after(rest, latest)
+        rest = rest.model_copy(update={"next_execution_time": following, "planned_to": latest})
+        if len(overlapped) == PORTION:
+            mark = Overlapped(until=now, execution_id=run.execution_id)
+            rest = rest.model_copy(update={"overlapped": mark})
     records = (closed(task, run, status, now, **record), *overlapped)
     if task.is_active and task.pause_after_failures and failures >= task.pause_after_failures and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
@@ -223,7 +274,22 @@ def _overlapped(task: Task, run: Run, now: datetime) -> tuple[Execution, ...]:
     began = run.started_at or now
     if task.next_execution_time is None or task.next_execution_time <= began:
         return ()  # a backlog from before the run: that is for catchUp to decide
-    due = list(islice(due_occurrences(task, now), PORTION + 1))
+    return _skipped(task, Overlapped(until=now, execution_id=run.execution_id), now)
+
+
+def still_overlapped(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the records of further occurrences that came due while a run was open, and that are to be skipped.
+
+    None are left, and the task has forgotten it, if it has been edited so that they overlap nothing.
+    """
+    mark = task.overlapped
+    records = () if mark is None or task.overlap is Overlap.ALLOW else _skipped(task, mark, now)
+    return (task if records else task.model_copy(update={"overlapped": None})), records
+
+
+def _skipped(task: Task, mark: Overlapped, now: datetime) -> tuple[Execution, ...]:
+    """Return a portion of what had come due by the mark, as skipped: all but the newest, if that is to be kept."""
+    due = list(islice(due_occurrences(task, mark.until), PORTION + 1))
     if task.overlap is Overlap.BUFFER:
         due = due[:-1]
     return tuple(
@@ -232,7 +298,7 @@ def _overlapped(task: Task, run: Run, now: datetime) -> tuple[Execution, ...]:
             Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence),
             ExecutionStatus.SKIPPED,
             now,
-            message=f"The run of {run.execution_id} was still open (overlap is {task.overlap}).",
+            message=f"The run of {mark.execution_id} was still open (overlap is {task.overlap}).",
         )
         for occurrence in due[:PORTION]
     )

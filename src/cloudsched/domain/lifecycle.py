@@ -11,19 +11,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.execution import Execution, ExecutionStatus, Message, Run, Trigger
-from cloudsched.domain.journal import JournalEntry, restored
-from cloudsched.domain.planning import execution_id, occurrence_from, start_of, wake_instant
+from cloudsched.domain.journal import JournalEntry, StepKind, restored
+from cloudsched.domain.planning import execution_id, occurrence_after, occurrence_from, start_of, wake_instant
+from cloudsched.domain.pulling import offering
 from cloudsched.domain.task import MAX_OPEN_RUNS, Ask, Backfill, Task, TaskStatus
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 _S = TaskStatus
 
 ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     _S.ACTIVE: frozenset({_S.PAUSED, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
-    _S.PAUSED: frozenset({_S.ACTIVE, _S.COMPLETED, _S.CANCELLED}),
+    _S.PAUSED: frozenset({_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.CANCELLED}),
     _S.COMPLETED: frozenset({_S.ACTIVE}),
     _S.FAILED: frozenset({_S.ACTIVE}),
     _S.CANCELLED: frozenset({_S.ACTIVE}),
@@ -33,6 +34,10 @@ ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
 
 ENDED = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
 """The final statuses: nothing of the task runs any more."""
+
+RETRIED = (_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
+"""In which statuses an execution of a task may be retried by hand."""
+RETRY = "retry an execution of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,9 @@ class Step:
 
 
 def moved(task: Task, now: datetime, **changes: Any) -> Task:
-    """Return the task with these changes, its timestamps and wake instant put right.
+    """Return the task with these changes, its timestamps, its offer and its wake instant put right.
+
+    What was told to one execution alone goes with its run.
 
     Raises:
         NotAllowed: The table does not permit the change of status.
@@ -58,6 +65,11 @@ def moved(task: Task, now: datetime, **changes: Any) -> Task:
             raise NotAllowed(f"make {status}", task.status)
         changes["status_changed_at"] = now
     changed = task.model_copy(update={**changes, "updated_at": now})
+    if any(each.execution_id for each in changed.events):
+        ids = {None, *(run.execution_id for run in changed.runs)}
+        changed = changed.model_copy(update={"events": tuple(e for e in changed.events if e.execution_id in ids)})
+    if offer := offering(changed, now):
+        changed = changed.model_copy(update=offer)
     return changed.model_copy(update={"wake_at": wake_instant(changed)})
 
 
@@ -103,15 +115,17 @@ def resume(task: Task, now: datetime) -> Step:
         return Step(task)
     _require(task, "resume", _S.PAUSED)
     following = occurrence_from(task, now)
-    if following is None and task.is_one_time and task.run_count == 0 and not task.runs:
+    if following is None and task.is_one_time and task.planned_to is None and not task.runs:
         raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
     held = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
+    passed = now - timedelta(microseconds=1)
     active = moved(
         task,
         now,
         status=_S.ACTIVE,
         message="Resumed by its owner.",
         next_execution_time=following,
+        planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
         runs=held,
         failures_in_row=0,
         revision=task.revision + 1,
@@ -122,29 +136,48 @@ def resume(task: Task, now: datetime) -> Step:
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Step:
     """End the task. Waiting runs are recorded as CANCELLED; a handler that is running can see it and may finish.
 
-    Where calls may be under way below, the task is marked as deferred until they are cancelled, too.
+    One that has made calls is marked as deferred until all that is under way below it is cancelled, too.
     """
     if task.status is _S.CANCELLED:
         return Step(task)
     _require(task, "cancel", _S.ACTIVE, _S.PAUSED)
     waiting = tuple(run for run in task.runs if run.lease is None)
+    newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
     ended = moved(
-        task,
+        without_unbegun(task, *unbegun(task)),
         now,
         status=_S.CANCELLED,
         message=message,
         next_execution_time=None,
         backfill=None,
         runs=tuple(run for run in task.runs if run.lease is not None),
+        last_execution_id=task.last_execution_id if newest is None else newest.execution_id,
         revision=task.revision + 1,
-        deferred=task.deferred or any(run.steps for run in task.runs),
+        has_called=has_called(task),
+        deferred=task.deferred or has_called(task),
     )
     return Step(ended, tuple(closed(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting))
+
+
+def has_called(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
+    """Whether a task, whose journals are given these entries, may have calls below it.
+
+    One that an earlier version wrote does not say so itself, but its open runs do.
+    """
+    is_known = task.has_called or any(run.calls_made for run in task.runs)
+    return is_known or any(entry.kind is StepKind.CALL for entry in entries)
 
 
 def delete(task: Task, now: datetime) -> Step:
     """Mark the task as gone. The store removes it and its executions next; a sweep finishes that if it must."""
     return Step(moved(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
+
+
+def lives_again(task: Task, current: Task) -> bool:
+    """Whether a task, which was read as deleted or cancelled, was made again under its id or rescheduled since."""
+    if current.created_at != task.created_at or (task.deleted_at is not None and current.deleted_at is None):
+        return True
+    return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None
 
 
 def trigger(task: Task, now: datetime, request: str) -> Step:
@@ -165,10 +198,39 @@ def _next_ask(task: Task, now: datetime, request: str) -> Ask:
     return Ask(at=now if last is None else max(now, last.at + timedelta(microseconds=1)), token=request)
 
 
-def retry(task: Task, execution: Execution, now: datetime) -> Step:
+def last_ended(task: Task) -> str:
+    """Return which execution of a task has ended last: of what was only passed over, where nothing has run.
+
+    Raises:
+        NotAllowed: None has.
+    """
+    last = task.last_execution_id or task.outcome_of
+    if last is not None:
+        return last
+    if task.runs:
+        raise still_open(max(task.runs, key=lambda run: run.scheduled_for))
+    _require(task, RETRY, *RETRIED)
+    raise NotAllowed(RETRY, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
+
+
+def still_open(run: Run) -> NotAllowed:
+    """Return why a run that has not ended cannot be retried."""
+    is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
+    hint = f"{run.execution_id} {is_at}, and goes on by itself: there is nothing to retry before it has ended."
+    return NotAllowed(RETRY, "still at work on it", hint)
+
+
+def retry(
+    task: Task,
+    execution: Execution,
+    now: datetime,
+    cancelled: Collection[int] = (),
+    revived: Collection[int] = (),
+) -> Step:
     """Try an execution again that did not succeed: one more attempt, in the same record, after those that it has.
 
-    A task that has ended lives until that attempt is over. A durable handler goes on from the step that failed.
+    A task that has ended lives until that attempt is over. A durable handler goes on from what made it fail; its
+    calls that were `cancelled` since are made anew, too; those that failed and were `revived` are waited for.
 
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
@@ -176,27 +238,34 @@ def retry(task: Task, execution: Execution, now: datetime) -> Step:
     if task.run(execution.id):
         return Step(task)
     if execution.status is ExecutionStatus.SUCCEEDED:
-        raise NotAllowed("retry an execution of", "done with it", "It has succeeded; trigger the task to run it anew.")
-    _require(task, "retry an execution of", _S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
+        raise NotAllowed(RETRY, "done with it", "It has succeeded; trigger the task to run it anew.")
+    _require(task, RETRY, *RETRIED)
     if len(task.runs) >= MAX_OPEN_RUNS:
         raise NotAllowed("retry", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
-    entries = restored(execution.steps, execution.id)
+    entries = restored(execution, now, cancelled, revived)
     run = Run(
         execution_id=execution.id,
         scheduled_for=execution.scheduled_for,
         trigger=execution.trigger,
-        attempt=len(execution.attempts) + 1,
+        attempt=execution.attempt_count + 1,
         due_at=now,
         started_at=execution.started_at,
         attempts=execution.attempts,
+        attempts_left_out=execution.attempts_left_out,
         progress=execution.progress,
         steps=len(entries),
-        calls_made=len(entries),
     )
     why = "Retried by its owner."
     record = closed(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
     message = task.message if task.is_active else why
-    active = moved(task, now, status=_S.ACTIVE, message=message, runs=task.with_run(run))
+    active = moved(
+        task,
+        now,
+        status=_S.ACTIVE,
+        message=message,
+        runs=task.with_run(run),
+        has_called=has_called(task, entries),
+    )
     return Step(active, (record,), entries=entries)
 
 
@@ -239,11 +308,41 @@ def pumped(task: Task, now: datetime) -> Task:
     return moved(task, now, runs=task.with_run(run), backfill=rest)
 
 
+def unbegun(task: Task) -> list[Run]:
+    """Return the runs of the plan that nobody has begun, the earliest occurrence first: they wait for a worker."""
+    waiting = [run for run in task.runs if run.is_counted and run.lease is None and run.started_at is None]
+    return sorted(waiting, key=lambda run: run.scheduled_for)
+
+
+def without_unbegun(task: Task, *gone: Run) -> Task:
+    """Return the task without runs that end before anybody has begun them; `max_runs` counts them no more.
+
+    Where it was the count that had ended the plan, the plan goes on.
+    """
+    names = {run.execution_id for run in gone}
+    rest = task.model_copy(
+        update={
+            "runs": tuple(run for run in task.runs if run.execution_id not in names),
+            "run_count": task.run_count - sum(run.is_counted for run in gone),
+        }
+    )
+    was_full = task.max_runs is not None and task.run_count >= task.max_runs
+    if not was_full or task.next_execution_time or not task.is_active or task.planned_to is None:
+        return rest
+    return rest.model_copy(update={"next_execution_time": occurrence_after(rest, task.planned_to)})
+
+
+def ending(run: Run, status: ExecutionStatus) -> dict[str, Any]:
+    """Return what a task keeps of the run of it that has ended last."""
+    last = {"last_execution_id": run.execution_id}
+    return {**last, "outcome": status, "outcome_of": run.execution_id} if run.trigger is Trigger.SCHEDULE else last
+
+
 def closed(
     task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
 ) -> Execution:
-    """Return the record of a run as it stands now, with this status."""
-    kept = task.execution_retention
+    """Return the record of a run as it stands now, with this status; that of a call is kept as long as its task is."""
+    kept = task.execution_retention if task.parent is None else None
     return Execution(
         id=run.execution_id,
         task_id=task.id,
@@ -252,10 +351,12 @@ def closed(
         started_at=run.started_at,
         finished_at=now if status.is_final else None,
         attempts=run.attempts,
+        attempts_left_out=run.attempts_left_out,
         status=status,
         message=message,
         progress=run.progress,
         trigger=run.trigger,
+        calls_made=run.calls_made,
         expire_at=now + kept if status.is_final and kept is not None else None,
         **{"error": run.attempts[-1].error if run.attempts else None, **more},
     )

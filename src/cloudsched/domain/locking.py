@@ -9,18 +9,32 @@ or frees it, so that the two cannot disagree.
   woken; nobody polls.
 * Who was woken has `RESERVATION` to come. After that the next one passes it by; if it comes later it waits again, at
   the place that its due instant gives it.
+* Where no worker has come for one in its turn, none would come for those behind it that wait for the same workers:
+  they leave the line together with it, for their queue, and ask again when a worker takes them from there.
+* The line is at most `MAX_WAITERS` long, since all of it lies in one document. Who finds it full comes again later, and
+  costs nobody in it their place.
 """
 
 from __future__ import annotations
 
 import hashlib
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cloudsched.domain.document import Document, Instant, Value
 from cloudsched.domain.policy import Priority
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.domain.task import Task
+
 RESERVATION = timedelta(minutes=1)
 """How long a place is kept for somebody who was woken."""
+MAX_WAITERS = 1_000
+"""How many may stand in line at one lock. Each takes up to about 500 bytes of a document that may have 1 MiB."""
+MAX_SENT_BACK = 100
+"""How many leave the line at once because no worker comes for them: each is sent a dispatch."""
 
 
 class Holder(Value):
@@ -48,6 +62,8 @@ class Waiter(Value):
     """How many may hold the lock at once, by this run's task."""
     priority: Priority
     woken_at: Instant | None = None
+    crew: str = ""
+    """Whose workers it waits for, as `crew_of` says; empty if an executor is to run it."""
 
     @property
     def order(self) -> tuple[datetime, str, str]:
@@ -77,11 +93,22 @@ def lock_id(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def entered(lock: Lock, waiter: Waiter, until: datetime, now: datetime) -> tuple[Lock, bool, tuple[Waiter, ...]]:
+def crew_of(task: Task) -> str:
+    """Return what the tasks have in common that the same workers may run, as a hash; "" if none are to."""
+    if task.pull is None:
+        return ""
+    return hashlib.sha256(f"{task.pull.lane}\n{task.handler}\n{task.owner}".encode()).hexdigest()[:16]
+
+
+def entered(
+    lock: Lock, waiter: Waiter, until: datetime, now: datetime, *, stead: str | None = None
+) -> tuple[Lock, bool, tuple[Waiter, ...]]:
     """Return the lock after somebody asked for it, whether they have it now (else they wait), and whom to wake first.
 
+    `stead` is the execution that is to hold it, if that is another one than waits: the latest of a backlog.
+
     Who asks again keeps the place that was theirs. Where a place is free and somebody else is ahead, the last holder
-    died before it could wake them.
+    died before it could wake them. Where the line is full, who is new to it `is_in_line` neither before nor after.
     """
     holders = _live(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
@@ -89,9 +116,11 @@ def entered(lock: Lock, waiter: Waiter, until: datetime, now: datetime) -> tuple
     others = tuple(one for one in lock.waiters if not _is_same(one, waiter) and not one.is_absent(now))
     ahead = sum(one.order < waiter.order for one in others)
     if len(holders) + ahead < waiter.limit:
-        holder = Holder(task_id=waiter.task_id, execution_id=waiter.execution_id, until=until)
+        holder = Holder(task_id=waiter.task_id, execution_id=stead or waiter.execution_id, until=until)
         return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
-    queue = sorted((*others, waiter), key=lambda one: one.order)
+    is_new = not is_in_line(lock, waiter.task_id, waiter.execution_id)
+    came = () if is_new and len(others) >= MAX_WAITERS else (waiter,)
+    queue = sorted((*others, *came), key=lambda one: one.order)
     waiting, woken = _with_turns_given(queue[:ahead], len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": (*waiting, *queue[ahead:])}), False, woken
 
@@ -109,7 +138,40 @@ def left(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple[Lo
     """Return the lock without a run that held it or waited for it, and those whose turn it is now."""
     gone = (task_id, execution_id)
     holders = tuple(one for one in _live(lock, now) if (one.task_id, one.execution_id) != gone)
-    here = [one for one in lock.waiters if (one.task_id, one.execution_id) != gone and not one.is_absent(now)]
+    return _with_line(lock, holders, (one for one in lock.waiters if (one.task_id, one.execution_id) != gone), now)
+
+
+def given_up(
+    lock: Lock, task_id: str, execution_id: str, revision: int, now: datetime
+) -> tuple[Lock, tuple[Waiter, ...]]:
+    """Return the lock without a run that waited for it by an older revision of its task, and whose turn it is now."""
+    gone = (task_id, execution_id, revision)
+    here = (one for one in lock.waiters if (one.task_id, one.execution_id, one.revision) != gone)
+    return _with_line(lock, _live(lock, now), here, now)
+
+
+def forgotten(lock: Lock, task_id: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
+    """Return the lock without what a task's runs wait for, and those whose turn it is now.
+
+    A run of it that is under way holds the lock for as long as its lease lasts: its handler is at work.
+    """
+    return _with_line(lock, _live(lock, now), (one for one in lock.waiters if one.task_id != task_id), now)
+
+
+def passed(lock: Lock, crew: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
+    """Return the lock without those for whom no worker comes, those whose turn it is now, and who has left the line."""
+    away = [one for one in lock.waiters if one.crew == crew][:MAX_SENT_BACK]
+    gone = {one.order for one in away}
+    here = (one for one in lock.waiters if one.order not in gone)
+    rest, woken = _with_line(lock, _live(lock, now), here, now)
+    return rest, woken, tuple(one for one in away if one.woken_at is None)
+
+
+def _with_line(
+    lock: Lock, holders: tuple[Holder, ...], waiters: Iterable[Waiter], now: datetime
+) -> tuple[Lock, tuple[Waiter, ...]]:
+    """Return the lock with these, without who has missed their turn, and those whose turn it is now."""
+    here = [one for one in waiters if not one.is_absent(now)]
     queue, woken = _with_turns_given(here, len(holders), now)
     return lock.model_copy(update={"holders": holders, "waiters": queue}), woken
 
@@ -126,6 +188,16 @@ def _with_turns_given(queue: list[Waiter], held: int, now: datetime) -> tuple[tu
 def is_held_by(lock: Lock, task_id: str, execution_id: str, now: datetime) -> bool:
     """Whether a run has the lock."""
     return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in _live(lock, now))
+
+
+def is_in_line(lock: Lock, task_id: str, execution_id: str) -> bool:
+    """Whether a run waits for the lock."""
+    return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in lock.waiters)
+
+
+def holds_a_lock(task: Task, now: datetime) -> bool:
+    """Whether a handler of a task is at work that holds a lock."""
+    return any(run.lease is not None and run.lease.until > now and run.lock_key is not None for run in task.runs)
 
 
 def _live(lock: Lock, now: datetime) -> tuple[Holder, ...]:

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.domain.execution import Trigger
+from cloudsched.domain.execution import Awaits, Trigger
 from cloudsched.domain.policy import Overlap
+from cloudsched.domain.pulling import expires_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,10 +62,13 @@ def start_of(task: Task, occurrence: datetime) -> datetime:
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
-    """Return the task's first occurrence later than `instant`, or None where its schedule, end or run limit says no."""
+    """Return the task's first occurrence later than `instant`, or None where its schedule, end or run limit says no.
+
+    What the plan has gone past is not among them, so that no edit at that very instant lets it run again.
+    """
     if task.max_runs is not None and task.run_count >= task.max_runs:
         return None
-    occurrence = task.schedule.after(instant)
+    occurrence = task.schedule.after(instant if task.planned_to is None else max(instant, task.planned_to))
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence
@@ -104,19 +108,41 @@ class Wake:
 
 
 def wakes(task: Task) -> tuple[Wake, ...]:
-    """Return what an executor is to be woken for: waiting runs, and the next occurrence if nothing holds it back."""
+    """Return what an executor is to be woken for: waiting runs, and the next occurrence if nothing holds it back.
+
+    For a run that waits for a worker it is woken only to give it up.
+    """
     if not task.is_active:
         return ()
-    waiting = tuple(_wake_for(run) for run in task.runs if run.lease is None)
+    waiting = tuple(wake for run in task.runs if run.lease is None for wake in _wakes_of(task, run))
     if task.next_execution_time is None or (task.runs and task.overlap is not Overlap.ALLOW):
         return waiting
     occurrence = task.next_execution_time
     return (*waiting, Wake(execution_id(occurrence), occurrence, 1, start_of(task, occurrence)))
 
 
+def _wakes_of(task: Task, run: Run) -> tuple[Wake, ...]:
+    if run.awaits is not Awaits.WORKER:
+        return (_wake_for(run),)
+    expiry = expires_at(task, run)
+    return () if expiry is None else (Wake(run.execution_id, run.scheduled_for, run.attempt, expiry),)
+
+
 def lapses(task: Task) -> tuple[Wake, ...]:
     """Return when the leases of the task's running attempts end; whatever its status, somebody must close them."""
     return tuple(_wake_for(run) for run in task.runs if run.lease is not None)
+
+
+def turns(task: Task) -> tuple[Wake, ...]:
+    """Return when the turns at a lock end that are kept for runs until a worker comes: then others are to have theirs.
+
+    Only the sweep looks at them, since a worker comes sooner as a rule.
+    """
+    return tuple(
+        Wake(run.execution_id, run.scheduled_for, run.attempt, run.turn_until)
+        for run in task.runs
+        if run.turn_until is not None and run.awaits is Awaits.WORKER and task.is_active
+    )
 
 
 def _wake_for(run: Run) -> Wake:
@@ -129,7 +155,7 @@ def wake_instant(task: Task) -> datetime | None:
         return task.updated_at
     if task.has_ended:
         return None if task.retention is None else task.status_changed_at + task.retention
-    return min((wake.due_at for wake in (*wakes(task), *lapses(task))), default=None)
+    return min((wake.due_at for wake in (*wakes(task), *lapses(task), *turns(task))), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +179,8 @@ class Dispatch:
     """Which of the sweep's repairs sent it; 0 for none."""
     resumption: int = 0
     """How often the run had been suspended when it was sent."""
+    lock_key: str = ""
+    """At which lock it is the run's turn, if that is why it was sent."""
     trace: str = ""
     """The trace that it goes on with, as a ``traceparent``. It is no part of what may run, nor of the name."""
 
@@ -173,6 +201,7 @@ class Dispatch:
             "hop": self.hop,
             "repair": self.repair,
             **({"resumption": self.resumption} if self.resumption else {}),
+            **({"lockKey": self.lock_key} if self.lock_key else {}),
         }
 
     @property
@@ -198,13 +227,13 @@ class Dispatch:
         """
         try:
             text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
-            text["trace"] = data.get("trace", "")
+            text |= {key: data.get(key, "") for key in ("trace", "lockKey")}
             numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
             numbers["resumption"] = data.get("resumption", 0)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not all(isinstance(value, str) for value in text.values()):
-            raise ValueError("taskId, executionId, scheduledFor, dueAt and after are strings")
+            raise ValueError("taskId, executionId, scheduledFor, dueAt, after and lockKey are strings")
         if not all(type(value) is int and value >= 0 for value in numbers.values()):
             raise ValueError("revision, attempt, hop, repair and resumption are whole numbers")
         scheduled_for, due_at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt"))
@@ -223,6 +252,7 @@ class Dispatch:
             repair=numbers["repair"],
             resumption=numbers["resumption"],
             trace=text["trace"],
+            lock_key=text["lockKey"],
         )
 
 

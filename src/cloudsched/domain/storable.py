@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from typing import Any
+
+from pydantic import Secret, SecretBytes, SecretStr, TypeAdapter
+from pydantic_core import to_json, to_jsonable_python
 
 from cloudsched.errors import InvalidInput
 
@@ -18,9 +22,70 @@ MAX_PAYLOAD = 128 * 1024
 MAX_CONTEXT = 64 * 1024
 MAX_CONTENT = 512 * 1024
 """The size of a task's payload, its source's context and an execution's result, in bytes as JSON."""
+MAX_STORED = 900 * 1024
+"""The size of a result as Firestore counts it: its record, of which the rest is small, may have 1 MiB."""
 MAX_DEPTH = 16
 MAX_KEY_BYTES = 1500
 _INT_64 = range(-(2**63), 2**63)
+_STARS = "**********"
+"""What pydantic says in place of a secret."""
+_ANYTHING = TypeAdapter[Any](Any)
+
+
+def as_json(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return a value as JSON says it; models have the names that they have on the wire.
+
+    Raises:
+        InvalidInput: JSON cannot say it; `field` is the path of the whole.
+    """
+    try:
+        said = to_jsonable_python(value, by_alias=True)
+    except ValueError as error:  # what pydantic cannot say, a lone surrogate, or a circle
+        raise InvalidInput(field, str(error), "Use a pydantic model, or what JSON can say.") from error
+    require_unhidden(field, value, said)
+    return said
+
+
+def require_unhidden(field: str, value: object, said: object) -> None:
+    """Check that a value has not lost its secrets on its way to JSON, where pydantic puts stars in their place.
+
+    A model that says a secret itself, by a serializer of its own, may do so.
+
+    Raises:
+        InvalidInput: It has; `field` is the path of the secret.
+    """
+    if _has_stars(said):
+        _check_unhidden(field, _ANYTHING.dump_python(value, by_alias=True), said)
+
+
+def _has_stars(said: object) -> bool:
+    try:
+        return _STARS.encode() in to_json(said)
+    except ValueError:  # a lone surrogate: whoever stores it is refused that, which is said better
+        return False
+
+
+def _check_unhidden(field: str, value: object, said: object) -> None:
+    match value, said:
+        case ((SecretStr() | SecretBytes() | Secret()), str()):
+            if said == _STARS and value.get_secret_value() != _STARS:
+                hint = "Give the name of the secret, and read it where it is needed: what is stored is no place for it."
+                raise InvalidInput(field, "is a secret, of which only stars would be kept", hint)
+        case dict(), dict() if len(value) == len(said):
+            for item, (key, told) in zip(value.values(), said.items(), strict=True):
+                _check_unhidden(f"{field}.{key}", item, told)
+        case ((list() | tuple() | set() | frozenset() | deque()), list()):
+            for number, (item, told) in enumerate(zip(value, said, strict=False)):
+                _check_unhidden(f"{field}.{number}", item, told)
+
+
+def copied(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return JSON that shares nothing with its original: whoever changes it changes only that."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(item) for item in value]
+    return value
 
 
 def require_storable(field: str, value: object, max_bytes: int) -> None:
@@ -30,15 +95,70 @@ def require_storable(field: str, value: object, max_bytes: int) -> None:
         InvalidInput: It is not; `field` is the path of what is wrong.
     """
     _check(field, value, 0)
-    size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    size = json_size(value)
     if size > max_bytes:
         hint = f"At most {max_bytes} bytes as JSON are kept; put large data elsewhere and pass a reference to it."
         raise InvalidInput(field, f"has {size} bytes", hint)
 
 
+def require_content(field: str, value: object) -> None:
+    """Check that a value is JSON that every store can keep as an execution's result.
+
+    Raises:
+        InvalidInput: It is not; `field` is the path of what is wrong.
+    """
+    require_storable(field, value, MAX_CONTENT)
+    size = stored_size(value)
+    if size > MAX_STORED:
+        hint = (
+            f"At most {MAX_STORED} are kept, and a number has 8; put large data elsewhere and pass a reference to it."
+        )
+        raise InvalidInput(field, f"has {size} bytes as Firestore counts them", hint)
+
+
+def size_of(value: object) -> int:
+    """Return how many bytes a value may have: as JSON, or as Firestore counts them, whichever are more."""
+    return max(json_size(value), stored_size(value))
+
+
+def stored_size(value: object) -> int:
+    """Return how many bytes Firestore counts for a value (cloud.google.com/firestore/native/docs/storage-size).
+
+    It has no list directly inside a list: such a one is kept as the bytes of its JSON.
+    """
+    match value:
+        case None | bool():
+            return 1
+        case str():
+            return len(value.encode("utf-8", "surrogatepass")) + 1
+        case list() | tuple():
+            return sum(map(_item_size, value))
+        case dict():
+            return sum(stored_size(key) + stored_size(item) for key, item in value.items())
+        case _:  # a number, or an instant
+            return 8
+
+
+def _item_size(item: object) -> int:
+    return len(json.dumps(item, separators=(",", ":"))) if isinstance(item, list | tuple) else stored_size(item)
+
+
+def json_size(value: object) -> int:
+    """Return how many bytes a value has as JSON."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+
+
 def storable_text(text: str) -> str:
     """Return a text with what UTF-8 cannot say (lone surrogates) put as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an exception says of itself, as a store keeps it; its own text may fail as well."""
+    try:
+        return storable_text(str(error))
+    except Exception:  # noqa: BLE001 - it is the code of whoever made the exception
+        return "(it cannot say why)"
 
 
 def _check(field: str, value: object, depth: int) -> None:

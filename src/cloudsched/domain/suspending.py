@@ -11,21 +11,20 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from cloudsched.domain.execution import Run, Suspension
-from cloudsched.domain.lifecycle import Step, moved
+from cloudsched.domain.lifecycle import Step, has_called, moved
 from cloudsched.domain.storable import require_storable
-from cloudsched.domain.task import Event
+from cloudsched.domain.task import EventName
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
-    from typing import Any
 
     from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.outcome import Suspend
-    from cloudsched.domain.task import Task
+    from cloudsched.domain.task import Event, Task
 
 SOONEST_LOOK = timedelta(minutes=1)
 LATEST_LOOK = timedelta(days=1)
@@ -36,14 +35,19 @@ MAX_EVENT = 8 * 1024
 """How many events may wait for a task, and how many bytes one of them may have as JSON."""
 
 
+_EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName)
+
+
 def next_look(since: datetime, now: datetime) -> datetime:
     """Return when a run that has waited since then looks again, if nothing wakes it."""
     return now + min(max(now - since, SOONEST_LOOK), LATEST_LOOK)
 
 
-def suspended(task: Task, run: Run, wish: Suspend, now: datetime) -> Run:
+def suspended(task: Task, run: Run, wish: Suspend, still_running: Container[int], now: datetime) -> Run:
     """Return the run without its lease, waiting; for nothing if what it waits for has come meanwhile."""
-    has_come = (run.is_nudged and bool(wish.calls)) or any(event.name in wish.events for event in task.events)
+    is_told = any(event.is_for(name, run.execution_id) for event in task.events for name in wish.events)
+    have_ended = run.is_nudged and bool(wish.calls) and not any(call in still_running for call in wish.calls)
+    has_come = have_ended or is_told
     return run.model_copy(
         update={
             "lease": None,
@@ -63,7 +67,7 @@ def recorded(
     run = task.run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
         return None
-    lease = run.lease.model_copy(update={"until": now + task.expected_duration})
+    lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
     size = max((entry.number for entry in entries), default=0)
     changed = run.model_copy(
         update={
@@ -72,18 +76,24 @@ def recorded(
             "calls_made": max(run.calls_made, calls_made),
         }
     )
-    return Step(moved(task, now, runs=task.with_run(changed)), entries=tuple(entries))
+    going_on = moved(task, now, runs=task.with_run(changed), has_called=has_called(task, entries))
+    return Step(going_on, entries=tuple(entries))
 
 
-def event_taken(step: Step, name: str, now: datetime) -> Step:
-    """Return the step with the earliest event of that name taken off the task.
+def may_call(task: Task, now: datetime) -> bool:
+    """Whether a handler is at work that may make a call yet, if its task is cancelled or deleted at this moment."""
+    return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
+
+
+def event_taken(step: Step, event: Event, now: datetime) -> Step:
+    """Return the step with this very event taken off the task, and no other one of its name.
 
     Raises:
-        LookupError: There is none.
+        LookupError: It is not there any more.
     """
-    at = next((place for place, event in enumerate(step.task.events) if event.name == name), None)
-    if at is None:
-        raise LookupError(name)
+    if event not in step.task.events:
+        raise LookupError(event.name)
+    at = step.task.events.index(event)
     rest = (*step.task.events[:at], *step.task.events[at + 1 :])
     return Step(moved(step.task, now, events=rest), step.executions, step.messages, step.entries)
 
@@ -103,27 +113,52 @@ def call_ended(task: Task, execution_id: str, number: int, still_running: Contai
     return Step(moved(task, now, runs=task.with_run(run.model_copy(update={"due_at": now}))))
 
 
-def event_received(task: Task, name: str, payload: Any, now: datetime) -> Step:  # noqa: ANN401 - any JSON
-    """Keep an event for the task's durable handler, and let a run that waits for it go on.
+def event_name(name: object) -> str:
+    """Return the name of an event.
 
     Raises:
-        InvalidInput: The name is no event's, or the payload is too large, or not JSON.
-        NotAllowed: The task has ended, or too many events wait for it.
+        InvalidInput: No event has such a name.
     """
-    require_storable("payload", payload, MAX_EVENT)
     try:
-        event = Event(name=name, payload=payload, at=now)
+        return _EVENT_NAME.validate_python(name, strict=True)
     except ValidationError as error:
         hint = "Up to 128 letters, digits, dots, hyphens and underscores."
-        raise InvalidInput("event", f"is {name[:200]!r}", hint) from error
+        raise InvalidInput("event", f"is {repr(name)[:200]}", hint) from error
+
+
+def event_received(task: Task, event: Event, now: datetime) -> Step:
+    """Keep an event for the task's durable handler, and let a run that waits for it go on.
+
+    One whose `token` was heard before changes nothing. One that somebody waits for is never too many.
+
+    Raises:
+        InvalidInput: Its payload is too large, or not JSON.
+        NotAllowed: The task or the execution that it is for has ended, or too many events wait for the task.
+    """
+    if event.token in task.heard:
+        return Step(task)
+    require_storable("payload", event.payload, MAX_EVENT)
     if task.has_ended:
         raise NotAllowed("send an event to", task.status, "Its handler runs no more.")
-    if len(task.events) >= MAX_EVENTS:
-        raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", "Its handler has to take some first.")
+    if event.execution_id is not None and task.run(event.execution_id) is None:
+        hint = "Name one that has begun and has not ended, or none: then the first that asks takes it."
+        raise NotAllowed("send an event to", f"without an open execution {event.execution_id!r}", hint)
+    waiting = [run for run in task.runs if _waits_for(run, event)]
+    is_wanted = any(not _has_one_of(task, run, event.name) for run in waiting)
+    if len(task.events) >= MAX_EVENTS and not is_wanted:
+        hint = "Its handler has to take some first; what it waits for at the moment is always taken."
+        raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
     runs = tuple(
-        run.model_copy(update={"due_at": min(run.due_at, now)})
-        if run.lease is None and run.suspension and name in run.suspension.events
-        else run
-        for run in task.runs
+        run.model_copy(update={"due_at": min(run.due_at, now)}) if run in waiting else run for run in task.runs
     )
-    return Step(moved(task, now, events=(*task.events, event), runs=runs))
+    heard = (*task.heard, event.token)[-MAX_EVENTS:]
+    return Step(moved(task, now, events=(*task.events, event), heard=heard, runs=runs))
+
+
+def _waits_for(run: Run, event: Event) -> bool:
+    names = run.suspension.events if run.lease is None and run.suspension else ()
+    return any(event.is_for(name, run.execution_id) for name in names)
+
+
+def _has_one_of(task: Task, run: Run, name: str) -> bool:
+    return any(event.is_for(name, run.execution_id) for event in task.events)

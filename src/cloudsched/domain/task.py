@@ -16,7 +16,9 @@ from cloudsched.domain.children import MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.document import Document, Duration, Instant, Value
 from cloudsched.domain.execution import ExecutionStatus, Run
 from cloudsched.domain.policy import CatchUp, Overlap, Priority, RetryPolicy
+from cloudsched.domain.pulling import Offer, Pull
 from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.scripts import Script
 
 MAX_KEPT = timedelta(days=36_525)
 """How long anything can be asked to be kept: a hundred years."""
@@ -99,6 +101,8 @@ class Wish(Value):
     """Whether its children run side by side, rather than in their order."""
     on_child_failure: OnChildFailure = OnChildFailure.FAIL
     """What a failed child does to those after it, and to the task."""
+    script: Script | None = None
+    """What it runs in place of a handler of its own: JavaScript that came with it."""
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The headline of what is delivered; the task's title if there is none."""
@@ -106,6 +110,8 @@ class Wish(Value):
     """The estimated cost of one execution, in queries."""
     source: Source | None = None
 
+    pull: Pull | None = None
+    """Which workers run it, where they are not reached by a call but come for it. None: the executor runs it."""
     priority: Priority = Priority.NORMAL
     lock_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     """What the task works on: runs of one key take turns, in the order in which they came due."""
@@ -143,6 +149,15 @@ class Backfill(Value):
     """The last instant of the range."""
 
 
+class Overlapped(Value):
+    """That more occurrences came due while a run was open than one commit records."""
+
+    until: Instant
+    """Those that had come due by then are the policy's to skip."""
+    execution_id: str
+    """The run that was open."""
+
+
 class Ask(Value):
     """When runs were last asked for by hand, and by which request."""
 
@@ -173,6 +188,14 @@ class Event(Value):
     name: EventName
     payload: Any = None
     at: Instant
+    token: str = ""
+    """Tells an event that is sent again, since its answer was lost, from another one."""
+    execution_id: str | None = None
+    """The only execution that it is for, and with which it goes; None if the first that asks may take it."""
+
+    def is_for(self, name: str, execution_id: str) -> bool:
+        """Whether an execution that waits for an event of that name may take this one."""
+        return self.name == name and self.execution_id in {None, execution_id}
 
 
 class Task(Document, Wish):
@@ -198,17 +221,29 @@ class Task(Document, Wish):
     """The occurrences that have begun, or were asked for by hand, and have no final record yet."""
     outcome: ExecutionStatus | None = None
     """How the last scheduled occurrence ended; runs that were asked for by hand do not count."""
+    outcome_of: str | None = None
+    """Which execution that was: it answers a call's parent. None also in what an earlier version wrote."""
+    planned_to: Instant | None = None
+    """The latest occurrence of the schedule that the plan has gone past: whatever is edited, it is not run again."""
     run_count: int = 0
-    """How many scheduled occurrences have been run."""
+    """How many scheduled occurrences have been run, or wait for a worker."""
     failures_in_row: int = 0
     """How many occurrences in a row have failed."""
     last_execution_id: str | None = None
+    offer: Offer | None = None
+    """Where workers find it, while one of its runs waits for one of them."""
     backfill: Backfill | None = None
+    overlapped: Overlapped | None = None
+    """What is still to be skipped, before anything else runs."""
     last_ask: Ask | None = None
     parent: Parent | None = None
     """Whose call this task is; None if it was created by itself."""
+    has_called: bool = False
+    """Whether it has made calls, in any of its executions: only then can there be tasks below it."""
     events: tuple[Event, ...] = ()
     """What has come for its durable handler, the earliest first."""
+    heard: tuple[str, ...] = ()
+    """The tokens of the latest events, also of those that are taken: who sends one again is not heard twice."""
     deferred: bool = False
     """A dispatch could not be created; the sweep does it."""
     request_mark: str | None = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.children import OnChildFailure
-from cloudsched.errors import CallFailed
+from cloudsched.domain.children import OnChildFailure, gathered
+from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.children import Child
-    from cloudsched.engine.context import Call, Context
+    from cloudsched.engine.context import Context
 
 
 def run_children(ctx: Context) -> dict[str, Any]:
@@ -25,28 +25,44 @@ def run_children(ctx: Context) -> dict[str, Any]:
     failed = {number: outcome for number, outcome in enumerate(outcomes) if isinstance(outcome, CallFailed)}
     if failed and task.on_child_failure is OnChildFailure.FAIL:
         raise next(iter(failed.values()))
-    return {
-        "results": [None if isinstance(outcome, CallFailed) else outcome for outcome in outcomes],
-        "failed": [{"child": number, "error": str(failure)} for number, failure in failed.items()],
-        "skipped": list(range(len(outcomes), len(task.children))),
-    }
+    errors = {number: str(failure) for number, failure in failed.items()}
+    return gathered(_results(outcomes), errors, range(len(outcomes), len(task.children)))
 
 
 def _side_by_side(ctx: Context, children: Sequence[Child]) -> list[Any]:
-    return ctx.gather(*[_begun(ctx, child, []) for child in children], return_failures=True)
+    since = ctx.journal.position + 1
+    return _ended(ctx, since, [_begun(ctx, child, []) for child in children])
 
 
 def _in_order(ctx: Context, children: Sequence[Child]) -> list[Any]:
     outcomes: list[Any] = []
     for child in children:
-        results = [None if isinstance(outcome, CallFailed) else outcome for outcome in outcomes]
-        outcomes += ctx.gather(_begun(ctx, child, results), return_failures=True)
+        since = ctx.journal.position + 1
+        outcomes += _ended(ctx, since, [_begun(ctx, child, _results(outcomes))])
         goes_on = ctx.task.on_child_failure is OnChildFailure.CONTINUE
         if isinstance(outcomes[-1], CallFailed) and not goes_on:
             break
     return outcomes
 
 
-def _begun(ctx: Context, child: Child, results: list[Any]) -> Call:
+def _begun(ctx: Context, child: Child, results: list[Any]) -> int | CallFailed:
+    """Begin a child, and return its number in the journal; or why it cannot begin, as it was recorded."""
     passed = {} if child.results_as is None else {child.results_as: results}
-    return ctx.call(child.handler, {**child.payload, **passed}, **child.options())
+    try:
+        return ctx.journal.call(child.handler, {**child.payload, **passed}, child.options())
+    except (InvalidInput, LimitExceeded) as refused:
+        failure = CallFailed(child.handler, "", "REFUSED", type(refused).__name__, str(refused))
+        failure.__cause__ = refused
+        return failure
+
+
+def _ended(ctx: Context, since: int, begun: Sequence[int | CallFailed]) -> list[Any]:
+    """Return what came of children, once all of them have ended: their results as they were recorded, or why not."""
+    numbers = [each for each in begun if isinstance(each, int)]
+    outcomes = dict(zip(numbers, ctx.journal.results(numbers, as_recorded=True), strict=True))
+    ctx.journal.told_together(since)
+    return [outcomes[each] if isinstance(each, int) else each for each in begun]
+
+
+def _results(outcomes: Sequence[Any]) -> list[Any]:
+    return [None if isinstance(outcome, CallFailed) else outcome for outcome in outcomes]

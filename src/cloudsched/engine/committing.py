@@ -6,28 +6,27 @@ entries become the record's `steps`, and are removed by the commit that writes t
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.journal import MAX_FOLDED
 from cloudsched.engine.news import tell
 from cloudsched.engine.ports import Folded, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from cloudsched.domain.execution import Execution, Run
-    from cloudsched.domain.journal import JournalEntry, StepRecord
+    from cloudsched.domain.execution import Run
+    from cloudsched.domain.journal import JournalEntry
     from cloudsched.domain.lifecycle import Step
-    from cloudsched.engine.ports import Blobs, Store, StoredLock
+    from cloudsched.engine.folding import Journals
+    from cloudsched.engine.ports import Store, StoredLock
 
 
 class Committer:
     """Commits steps on the version of the task that was read."""
 
-    def __init__(self, store: Store, blobs: Blobs) -> None:
+    def __init__(self, store: Store, journals: Journals) -> None:
         self._store = store
-        self._blobs = blobs
+        self._journals = journals
 
     def commit(
         self,
@@ -35,6 +34,7 @@ class Committer:
         stored: Stored,
         lock: StoredLock | None = None,
         journals: dict[str, Sequence[JournalEntry]] | None = None,
+        before: Callable[[], None] = lambda: None,
     ) -> Stored:
         """Commit a step on what was read, and return the task as it is then.
 
@@ -43,22 +43,26 @@ class Committer:
             stored: The task as it was read.
             lock: The lock that changes with it.
             journals: The journals that the caller knows already, by execution.
+            before: What is done right before the commit, once everything else that it needs is in its place.
 
         Raises:
             VersionConflict: Somebody else was quicker.
+            BlobsUnavailable: A journal is too large for its record, and its place cannot be reached.
         """
         executions, folded = step.executions, list[Folded]()
-        for run in _ended(stored, step):
+        ended = tuple(_ended(stored, step))
+        for run in ended:
             entries = (journals or {}).get(run.execution_id)
             if entries is None:
-                entries = self._store.journal(stored.task.id, run.execution_id) if run.steps else ()
+                entries = self._journals.of(stored.task.id, run) if run.steps else ()
             if entries:
                 executions = tuple(
-                    self._with_steps(each, entries) if each.id == run.execution_id else each for each in executions
+                    self._journals.folded(each, entries) if each.id == run.execution_id else each for each in executions
                 )
             if run.steps:
                 folded.append(Folded(run.execution_id, max(run.steps, len(entries))))
-        gone = {each.execution_id for each in folded}
+        gone = {run.execution_id for run in ended}
+        before()
         version = self._store.commit(
             step.task,
             stored.version,
@@ -70,27 +74,6 @@ class Committer:
         )
         tell(stored.task, step)
         return Stored(step.task, version)
-
-    def steps_of(self, execution: Execution) -> tuple[StepRecord, ...]:
-        """Return the steps of a record with their results, also those that are kept elsewhere together."""
-        if execution.steps_reference is None:
-            return execution.steps
-        results = json.loads(self._blobs.get(execution.steps_reference))
-        return tuple(
-            step.model_copy(update={"result": results.get(str(step.number), step.result)}) for step in execution.steps
-        )
-
-    def _with_steps(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
-        steps = tuple(entry.folded() for entry in entries)
-        results = {str(step.number): step.result for step in steps if step.result is not None}
-        content = json.dumps(results, separators=(",", ":")).encode()
-        if len(content) <= MAX_FOLDED:
-            return execution.model_copy(update={"steps": steps})
-        attempt = len(execution.attempts)
-        reference = f"{execution.task_id}/{execution.id}/steps-{attempt}"
-        self._blobs.put(reference, content)
-        bare = tuple(step.model_copy(update={"result": None}) for step in steps)
-        return execution.model_copy(update={"steps": bare, "steps_reference": reference})
 
 
 def _ended(stored: Stored, step: Step) -> Iterator[Run]:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cloudsched.domain.execution import ProgressStep
 from cloudsched.domain.finishing import Notice
-from cloudsched.domain.policy import retry_policy
-from cloudsched.domain.storable import MAX_CONTENT, require_storable, storable_text
+from cloudsched.domain.storable import MAX_CONTENT, copied, require_storable, storable_text
+from cloudsched.domain.suspending import event_name
 from cloudsched.domain.task import MAX_COUNT
-from cloudsched.errors import CallFailed, InvalidInput, StoreUnavailable
+from cloudsched.engine.arguments import (
+    callable_of,
+    count_of,
+    each_of,
+    end_of,
+    length_of,
+    policy_of,
+    timeout_of,
+    wait_of,
+)
+from cloudsched.engine.begun import Call
+from cloudsched.engine.stepping import Spent, require_heard
+from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
     from random import Random
     from uuid import UUID
 
@@ -44,6 +57,8 @@ class LeaseState:
 
     until: datetime | None
     is_cancelled: bool
+    renewed_at: datetime | None = None
+    """When that was, by the clock that leases are measured by; None if that is not known."""
 
 
 class Event(dict[str, Any]):
@@ -54,31 +69,6 @@ class Event(dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(f"The event has no field {name!r}; it has {', '.join(self) or 'none'}.") from None
-
-
-class Call:
-    """A call that a durable handler has begun: a task of its own, which runs while the handler does other things.
-
-    Give it to `Context.gather`, ask for its `result`, or return it in place of its result.
-    """
-
-    def __init__(self, journal: Journal, number: int) -> None:
-        self._journal = journal
-        self.number = number
-
-    def result(self) -> Any:  # noqa: ANN401 - whatever the called handler returns
-        """Return what the called handler returned; the caller is suspended until it has.
-
-        Raises:
-            CallFailed: It did not succeed.
-        """
-        (outcome,) = self._journal.results([self.number])
-        if isinstance(outcome, CallFailed):
-            raise outcome
-        return outcome
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"A Call has no {name!r}. To use what was returned, ask for it: call.result().")
 
 
 class Context:
@@ -104,7 +94,7 @@ class Context:
         journal: Journal,
     ) -> None:
         self.journal = journal
-        self.task = task
+        self.task = task.model_copy(update={"payload": copied(task.payload)})  # the handler's own, to change it
         self.execution_id = run.execution_id
         self.scheduled_for = run.scheduled_for
         self.attempt = run.attempt
@@ -113,8 +103,7 @@ class Context:
         self._lease_until = run.wakes_at
         self._steps = list(run.progress)
         self._notices: list[Notice] = []
-        self._queries = 0
-        self._tokens = 0
+        self._spent = Spent()
 
     def now(self) -> datetime:
         """Return the present instant by the scheduler's clock, which a test can move.
@@ -138,7 +127,7 @@ class Context:
         An execution that comes here for the first time follows `newest`, and keeps to it; one that had passed here
         before there was a version follows 1.
         """
-        return self.journal.version(name, newest)
+        return self.journal.version(name, count_of("newest", newest, 1))
 
     def step(
         self,
@@ -162,9 +151,13 @@ class Context:
 
         Raises:
             StepFailed: It has raised as often as it may.
+            InvalidInput: The name is too long, the function cannot be called, the timeout is no timedelta, or the retry
+                is none.
         """
-        policy = self.task.retry if retry is None else retry_policy(retry)
-        result: T = self.journal.step(name, partial(function, *args, **kwargs), function, policy, timeout)
+        policy = self.task.retry if retry is None else policy_of(retry)
+        limit = timeout_of(timeout)
+        given = callable_of("function", function)
+        result: T = self.journal.step(name, partial(given, *args, **kwargs), given, policy, limit)
         return result
 
     def call(self, handler: str, payload: Any = None, **fields: Any) -> Call:  # noqa: ANN401 - as the handler takes it
@@ -172,14 +165,15 @@ class Context:
 
         Args:
             handler: The registered name.
-            payload: What it is given: an instance of its model, or JSON.
-            **fields: More of what a task says (`TaskDraft`): title, priority, retry, lock_key, expected_duration …
+            payload: What it is given: an instance of its model, or a JSON object (a dict) that fits it.
+            **fields: More of what a task says (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
+                as a policy, a number of retries, True or False. It begins at once, for the same owner.
 
         Raises:
             InvalidInput: There is no such handler, or the payload or a field does not fit.
             LimitExceeded: Too many calls are under way, or they are nested too deep.
         """
-        return Call(self.journal, self.journal.call(handler, payload, fields))
+        return Call(self.journal, self.journal.call(handler, payload, fields), handler)
 
     def gather(self, *calls: Call, return_failures: bool = False) -> list[Any]:
         """Return what the calls returned, in their order, once all of them have ended.
@@ -190,18 +184,22 @@ class Context:
 
         Raises:
             CallFailed: One of them did not succeed: the first in their order.
+            InvalidInput: One of them is no call.
         """
-        outcomes = self.journal.results([call.number for call in calls])
+        hint = "Give what ctx.call has returned, each by itself: ctx.gather(*calls)."
+        outcomes = self.journal.results([call.number for call in each_of("calls", Call, calls, hint)])
         for outcome in outcomes:
             if isinstance(outcome, CallFailed) and not return_failures:
                 raise outcome
         return outcomes
 
     def sleep(self, until: timedelta | datetime) -> None:
-        """Wait so long, or until an aware instant, without any function running meanwhile."""
-        if isinstance(until, datetime) and until.tzinfo is None:
-            raise ValueError("Give an aware datetime: with its time zone, or in UTC.")
-        self.journal.sleep_until(lambda now: now + until if isinstance(until, timedelta) else until)
+        """Wait so long, or until an aware instant, without any function running meanwhile. What is past is now.
+
+        Raises:
+            InvalidInput: It is something else (seconds, say), or beyond the year 9998.
+        """
+        self.journal.sleep_until(partial(end_of, wait_of("until", until)))
 
     def wait_for(self, event: str, timeout: timedelta | None = None) -> Any:  # noqa: ANN401 - any JSON
         """Return the payload of an event that is sent to this task from outside, once it has come.
@@ -211,19 +209,38 @@ class Context:
 
         Raises:
             EventTimedOut: It did not come in time.
+            InvalidInput: No event has such a name, or the timeout is no timedelta.
         """
-        payload = self.journal.wait_for(event, timeout)
+        limit = None if timeout is None else length_of("timeout", timeout)
+        payload = self.journal.wait_for(event_name(event), limit)
         return Event(payload) if isinstance(payload, dict) else payload
 
     def time_left(self) -> timedelta:
-        """Return how long the lease lasts: past it, another executor may begin the next attempt."""
-        return self._lease_until - self._clock.now()
+        """Return how long the lease lasts: past it, another executor may begin the next attempt.
+
+        Each step of a durable handler renews it, as `heartbeat` does.
+        """
+        renewed = self.journal.lease_until
+        until = self._lease_until if renewed is None else max(self._lease_until, renewed)
+        return until - self._clock.now()
 
     def progress(self, text: str) -> None:
-        """Say how far the work is. It is stored at once (one commit), and renews the lease."""
-        self._steps.append(ProgressStep(at=self._clock.now(), text=storable_text(text[:MAX_TEXT])))
+        """Say how far the work is. It is stored at once (one commit), and renews the lease.
+
+        A replay has said it before, and does not say it again; it renews the lease if half of that is over.
+        """
+        require_heard()
+        if self.journal.is_replaying:
+            if self.time_left() < self.task.expected_duration / 2:
+                self.heartbeat()
+            return
+        self._steps.append(kept_step(self._clock.now(), text))
         del self._steps[:-MAX_STEPS]
         self.heartbeat()
+
+    def retell(self, steps: Sequence[ProgressStep]) -> None:
+        """Put these in place of what was said before. They are stored with what comes next, not at once."""
+        self._steps = list(steps)
 
     def heartbeat(self) -> bool:
         """Renew the lease (one commit); return False if the task was cancelled or the run is no longer this one's.
@@ -231,9 +248,10 @@ class Context:
         A store that does not answer is no reason to stop, as long as the lease lasts.
         A lease that has ended is not renewed: others may be at it already. A task that is paused lets its runs finish.
         """
+        require_heard()
         try:
             state = self._renew(self._steps)
-        except StoreUnavailable as error:  # the lease still stands; the handler need not fail for this
+        except Unavailable as error:  # the lease still stands; the handler need not fail for this
             log.warning("not renewed: %s", error, extra={"action": "not renewed", "taskId": self.task.id})
             return self.time_left() > timedelta(0)
         if state.until is not None:
@@ -247,25 +265,43 @@ class Context:
 
         Raises:
             InvalidInput: It is larger than a store keeps, or there are too many of them.
+            WorkflowError: It is said inside a step, which is not called again by the attempt that succeeds.
         """
+        require_heard()
+        if self.journal.is_in_step:
+            raise WorkflowError("A step is one thing: ctx.notify inside it belongs beside it, in the handler.")
         if len(self._notices) == MAX_NOTICES:
             raise InvalidInput("notices", f"are more than {MAX_NOTICES}", "Put several things into one message.")
-        body = storable_text(body)
-        require_storable("body", body, MAX_CONTENT)
-        self._notices.append(Notice(storable_text(title[:MAX_TEXT]), body))
+        self._notices.append(kept_notice(title, body))
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
-        """Add to what the record says this attempt has cost."""
+        """Add to what the record says this attempt has cost; inside a step, to what the step has cost."""
+        require_heard()
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:
                 raise ValueError(f"What was used is a whole number from 0 to {MAX_COUNT}; {number!r} is not.")
-        self._queries += queries
-        self._tokens += tokens
+        spent = self.journal.spent if self.journal.is_in_step else self._spent
+        spent.queries += queries
+        spent.tokens += tokens
 
     @property
     def said(self) -> Said:
         """What the handler has said so far."""
-        return Said(tuple(self._notices), tuple(self._steps), self._queries, self._tokens)
+        inside = self.journal.spent_in_steps
+        queries, tokens = self._spent.queries + inside.queries, self._spent.tokens + inside.tokens
+        return Said(tuple(self._notices), tuple(self._steps), queries, tokens)
+
+
+def kept_step(at: datetime, text: str) -> ProgressStep:
+    """Return a progress step as the record keeps it."""
+    return ProgressStep(at=at, text=storable_text(text[:MAX_TEXT]))
+
+
+def kept_notice(title: str, body: str) -> Notice:
+    """Return a message as the inbox keeps it. Raises InvalidInput if it is larger than a store keeps."""
+    body = storable_text(body)
+    require_storable("body", body, MAX_CONTENT)
+    return Notice(storable_text(title[:MAX_TEXT]), body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, new_task
 from cloudsched.domain.schedule import Schedule
+from cloudsched.engine.answering import outcome
 from cloudsched.engine.checking import checked
 from cloudsched.engine.committing import Committer
+from cloudsched.engine.folding import Journals
 from cloudsched.engine.journal import Journal
 from cloudsched.engine.nesting import Nesting
 from cloudsched.engine.suspension import Pace, Surroundings
+from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from random import Random
 
     from cloudsched.domain.execution import Run
     from cloudsched.domain.task import Parent, Task
     from cloudsched.engine.holding import Held
+    from cloudsched.engine.locks import Locks
     from cloudsched.engine.ports import Blobs, Clock, Store
     from cloudsched.engine.registry import Registry
     from cloudsched.engine.sending import Sender
@@ -27,6 +32,12 @@ if TYPE_CHECKING:
 _AT_ONCE = LeadTimes(timedelta(0), timedelta(0))
 NEARLY = 0.8
 """Which part of its function's time a handler may use before it is suspended at its next durable point."""
+_SETTLED = {
+    "id": "It is made from the call's place in the journal; the call itself stands for it.",
+    "owner": "A call is its caller's owner's.",
+    "schedule": "A call begins at once; use ctx.sleep before it, or create a task of its own.",
+}
+"""What a draft may say and a call may not, and why."""
 
 
 class Choices(Protocol):
@@ -44,11 +55,12 @@ class Durable:
     """What durable handlers need of the engine; it makes the journal of each attempt.
 
     Attributes:
+        journals: Where journals lie.
         committer: What folds journals into records.
         nesting: What makes calls, and tells their parents.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a part of its own
         self,
         *,
         store: Store,
@@ -58,15 +70,18 @@ class Durable:
         registry: Registry,
         chance: Random,
         settings: Choices,
+        locks: Locks,
     ) -> None:
-        self.committer = Committer(store, blobs)
-        self.nesting = Nesting(store=store, committer=self.committer, sender=sender, clock=clock)
+        self.journals = Journals(store, blobs)
+        self.committer = Committer(store, self.journals)
+        self.nesting = Nesting(store=store, committer=self.committer, sender=sender, clock=clock, locks=locks)
         self._store = store
         self._blobs = blobs
         self._clock = clock
         self._registry = registry
         self._chance = chance
         self._settings = settings
+        self._asked: dict[tuple[str, datetime | None, int], str] = {}
 
     def journal(self, held: Held, run: Run) -> Journal:
         """Return the journal of a run that has just been claimed; nothing is read before it is needed."""
@@ -76,13 +91,16 @@ class Durable:
             registry=self._registry,
             blobs=self._blobs,
             chance=self._chance,
-            load=partial(self._store.journal, held.task.id, run.execution_id),
+            load=partial(self.journals.of, held.task.id, run),
             make_call=self.nesting.make,
-            call_outcome=self.nesting.outcome,
+            call_outcome=partial(outcome, self._store),
             draft_call=partial(self._draft, held.task),
-            pace=Pace(self._clock.now() + self._settings.time_limit * NEARLY, self._settings.replays_each_step),
+            pace=Pace(self._until(), self._settings.replays_each_step, self._asked),
         )
         return Journal(around, run.execution_id)
+
+    def _until(self) -> datetime:
+        return self._clock.now() + self._settings.time_limit * NEARLY
 
     def _draft(
         self,
@@ -93,23 +111,38 @@ class Durable:
         fields: dict[str, Any],
         parent: Parent,
     ) -> Task:
-        """Return the task that a call is.
+        """Return the task that a call is: it has one record, and is kept no longer than that is to be.
 
         Raises:
             InvalidInput: There is no such handler, or the payload or a field does not fit.
         """
         now = self._clock.now()
+        settled = {
+            "id": child,
+            "owner": task.owner,
+            "handler": handler,
+            "payload": {} if payload is None else payload,
+            "schedule": Schedule.once(now),
+        }
         usual = {"title": f"{handler}, called by {task.title}"[:500], "priority": task.priority}
-        draft = TaskDraft.of(
-            **{
-                **usual,
-                **fields,
-                "id": child,
-                "owner": task.owner,
-                "handler": handler,
-                "payload": {} if payload is None else payload,
-                "schedule": Schedule.once(now),
-            }
-        )
-        made = new_task(checked(draft, self._registry, self._settings.retention), now, _AT_ONCE).task
-        return made.model_copy(update={"parent": parent})
+        try:
+            draft = TaskDraft.of(**{**usual, **_own(fields), **settled})
+            made = new_task(checked(draft, self._registry, self._settings.retention), now, _AT_ONCE).task
+        except UnknownHandler:
+            raise  # it says which
+        except InvalidInput as error:
+            raise type(error)(error.field, f"{error.problem}, in the call of {handler!r}", error.hint) from error
+        kept = [each for each in (made.retention, made.execution_retention) if each is not None]
+        return made.model_copy(update={"parent": parent, "retention": min(kept, default=None)})
+
+
+def _own(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return what a call says of its task; a `retry` of None leaves that to the handler.
+
+    Raises:
+        InvalidInput: It says what is not its to say.
+    """
+    for name, hint in _SETTLED.items():
+        if name in fields:
+            raise InvalidInput(name, "cannot be given to a call", hint)
+    return {name: value for name, value in fields.items() if name != "retry" or value is not None}

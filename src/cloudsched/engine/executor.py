@@ -7,31 +7,30 @@ between any two steps is mended by the redelivery, or by the sweep, from the las
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import secrets
 from dataclasses import dataclass
-from enum import StrEnum
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.claiming import Begin, Drop, Hop, on_dispatch
+from cloudsched.domain.claiming import Begin, Drop, Hop, has_missed_its_turn, on_dispatch
 from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import Dispatch, Wake, wakes
-from cloudsched.domain.task import TaskStatus
-from cloudsched.engine.calling import announce_failure, call_handler
-from cloudsched.engine.context import Context
-from cloudsched.engine.holding import MAX_CONFLICTS, Held
-from cloudsched.engine.locks import Locks
-from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.engine.calling import announce_failure
+from cloudsched.engine.holding import MAX_CONFLICTS
+from cloudsched.engine.running import Action, Verdict
+from cloudsched.errors import InvalidInput, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from random import Random
-
-    from cloudsched.domain.execution import Run
     from cloudsched.domain.task import Task
-    from cloudsched.engine.durable import Durable
+    from cloudsched.engine.committing import Committer
+    from cloudsched.engine.locks import Locks
     from cloudsched.engine.ports import Clock, Store, Stored
     from cloudsched.engine.registry import Registry
+    from cloudsched.engine.running import Runs
     from cloudsched.engine.sending import Sender
     from cloudsched.engine.tokens import Keys
     from cloudsched.engine.tracing import Tracer
@@ -39,33 +38,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Action(StrEnum):
-    """What a delivery came to."""
-
-    DROPPED = "dropped"
-    HOPPED = "hopped"
-    RECORDED = "recorded"
-    """Nothing was run, but skipped, expired or lapsed runs were recorded."""
-    WAITING = "waiting"
-    """Its lock is held by others; it will be woken when it is free."""
-    RAN = "ran"
-    SUPERSEDED = "superseded"
-    """The handler ran, but its lease had been taken over, or its task deleted: the result was dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a delivery came to, and why. Each of them is a success to the queue."""
-
-    action: Action
-    why: str
+_TRY_EVERY = timedelta(minutes=1)
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Run nothing yet; whoever frees the lock sends the dispatch again."""
+    """Run nothing yet; whoever frees the lock sends the dispatch again, unless it is to come again by itself."""
 
     why: str
+    until: datetime | None = None
 
 
 Decision = Drop | Hop | Wait | Begin
@@ -78,25 +60,24 @@ class Executor:
         self,
         *,
         store: Store,
-        durable: Durable,
+        committer: Committer,
+        locks: Locks,
+        runs: Runs,
         sender: Sender,
         clock: Clock,
         registry: Registry,
         keys: Keys,
-        random: Random,
         tracer: Tracer,
     ) -> None:
         self._store = store
-        self._durable = durable
-        self._committer = durable.committer
-        self._nesting = durable.nesting
+        self._committer = committer
+        self._locks = locks
+        self._runs = runs
         self._sender = sender
         self._clock = clock
         self._registry = registry
         self._keys = keys
-        self._random = random
         self._tracer = tracer
-        self._locks = Locks(store, sender)
 
     def deliver(self, body: bytes, token: str) -> Verdict:
         """Do what a delivered dispatch asks for; return once that is stored.
@@ -164,94 +145,84 @@ class Executor:
             return self._end(stored, step, dispatch), decision
         if run.lock_key is None:
             return self._committer.commit(step, stored), decision
-        lock = self._locks.enter(step.task, run, dispatch, self._clock.now())
-        if lock is None:
-            return stored, Wait(f"others hold {run.lock_key!r}")
-        return self._committer.commit(step, stored, lock), decision
+        now = self._clock.now()
+        answer = self._locks.enter(step.task, run, dispatch, now)
+        if answer.has_it:
+            return self._committer.commit(step, stored, answer.lock), decision
+        why = f"others hold {run.lock_key!r}"
+        if answer.is_in_line:
+            return stored, Wait(why)
+        until = _next_try(dispatch, now)
+        return stored, Wait(f"{why}, and the line at it is full; until {until.isoformat()}", until)
 
     def _end(self, stored: Stored, step: Step, dispatch: Dispatch) -> Stored:
-        announce_failure(self._registry, stored.task, step.executions)
+        announce = partial(announce_failure, self._registry, stored.task, step.executions)
         run = stored.task.run(dispatch.execution_id)
-        if run is None or run.lock_key is None:
-            return self._committer.commit(step, stored)
-        lock, woken = self._locks.leave(stored.task.id, run, self._clock.now())
-        ended = self._committer.commit(step, stored, lock)
-        self._locks.wake(woken, self._clock.now())
+        if run is None or run.lock_key is None or run.lease is None:  # one that only waits for it keeps its turn
+            return self._committer.commit(step, stored, before=announce)
+        lock, turns = self._locks.leave(stored.task.id, run, self._clock.now())
+        ended = self._committer.commit(step, stored, lock, before=announce)
+        self._locks.wake(turns, self._clock.now())
         return ended
 
     def _carry_out(self, dispatch: Dispatch, stored: Stored | None, decision: Decision) -> Verdict:
         if stored is None:
+            if dispatch.lock_key:
+                self._locks.withdraw(dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._clock.now())
             return Verdict(Action.DROPPED, decision.why)
         match decision:
             case Drop(why):
                 self._leave(dispatch, stored.task)
                 return Verdict(Action.DROPPED, why)
             case Hop(until, why):
-                wake = Wake(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
-                self._sender.send(stored.task, [wake], self._clock.now(), hop=dispatch.hop + 1)
+                self._send_again(dispatch, stored.task, until, dispatch.hop + 1)
                 return Verdict(Action.HOPPED, f"{why}; until {until.isoformat()}")
-            case Wait(why):
+            case Wait(why, until):
+                if until is not None:
+                    self._send_again(dispatch, stored.task, until, max(dispatch.hop + 1, int(until.timestamp())))
                 return Verdict(Action.WAITING, why)
             case Begin(_, run, why):
                 if run is not None:
-                    return self._run(stored, run)
-                self._send(stored.task)
-                self._after(stored.task)
+                    return self._runs.carried_out(stored, run)
+                self._runs.send(stored.task)
+                self._runs.follow(stored.task)
+                self._withdraw(dispatch, stored.task)
                 return Verdict(Action.RECORDED, why)
+
+    def _send_again(self, dispatch: Dispatch, task: Task, until: datetime, hop: int) -> None:
+        wake = Wake(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
+        self._sender.send(task, [wake], self._clock.now(), hop=hop)
 
     def _leave(self, dispatch: Dispatch, task: Task) -> None:
         """Do what a crash after the last commit may have left undone, for a dispatch that runs nothing."""
         if dispatch.revision == task.revision:
-            self._send(task)
-        self._after(task)
+            self._runs.send(task)
+        self._runs.follow(task)
+        self._withdraw(dispatch, task)
+
+    def _withdraw(self, dispatch: Dispatch, task: Task) -> None:
+        """Give up the turn at the lock of an execution that will not come for it any more."""
+        run, now = task.run(dispatch.execution_id), self._clock.now()
+        if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.lock_key, task.revision):
+            self._locks.give_up(dispatch, now)
+        if task.is_active and run is not None and run.awaits is not None:
+            if has_missed_its_turn(run, dispatch):  # else it is kept until a worker comes
+                self._locks.pass_by(task, now)
+            return
         if task.lock_key is not None and not any(wake.execution_id == dispatch.execution_id for wake in wakes(task)):
-            self._locks.withdraw(task.lock_key, task.id, dispatch.execution_id, self._clock.now())
+            self._locks.withdraw(task.lock_key, task.id, dispatch.execution_id, now)
 
-    def _run(self, claimed: Stored, run: Run) -> Verdict:
-        """Call the handler under the lease, and commit how it ended."""
-        try:
-            self._send(claimed.task)  # what may run beside it
-            before = wakes(claimed.task)
-        except QueueUnavailable:
-            before = ()  # the handler need not wait for the queue; its end sends this too
-        now = self._clock.now()
-        if run.wakes_at <= now:  # this process stood still for too long: the next one is to close this attempt
-            lapse = Wake(run.execution_id, run.scheduled_for, run.attempt, run.wakes_at)
-            self._sender.send(claimed.task, [lapse], now)
-            return Verdict(Action.SUPERSEDED, "its lease ended before the handler could be called")
-        held = Held(
-            store=self._store,
-            clock=self._clock,
-            registry=self._registry,
-            locks=self._locks,
-            committer=self._committer,
-            claimed=claimed,
-            run=run,
-        )
-        journal = self._durable.journal(held, run)
-        context = Context(claimed.task, run, self._clock, held.renew, journal)
-        with self._tracer.span(f"handler {claimed.task.handler}", execution_id=run.execution_id, attempt=run.attempt):
-            report = call_handler(self._registry, context)
-        finished = held.finish(report, self._random, journal.known)
-        if finished is None:
-            self._send(held.task)  # it may have been this result whose commit took effect and then failed
-            if run.lock_key is not None:
-                self._locks.withdraw(run.lock_key, held.task.id, run.execution_id, self._clock.now())
-            return Verdict(Action.SUPERSEDED, "the run was taken over or its task deleted; its result is dropped")
-        self._send(finished, besides=before)
-        self._locks.wake(held.woken, self._clock.now())
-        self._after(finished)
-        return Verdict(Action.RAN, f"attempt {run.attempt}: {type(report.outcome).__name__}")
 
-    def _after(self, task: Task) -> None:
-        """Tell a task's parent that it has ended, and cancel what is below a task that was cancelled."""
-        self._nesting.tell(task)
-        if task.status is TaskStatus.CANCELLED and task.deferred:
-            self._nesting.cancel_below(task.id)
+def _next_try(dispatch: Dispatch, now: datetime) -> datetime:
+    """Return when a run comes again that found the line at its lock full: half a minute to a minute and a half later.
 
-    def _send(self, task: Task, besides: tuple[Wake, ...] = ()) -> None:
-        """Send a task's wakes, except those that are known to have been sent."""
-        self._sender.send(task, [wake for wake in wakes(task) if wake not in besides], self._clock.now())
+    Each run has one such instant a minute, spread over it. So however many dispatches of it there are (the sweep sends
+    some, too), they become one.
+    """
+    digest = hashlib.sha256(f"{dispatch.task_id} {dispatch.execution_id}".encode()).digest()
+    place = _TRY_EVERY * (int.from_bytes(digest[:4]) / 2**32)
+    begun = (now + _TRY_EVERY / 2 - place - _EPOCH) // _TRY_EVERY
+    return _EPOCH + (begun + 1) * _TRY_EVERY + place
 
 
 def _parsed(body: bytes, clock: Clock) -> Dispatch:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.finishing import extended, on_outcome
-from cloudsched.domain.lifecycle import ENDED
+from cloudsched.domain.finishing import extended, given_back, on_outcome
+from cloudsched.domain.lifecycle import ENDED, Step, moved
 from cloudsched.domain.locking import is_held_by
+from cloudsched.domain.outcome import Suspend
 from cloudsched.domain.suspending import event_taken, recorded
 from cloudsched.engine.calling import announce_failure
 from cloudsched.engine.context import LeaseState
-from cloudsched.errors import StoreUnavailable, VersionConflict
+from cloudsched.engine.locks import Turns
+from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from random import Random
 
     from cloudsched.domain.execution import ProgressStep, Run
     from cloudsched.domain.finishing import Report
     from cloudsched.domain.journal import JournalEntry
-    from cloudsched.domain.lifecycle import Step
-    from cloudsched.domain.locking import Waiter
-    from cloudsched.domain.task import Task
+    from cloudsched.domain.task import Event, Task
     from cloudsched.engine.committing import Committer
     from cloudsched.engine.locks import Locks
     from cloudsched.engine.ports import Clock, Store, Stored, StoredLock
@@ -55,8 +57,10 @@ class Held:
         self._stored = claimed
         self._run = run
         self._lease_token = run.lease.token
-        self.woken: tuple[Waiter, ...] = ()
+        self.woken = Turns()
         """Those whose turn it is at its lock, once it has ended."""
+        self.has_left_running = False
+        """Whether it was suspended for calls of which one had ended meanwhile, and others were under way."""
 
     @property
     def task(self) -> Task:
@@ -81,16 +85,17 @@ class Held:
         run = None if task is None else task.run(identity)
         if task is None or run is None:
             return LeaseState(None, is_cancelled=True)
-        return LeaseState(run.wakes_at, is_cancelled=task.deleted_at is not None or task.status in ENDED)
+        is_cancelled = task.deleted_at is not None or task.status in ENDED
+        return LeaseState(run.wakes_at, is_cancelled=is_cancelled, renewed_at=task.updated_at)
 
-    def record(self, entries: Sequence[JournalEntry], calls_made: int, event: str | None = None) -> Task | None:
-        """Keep what a durable handler did, and take an event of that name off the task; this renews the lease.
+    def record(self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None) -> Task | None:
+        """Keep what a durable handler did, and take an event off the task; this renews the lease.
 
         Returns:
             The task as it is then, or None if the lease is no longer held.
 
         Raises:
-            LookupError: There is no such event any more. Nothing was kept.
+            LookupError: The event is not there any more. Nothing was kept.
         """
         identity = self._run.execution_id
 
@@ -109,22 +114,73 @@ class Held:
 
         return self._commit(decide)
 
-    def finish(self, report: Report, random: Random, journal: Sequence[JournalEntry] | None = None) -> Task | None:
+    def finish(
+        self,
+        report: Report,
+        random: Random,
+        journal: Sequence[JournalEntry] | None = None,
+        running: Callable[[tuple[int, ...]], Collection[int]] = lambda _: (),
+    ) -> Task | None:
         """Commit how the attempt ended; return the task as it is then, or None if the lease is no longer held.
 
-        `journal` is the whole journal of the run, if that was read.
+        Args:
+            report: How it ended.
+            random: Chance, for the wait before the next attempt.
+            journal: The whole journal of the run, if that was read.
+            running: What says which of its calls are under way: asked if one has ended while its handler was at work.
+
+        Raises:
+            BlobsUnavailable: The journal is too large for its record, and its place cannot be reached. Nothing has
+                ended, and nobody has been told of a failure.
         """
         known = None if journal is None else {self._run.execution_id: journal}
 
         def decide(task: Task) -> tuple[Step, StoredLock | None] | None:
-            step = on_outcome(task, self._run.execution_id, self._lease_token, report, self._clock.now(), random)
+            now, identity, wish = self._clock.now(), self._run.execution_id, report.outcome
+            run = task.run(identity)
+            is_nudged = run is not None and run.is_nudged
+            under_way = running(wish.calls) if is_nudged and isinstance(wish, Suspend) and wish.calls else ()
+            self.has_left_running = bool(under_way)
+            step = on_outcome(task, identity, self._lease_token, report, now, random, still_running=under_way)
             if step is None:
                 return None
-            announce_failure(self._registry, step.task, step.executions)
             lock, self.woken = self._locks.leave(task.id, self._run, self._clock.now())
             return step, lock
 
-        return self._commit(decide, known)
+        return self._ended(decide, known)
+
+    def give_back(self, progress: Sequence[ProgressStep], reason: str) -> Task | None:
+        """Let somebody else run the attempt; return the task as it is then, or None if the lease is no longer held."""
+
+        def decide(task: Task) -> tuple[Step, StoredLock | None] | None:
+            now = self._clock.now()
+            step = given_back(task, self._run.execution_id, self._lease_token, progress, reason, now)
+            if step is None:
+                return None
+            lock, self.woken = self._locks.leave(task.id, self._run, now)
+            return step, lock
+
+        return self._ended(decide)
+
+    def _ended(
+        self,
+        decide: Callable[[Task], tuple[Step, StoredLock | None] | None],
+        journals: dict[str, Sequence[JournalEntry]] | None = None,
+    ) -> Task | None:
+        """Commit an end; of a task that was deleted meanwhile nothing but that the lock is free."""
+        ended = self._commit(lambda task: decide(task) if task.deleted_at is None else self._dropped(task), journals)
+        if ended is None or ended.deleted_at is None:
+            return ended
+        with suppress(QueueUnavailable):  # the sweep wakes them
+            self._locks.wake(self.woken, self._clock.now())
+        return None
+
+    def _dropped(self, task: Task) -> tuple[Step, StoredLock | None] | None:
+        run, now = task.run(self._run.execution_id), self._clock.now()
+        if run is None or run.lease is None or run.lease.token != self._lease_token:
+            return None
+        lock, self.woken = self._locks.leave(task.id, self._run, now)
+        return Step(moved(task, now, runs=task.with_run(run.model_copy(update={"lease": None})))), lock
 
     def _commit(
         self,
@@ -132,17 +188,20 @@ class Held:
         journals: dict[str, Sequence[JournalEntry]] | None = None,
     ) -> Task | None:
         for _ in range(MAX_CONFLICTS):
-            decision = decide(self._stored.task)
+            stored = self._stored  # once: a worker's other thread may put a newer one in its place meanwhile
+            decision = decide(stored.task)
             if decision is None:
                 return None
             step, lock = decision
             try:
-                self._stored = self._committer.commit(step, self._stored, lock, journals)
+                announce = partial(announce_failure, self._registry, step.task, step.executions)
+                committed = self._committer.commit(step, stored, lock, journals, announce)
             except VersionConflict:
                 reread = self._store.load(step.task.id)
                 if reread is None:
                     return None  # deleted meanwhile
                 self._stored = reread
             else:
-                return self._stored.task
+                self._stored = committed
+                return committed.task
         raise StoreUnavailable("The store", f"task {self._stored.task.id} changed {MAX_CONFLICTS} times")

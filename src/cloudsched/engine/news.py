@@ -7,6 +7,7 @@ from. No line has a payload, a result or a token.
 ``created edited deleted``                    of a task
 ``paused resumed completed failed_task``      a task's new status; also ``cancelled expired``
 ``asked``                                     a run by hand or of a backfill waits
+``offered``                                   an attempt waits for a worker, in the ``lane``
 ``started``                                   an attempt, with ``latenessSeconds``: how long after it was due
 ``succeeded failed timed_out retrying``       an execution's new status; also ``skipped cancelled expired suspended``
 ============================================  =====================================================================
@@ -17,6 +18,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.execution import Awaits
 from cloudsched.domain.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -63,7 +65,11 @@ def _of_task(before: Task | None, task: Task) -> list[str]:
 def _tell_run(task: Task, run: Run, before: Run | None) -> None:
     if run.lease is not None and (before is None or before.lease is None or before.lease.token != run.lease.token):
         late = (run.lease.started_at - run.due_at).total_seconds()
-        _line(task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late))
+        who = {} if run.lease.worker is None else {"worker": run.lease.worker}
+        _line(task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late), **who)
+    elif run.awaits is Awaits.WORKER and (before is None or before.awaits is not Awaits.WORKER):
+        lane = task.pull.lane if task.pull else ""
+        _line(task, "offered", executionId=run.execution_id, attempt=run.attempt, lane=lane)
     elif run.lease is None and before is None:
         _line(task, "asked", executionId=run.execution_id, trigger=run.trigger.value)
     elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
@@ -76,7 +82,7 @@ def _tell_execution(task: Task, execution: Execution) -> None:
         task,
         execution.status.lower(),
         executionId=execution.id,
-        attempt=len(execution.attempts),
+        attempt=execution.attempt_count,
         scheduledFor=execution.scheduled_for.isoformat(),
         **error,
     )

@@ -1,6 +1,7 @@
 """What the engine needs from the outside, one protocol each. Adapters promise what the bullets say.
 
-Every port has one contract suite in ``tests/contract`` that every adapter passes.
+Every port has one contract suite in ``tests/contract`` that every adapter passes. There is one more port, behind which
+users' scripts run, in `cloudsched.engine.interpreter`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from cloudsched.domain.policy import Priority
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from cloudsched.domain.execution import Execution, Message
@@ -149,7 +151,10 @@ class Store(Protocol):
         ...
 
     def purge(self, task_id: str) -> None:
-        """Remove a task's executions and journals, then the task. Harmless to repeat, also after a crash."""
+        """Remove the executions and journals of a task that is marked as deleted, then the task.
+
+        Harmless to repeat, also after a crash. A task that is not marked stays: it was made again, under the same id.
+        """
         ...
 
     def expire(self, now: datetime) -> int:
@@ -175,6 +180,16 @@ class Store(Protocol):
         """
         ...
 
+    def offered(
+        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Stored]:
+        """Return tasks with an offer in one of the lanes (and of that owner), by the offer's order, then by id.
+
+        Reads only those. `after` is the order and the id of the task to go on behind. A document that cannot be read
+        is logged and left out.
+        """
+        ...
+
     def next_wake(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
         ...
@@ -195,12 +210,33 @@ class Store(Protocol):
         """Return a page of an owner's messages, the newest first (createdAt, then id, both descending)."""
         ...
 
-    def check(self) -> None:
-        """Make one small round trip. Raises StoreUnavailable if that fails."""
+    def check(self) -> datetime | None:
+        """Make one small round trip; return what time it is there, if the store has a clock of its own.
+
+        Raises:
+            StoreUnavailable: It did not answer.
+        """
         ...
 
     def close(self) -> None:
         """Let go of files and connections."""
+        ...
+
+
+class Listener(Protocol):
+    """What tells a worker that there may be something new for it. A hint: whoever listens also looks now and then.
+
+    * After every change by which an offer appears in one of the lanes, `ring` is called soon. It may be called without
+      a reason too, but not all the time while nothing happens.
+    * `ring` is called from another thread, also while the context is being entered. It returns soon and raises nothing.
+    * A connection that was lost is made again, with growing waits, and `ring` is called then: something may have been
+      missed.
+    * What no new try can mend (no permission, no index) is logged once; then `ring` is called every few seconds.
+    * Leaving the context ends all threads and calls, quickly. None of the threads keeps a process alive.
+    """
+
+    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `ring` about offers in these lanes, and of that owner if one is given, while the context lasts."""
         ...
 
 
@@ -215,7 +251,7 @@ class Blobs(Protocol):
         """Keep a content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
 
         Raises:
-            StoreUnavailable: It could not be kept.
+            BlobsUnavailable: It could not be kept.
         """
         ...
 
@@ -224,7 +260,17 @@ class Blobs(Protocol):
 
         Raises:
             NotFound: There is nothing.
-            StoreUnavailable: It could not be read.
+            BlobsUnavailable: It could not be read.
+        """
+        ...
+
+    def let_go(self, key: str) -> None:
+        """Remove what is kept under a key, and below it: it is not asked for any more. Harmless to repeat.
+
+        A place that removes what is old by itself (a bucket, by its lifecycle rule) does nothing.
+
+        Raises:
+            StoreUnavailable: It could not be removed, or not all of it.
         """
         ...
 

@@ -23,8 +23,8 @@ def running(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execu
     """Return a run that is under way, or suspended, as an execution, with what its journal says."""
     steps = tuple(entry.folded() for entry in journal)
     if run.suspension is not None:
-        why = run.suspension.reason
-        return closed(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=f"It {why}.", steps=steps)
+        why = f"It {run.suspension.reason.rstrip('.')}."
+        return closed(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=why, steps=steps)
     return closed(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
 
 

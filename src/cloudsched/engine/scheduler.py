@@ -17,13 +17,22 @@ from cloudsched.domain import lifecycle
 from cloudsched.domain.drafts import LeadTimes, TaskDraft, default_schedule, draft_of, edited, new_task, require_known
 from cloudsched.domain.lifecycle import Step
 from cloudsched.domain.planning import wakes
-from cloudsched.domain.suspending import event_received
+from cloudsched.domain.storable import as_json
+from cloudsched.domain.suspending import event_name, event_received, may_call
+from cloudsched.domain.task import Event
 from cloudsched.engine.checking import checked
 from cloudsched.engine.holding import MAX_CONFLICTS
 from cloudsched.engine.news import tell
 from cloudsched.engine.ports import Stored
-from cloudsched.engine.stepping import as_json
-from cloudsched.errors import InvalidInput, KeyReused, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import (
+    InvalidInput,
+    KeyReused,
+    NotAllowed,
+    NotFound,
+    QueueUnavailable,
+    StoreUnavailable,
+    VersionConflict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +40,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.task import Task
     from cloudsched.engine.committing import Committer
+    from cloudsched.engine.folding import Journals
+    from cloudsched.engine.locks import Locks
     from cloudsched.engine.nesting import Nesting
     from cloudsched.engine.ports import Clock, Store
     from cloudsched.engine.registry import Registry
@@ -53,10 +64,14 @@ class Scheduler:
         retention: timedelta | None,
         committer: Committer,
         nesting: Nesting,
+        journals: Journals,
+        locks: Locks,
     ) -> None:
         self._store = store
         self._committer = committer
         self._nesting = nesting
+        self._journals = journals
+        self._locks = locks
         self._sender = sender
         self._clock = clock
         self._registry = registry
@@ -96,7 +111,8 @@ class Scheduler:
             except VersionConflict:
                 existing = self._store.load(task.id)
                 if existing and existing.task.deleted_at:
-                    self._store.purge(task.id)
+                    if not self._nesting.remove(existing.task):
+                        self._store.purge(task.id)  # whoever takes its id does not wait for its handlers
                 elif existing and mark is not None:
                     return self._repeated(existing, mark), False
                 elif existing:
@@ -115,7 +131,7 @@ class Scheduler:
     def _replace(self, existing: Stored, draft: TaskDraft) -> Task:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
-        return self._change(existing.task.id, lambda task, now: edited(task, draft, now, self._lead))
+        return self._heard_of(self._change(existing.task.id, lambda task, now: edited(task, draft, now, self._lead)))
 
     def get(self, task_id: str) -> Task:
         """Return a task.
@@ -141,9 +157,10 @@ class Scheduler:
             draft = TaskDraft.from_wire(merged(draft_of(task), patch))
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
-            return edited(task, self._checked(draft), now, self._lead)
+            unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
+            return edited(task, self._checked(draft.model_copy(update=unset)), now, self._lead)
 
-        return self._change(task_id, decide)
+        return self._heard_of(self._change(task_id, decide))
 
     def pause(self, task_id: str) -> Task:
         """Hold a task until it is resumed."""
@@ -151,39 +168,49 @@ class Scheduler:
 
     def resume(self, task_id: str) -> Task:
         """Let a paused task go on from now."""
-        return self._change(task_id, lifecycle.resume)
+        return self._heard_of(self._change(task_id, lifecycle.resume))
 
     def cancel(self, task_id: str) -> Task:
         """End a task for good, and the calls below it; its record stays."""
         return self._below_cancelled(self._change(task_id, lifecycle.cancel))
 
+    def _heard_of(self, task: Task) -> Task:
+        """Tell whoever called the task if the change has ended it: nothing of it was left to run."""
+        self._nesting.tell(task)
+        return task
+
     def _below_cancelled(self, task: Task) -> Task:
         """Finish a cancel: reach the calls below, and whoever called the task. The sweep does it if this dies."""
         if task.deferred:
-            self._nesting.cancel_below(task.id)
+            self._nesting.cancel_below(task)
             task = self._undeferred(task.id) or task
         self._nesting.tell(task)
         return task
 
     def _undeferred(self, task_id: str) -> Task | None:
-        """Take the mark off a task whose calls are cancelled; whoever changed it meanwhile leaves that to the sweep."""
+        """Take the mark off a task whose calls are cancelled, unless the sweep is to look for more of them later."""
         stored = self._store.load(task_id)
-        if stored is None:
+        if stored is None or may_call(stored.task, self._clock.now()):
             return None
         done = lifecycle.moved(stored.task, self._clock.now(), deferred=False)
         with suppress(VersionConflict):
             self._store.commit(done, stored.version)
         return done
 
-    def send_event(self, task_id: str, name: str, payload: Any) -> Task:  # noqa: ANN401 - any JSON
-        """Tell a task's durable handler something.
+    def send_event(self, task_id: str, name: str, payload: Any, execution_id: str | None = None) -> Task:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler something, or one of its executions alone.
 
         Raises:
             InvalidInput: The payload is too large, or JSON cannot say it.
-            NotAllowed: The task has ended, or too many events wait for it.
+            NotAllowed: The task or the execution has ended, or too many events wait for it.
         """
-        content = as_json(payload)
-        return self._change(task_id, lambda task, now: event_received(task, name, content, now))
+        content = as_json("payload", payload)
+        said = {"name": event_name(name), "payload": content, "token": secrets.token_hex(8)}
+
+        def received(task: Task, now: datetime) -> Step:
+            return event_received(task, Event(**said, at=now, execution_id=execution_id), now)
+
+        return self._change(task_id, received)
 
     def trigger(self, task_id: str) -> Task:
         """Run a task now, without moving its plan."""
@@ -191,19 +218,28 @@ class Scheduler:
         return self._change(task_id, lambda task, now: lifecycle.trigger(task, now, request))
 
     def retry(self, task_id: str, execution_id: str | None = None) -> Task:
-        """Give an execution that did not succeed one more attempt; the task's last one, if none is named.
+        """Give an execution that did not succeed one more attempt; the one that has ended last, if none is named.
 
         Raises:
             NotFound: There is no such execution.
+            NotAllowed: It succeeded or is open, none has ended, its task is paused or cancelled, or what it has done is
+                not known any more.
         """
 
         def decide(task: Task, now: datetime) -> Step:
-            identity = execution_id or task.last_execution_id or "last"
+            identity = execution_id or lifecycle.last_ended(task)
             execution = self._store.execution(task_id, identity)
+            if execution is None and (run := task.run(identity)) is not None:
+                raise lifecycle.still_open(run)
             if execution is None:
                 raise NotFound("execution", identity)
-            whole = execution.model_copy(update={"steps": self._committer.steps_of(execution)})
-            return lifecycle.retry(task, whole, now)
+            whole = self._journals.whole(execution)
+            cancelled, revived = self._nesting.cancelled(whole.steps), self._nesting.revived(whole)
+            retried = lifecycle.retry(task, whole, now, cancelled, revived)
+            if whole.steps_reference is not None:  # what is done must not be done again
+                hint = f"They were kept as {whole.steps_reference!r}. Trigger the task to run it anew."
+                raise NotAllowed(lifecycle.RETRY, "missing that execution's steps", hint)
+            return self._journals.restored(retried, identity)
 
         return self._change(task_id, decide)
 
@@ -214,11 +250,7 @@ class Scheduler:
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions. Once this has returned nothing of it runs or shows any more."""
-        deleted = self._change(task_id, lifecycle.delete)
-        if any(run.steps for run in deleted.runs):
-            self._nesting.cancel_below(task_id)
-        self._nesting.tell(deleted)
-        self._store.purge(task_id)
+        self._nesting.remove(self._change(task_id, lifecycle.delete))
 
     def _load(self, task_id: str) -> Stored:
         stored = self._store.load(task_id)
@@ -238,6 +270,8 @@ class Scheduler:
                 changed = self._committer.commit(step, stored)
             except VersionConflict:
                 continue
+            if step.task.revision != stored.task.revision and any(run.turn_until for run in stored.task.runs):
+                self._locks.forget(stored.task, self._clock.now())  # its turn is another's: it asks anew, if at all
             return self._sent(changed)
         raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
 

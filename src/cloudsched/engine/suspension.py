@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 
 class Suspended(BaseException):
-    """Leaves a durable handler that has to wait. It is no error, and is not to be caught."""
+    """Leaves a durable handler that has to wait, or that goes on after an `error` which it may not catch.
 
-    def __init__(self, outcome: Outcome) -> None:
+    It is no error, and is not to be caught.
+    """
+
+    def __init__(self, outcome: Outcome, error: Exception | None = None) -> None:
         self.outcome = outcome
+        self.error = error
         super().__init__(
             f"The handler is suspended here ({getattr(outcome, 'reason', '')}), and is replayed when it can go on. If "
             "you see this, something has caught BaseException: catch Exception instead, and let this pass."
@@ -37,6 +41,8 @@ class Pace:
     """From then on at its next durable point, since its function's time is nearly over."""
     is_each_step: bool = False
     """At every durable point: a test of whether it replays the same."""
+    asked: dict[tuple[str, datetime | None, int], str] = field(default_factory=dict)
+    """What calls were given in such a test, by task, beginning and number: a journal itself does not compare it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Surroundings:
     blobs: Blobs
     chance: random.Random
     load: Callable[[], Sequence[JournalEntry]]
-    make_call: Callable[[Task], None]
+    make_call: Callable[[Task], bool]
     call_outcome: Callable[[str, str], tuple[bool, Any]]
     draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
     pace: Pace

@@ -1,10 +1,10 @@
 """The sweep: once a minute it finds what nothing else will wake, and sends it again.
 
 What it finds: tasks whose dispatch was lost or never created (the queue was down, was purged, or a process died in
-between), attempts whose executor died and whose lease has ended, and deletions that did not get to their end. Of those
-it decides nothing by itself: it only sends dispatches, which the executor judges as it does all others. So any number
-of sweeps may run at once, and one that dies loses nothing. It also removes tasks that ended longer ago than their
-retention says.
+between), attempts whose executor died and whose lease has ended, turns at a lock in which no worker came, and deletions
+that did not get to their end. Of those it decides nothing by itself: it only sends dispatches, which the executor
+judges as it does all others. So any number of sweeps may run at once, and one that dies loses nothing. It also removes
+tasks that ended longer ago than their retention says.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.lifecycle import delete, moved
-from cloudsched.domain.planning import lapses, repair_number, wakes
+from cloudsched.domain.execution import ExecutionStatus
+from cloudsched.domain.lifecycle import delete, lives_again, moved
+from cloudsched.domain.planning import lapses, repair_number, turns, wakes
+from cloudsched.domain.suspending import may_call
 from cloudsched.domain.task import MAX_KEPT, TaskStatus
 from cloudsched.engine.news import tell
-from cloudsched.errors import QueueUnavailable, VersionConflict
+from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.task import Task
+    from cloudsched.engine.locks import Locks
     from cloudsched.engine.nesting import Nesting
     from cloudsched.engine.ports import Clock, Store
     from cloudsched.engine.sending import Sender
@@ -36,7 +39,9 @@ GRACE = timedelta(seconds=20)
 PAGE = 200
 """How many tasks are read at a time."""
 LIMIT = 10_000
-"""How many tasks one sweep looks at; the next one goes on."""
+"""How many tasks one sweep looks at; the next one of the same process goes on behind them."""
+ENOUGH = 3
+"""How many tasks in a row the store does not answer for, before it counts as away."""
 
 
 @dataclass(slots=True)
@@ -51,6 +56,8 @@ class Sweep:
     """Tasks whose dispatch could not be created when they were stored, and now was."""
     unsent: int = 0
     """Tasks whose dispatches the queue did not take; they are left to the next sweep."""
+    failed: int = 0
+    """Tasks that could not be repaired, for a reason of their own; the next sweep tries again."""
     expired: int = 0
     """Executions and messages removed: older than their task's executionRetention. Firestore does this by itself."""
     purged: int = 0
@@ -60,21 +67,28 @@ class Sweep:
 class Sweeper:
     """Sends again what was lost."""
 
-    def __init__(self, *, store: Store, nesting: Nesting, sender: Sender, clock: Clock) -> None:
+    def __init__(self, *, store: Store, nesting: Nesting, sender: Sender, clock: Clock, locks: Locks) -> None:
         self._store = store
         self._nesting = nesting
         self._sender = sender
+        self._locks = locks
         self._clock = clock
+        self._behind: str | None = None
 
     def sweep(self) -> Sweep:
         """Repair what is overdue, the earliest first. What this reads grows with that, not with what exists.
 
+        A task that cannot be repaired is passed over.
+        Where that is more than `LIMIT`, this goes on where the sweep before has stopped, and from the beginning after
+        the last. So what stays overdue for a good reason, as at a lock that is held, keeps nothing else from its turn.
+
         Raises:
-            StoreUnavailable: The store did not answer.
+            StoreUnavailable: The store did not say what is overdue, or did not answer for several tasks in a row.
         """
         done = Sweep()
         now = self._clock.now()
-        token: str | None = None
+        unanswered = 0
+        began = token = self._behind
         while done.examined < LIMIT:
             page = self._store.due(now - GRACE, limit=PAGE, page_token=token)
             for task in sorted(page.items, key=lambda task: task.priority.rank):
@@ -84,26 +98,37 @@ class Sweeper:
                 except QueueUnavailable as error:
                     done.unsent += 1
                     log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
+                except Exception as error:  # what is wrong with one task must not keep the others from their repair
+                    done.failed += 1
+                    log.exception("unrepaired", extra={"action": "unrepaired", "taskId": task.id})
+                    is_of_the_store = isinstance(error, StoreUnavailable) and not isinstance(error, BlobsUnavailable)
+                    unanswered = unanswered + 1 if is_of_the_store else 0
+                    if unanswered == ENOUGH:
+                        raise
+                else:
+                    unanswered = 0
             token = page.next_page_token
             if token is None:
-                break
+                if began is None:
+                    break
+                began = None
+        self._behind = token
         done.expired = self._store.expire(now)
         log.info("swept", extra={"action": "swept", "examined": done.examined, "dispatched": done.dispatched})
         return done
 
     def _repair(self, task: Task, now: datetime, done: Sweep) -> None:
-        if task.deleted_at is not None:
-            self._store.purge(task.id)
-            done.purged += 1
-            return
-        if task.deferred and task.status is TaskStatus.CANCELLED:
-            self._nesting.cancel_below(task.id)
-            done.undeferred += self._clear(task.id)
+        if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
+            self._stop(task, now, done)
             return
         if task.has_ended:
+            if task.deferred:  # what follows from its end could not be sent: its parent waits for word of it
+                self._nesting.tell(task)
+                done.undeferred += self._clear(task.id)
+                return
             done.purged += self._expire(task.id)
             return
-        for wake in (*wakes(task), *lapses(task)):
+        for wake in (*wakes(task), *lapses(task), *turns(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:
                 done.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
@@ -111,11 +136,25 @@ class Sweeper:
             done.dispatched += self._sender.send(task, wakes(task), now)
             done.undeferred += self._clear(task.id)
 
+    def _stop(self, task: Task, now: datetime, done: Sweep) -> None:
+        """Finish a deletion or a cancel, as it stands now: since its page was read the task may have begun again."""
+        stored = self._store.load(task.id)
+        if stored is None or lives_again(task, stored.task):
+            return
+        if stored.task.deleted_at is not None:
+            done.purged += self._nesting.remove(stored.task)
+        elif stored.task.deferred:
+            self._nesting.cancel_below(stored.task)
+            if not may_call(stored.task, now):
+                done.undeferred += self._clear(task.id)
+
     def _expire(self, task_id: str) -> bool:
         """Remove a task that ended long enough ago; one that was given new life meanwhile stays."""
         stored = self._store.load(task_id)
         now = self._clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
+            return False
+        if stored.task.deferred:  # its wake instant is the mark's, not its retention's
             return False
         if self._is_awaited(stored.task):
             return False
@@ -125,16 +164,21 @@ class Sweeper:
         except VersionConflict:
             return False
         tell(stored.task, step)
+        self._locks.forget(step.task, now)
         self._store.purge(task_id)
         return True
 
     def _is_awaited(self, task: Task) -> bool:
-        """Look whether a call's parent is still under way and may ask for the result; keep it for longer if so."""
+        """Look whether a call's parent may ask for the result yet, also if it is retried; keep it for longer if so."""
         if task.parent is None or task.retention is None:
             return False
         parent = self._store.load(task.parent.task_id)
-        if parent is None or parent.task.run(task.parent.execution_id) is None:
+        if parent is None:
             return False
+        if parent.task.run(task.parent.execution_id) is None:
+            record = self._store.execution(task.parent.task_id, task.parent.execution_id)
+            if record is None or record.status is ExecutionStatus.SUCCEEDED:
+                return False
         stored = self._store.load(task.id)
         if stored is not None:
             kept = moved(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_KEPT))

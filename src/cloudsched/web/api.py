@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.planning import upcoming
 from cloudsched.errors import CloudschedError, NotFound
-from cloudsched.web import cors
+from cloudsched.web import cors, working
 from cloudsched.web import requests as said
 from cloudsched.web.answers import json_answer, moment, page_answer, shown, task_answer, tree_shown
 from cloudsched.web.auth import gate_of
@@ -28,7 +28,7 @@ from cloudsched.web.operations import OPERATIONS, Operation
 from cloudsched.web.problems import problem
 from cloudsched.web.quotas import require_room
 from cloudsched.web.reading import json_object, parameters, validated
-from cloudsched.web.roles import ANYBODY, Caller
+from cloudsched.web.roles import ANYBODY, Caller, Right
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,8 +73,7 @@ class Call:
         """Return the body as the operation's model has it."""
         model = self.operation.body
         assert model is not None  # noqa: S101 - only operations with a body ask for it
-        is_empty = self.operation.body_is_optional and not self.request.content_length
-        return validated(model, {} if is_empty else self.content())
+        return validated(model, json_object(self.request, is_optional=self.operation.body_is_optional))
 
 
 class Api:
@@ -123,6 +122,8 @@ class Api:
         return caller
 
     def _as_seen_by(self, caller: Caller, operation: Operation, request: Request) -> App:
+        if operation.right is Right.WORK:
+            return self._app  # what workers may touch is looked at in `working`, by their queues too
         unchanged = condition(request) if operation.is_conditional else None
         if caller.only is None and unchanged is None:
             return self._app
@@ -181,12 +182,14 @@ def _backfill(call: Call) -> Response:
 
 
 def _send_event(call: Call) -> Response:
-    payload = cast("said.EventPayload", call.body()).payload
-    return task_answer(call.app.send_event(call.task_id, call.path["event"], payload))
+    told = cast("said.EventPayload", call.body())
+    event = call.path["event"]
+    return task_answer(call.app.send_event(call.task_id, event, told.payload, execution_id=told.execution_id))
 
 
 def _tree(call: Call) -> Response:
-    return json_answer(tree_shown(call.app.tree(call.task_id)))
+    wanted = cast("said.Branches", call.query)
+    return json_answer(tree_shown(call.app.tree(call.task_id, wanted.execution_id)))
 
 
 def _upcoming(call: Call) -> Response:
@@ -270,6 +273,11 @@ _ANSWERS: dict[str, Callable[[Call], Response]] = {
     "upcoming": _upcoming,
     "list_executions": _list_executions,
     "get_execution": _get_execution,
+    "claim": working.claim,
+    "heartbeat": working.heartbeat,
+    "complete": working.complete,
+    "fail": working.fail,
+    "release": working.release,
     "list_messages": _list_messages,
     "preview_schedule": _preview_schedule,
     "healthz": _healthz,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters.google_tokens import FIREBASE_ISSUERS, REMOVED, GoogleTokens, claims_unverified
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.web.keys import ApiKeys
-from cloudsched.web.roles import ANYBODY, Caller, Role
+from cloudsched.web.roles import ANYBODY, Caller, Role, role_of
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -89,10 +89,10 @@ class Gate:
                 "or set CLOUDSCHED_TRUST_CLOUD_RUN."
             )
         email = self._tokens.google(token)["email"]
-        role = self._accounts.get(email)
-        if role is None:
+        if email not in self._accounts:
             raise Unauthenticated("The token is not one that this API takes.")
-        return Caller(f"account:{email}", role, email)
+        role, queues = self._accounts[email]
+        return Caller(f"account:{email}", role, None if role is Role.WORKER else email, queues)
 
 
 def require_account(settings: Settings, request: Request, email: str) -> None:
@@ -123,8 +123,11 @@ def _gate(access: Access) -> Gate:
     return Gate(access)
 
 
-def _account(entry: str) -> tuple[str, Role]:
+def _account(entry: str) -> tuple[str, tuple[Role, frozenset[str]]]:
     email, _, role = entry.partition("=")
-    if "@" not in email or role not in set(Role):
-        raise Misconfigured(f"CLOUDSCHED_SERVICE_ACCOUNTS has {entry!r}; it is EMAIL=ROLE, one of {', '.join(Role)}.")
-    return email, Role(role)
+    try:
+        if "@" in email:
+            return email, role_of(role)
+    except ValueError:
+        pass
+    raise Misconfigured(f"CLOUDSCHED_SERVICE_ACCOUNTS has {entry!r}; it is EMAIL=ROLE, one of {', '.join(Role)}.")

@@ -27,6 +27,7 @@ from cloudsched.emulator.clock import MovableClock
 from cloudsched.emulator.server import CloudTasksEmulator
 from cloudsched.engine.ports import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.web.auth import gate_of
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
 from cloudsched.web.serving import WebServer
 from cloudsched.web.stores import Chosen, Wanted, chosen
@@ -94,7 +95,8 @@ def running(
     Raises:
         CloudschedError: A part cannot be started; the message says which, and what to do.
     """
-    base = base or Settings()
+    base = dataclasses.replace(base or Settings(), is_deployed=False)
+    gate_of(base)  # who may come in is found to be misspelt before anybody comes
     clock = clock or MovableClock()
     counts = Counts()
     with ExitStack() as parts:
@@ -111,7 +113,6 @@ def running(
             tasks_emulator=emulator.address,
             firestore_emulator=choice.address,
             invoker=None,
-            is_deployed=False,
         )
         opened = App(settings)  # makes the parts that the settings name
         parts.callback(opened.close)

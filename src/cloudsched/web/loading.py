@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from cloudsched.app import App
 from cloudsched.errors import Misconfigured
+from cloudsched.web.mistakes import telling_what_is_wrong
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 USUAL = (Path("functions/handlers.py"), Path("handlers.py"))
 """Where handlers are looked for if nobody says where they are."""
+_NAME_ONE = "Name a module, or a file that ends in .py."
 _EXAMPLE = '"from cloudsched import App; app = App()", then functions decorated with @app.handler("name")'
 
 
@@ -28,10 +30,14 @@ class Loaded:
     origin: str
 
 
-def load(where: str | None) -> Loaded:
+def load(where: str | None, *, or_examples: bool = True) -> Loaded:
     """Return the app that `where` names: a file, or a module, with ``:name`` behind it if it has several.
 
     Without it the usual places are looked at; if there is nothing, the package's own examples are taken.
+
+    Args:
+        where: The file or the module.
+        or_examples: Whether the examples will do.
 
     Raises:
         Misconfigured: There is no such file or module, or no app in it; or it cannot be imported.
@@ -41,6 +47,11 @@ def load(where: str | None) -> Loaded:
         if usual is not None:
             return load(str(usual))
         names = " or ".join(str(path) for path in USUAL)
+        if not or_examples:
+            raise Misconfigured(
+                f"There is no {names} here. Go to the folder that has it, or name the file with your handlers: "
+                "--handlers FILE."
+            )
         return Loaded(load("cloudsched.examples").app, f"cloudsched's own examples, since there is no {names} here")
     place, _, name = where.partition(":")
     module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
@@ -62,9 +73,13 @@ def _app_in(module: ModuleType, name: str, where: str) -> App:
 
 
 def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be read: {error.strerror}.") from error
+    if not is_file:
         raise Misconfigured(f"There is no file {path}. Name the file with your handlers: {_EXAMPLE}.")
-    path = path.resolve()
+    shown, path = str(path), path.resolve()
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))  # it may import its neighbours, as it does when deployed
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -72,19 +87,15 @@ def _from_file(path: Path) -> ModuleType:
         raise Misconfigured(f"{path} cannot be imported.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # annotations are resolved through it
-    try:
+    with telling_what_is_wrong(shown):
         spec.loader.exec_module(module)
-    except ImportError as error:
-        raise Misconfigured(f"{path} cannot be imported: {error}. Is it installed?") from error
     return module
 
 
 def _from_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise Misconfigured(f"{name!r} is no module. {_NAME_ONE}")
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` does
-    try:
+    with telling_what_is_wrong(name):
         return importlib.import_module(name)
-    except ImportError as error:
-        raise Misconfigured(
-            f"{name} cannot be imported: {error}. Name a module, or a file that ends in .py."
-        ) from error

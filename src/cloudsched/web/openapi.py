@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from cloudsched.domain.pulling import QueueName
 from cloudsched.domain.task import EventName, Owner, TaskId
 from cloudsched.web.etags import TAGS_PATTERN
 from cloudsched.web.idempotency import HEADER, KEY_PATTERN
@@ -27,7 +28,8 @@ _PROBLEMS: Final = {
     401: "The caller has not proved who they are.",
     403: "The caller is known, and may not do this; or the request comes from a page that may not call the API.",
     404: "There is none, or it is not the caller's to see.",
-    409: "The task's status does not permit this, or others changed the task again and again meanwhile.",
+    409: "The task's status does not permit this, others changed the task again and again meanwhile, or the claim "
+    "has ended (`lease-lost`).",
     412: "The task is not in the state that `If-Match` names.",
     413: "The body is too large.",
     422: "The idempotency key came before, with another request.",
@@ -40,6 +42,7 @@ _PATH: Final = {
     "taskId": ("The task's id.", pattern_of(TaskId)),
     "event": ("The event's name.", pattern_of(EventName)),
     "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$"),
+    "queue": ("The queue's name.", pattern_of(QueueName)),
     "owner": ("Whose inbox it is.", pattern_of(Owner)),
 }
 
@@ -160,7 +163,7 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
 
 
 def _headers_of(operation: Operation, status: int) -> Json:
-    if operation.answer != "Task":
+    if operation.answer not in {"Task", "FailedTask"}:
         return {}
     headers = {"ETag": {"description": "The task's state.", "schema": {"type": "string"}}}
     if operation.name == "create_task":

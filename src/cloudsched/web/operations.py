@@ -54,6 +54,19 @@ def _change(verb: str, summary: str, **more: object) -> Operation:
     )
 
 
+def _work(verb: str, summary: str, body: type[Value], answer: str = "Task") -> Operation:
+    return Operation(
+        name=verb,
+        method="POST",
+        path=f"/v1/tasks/{{taskId}}/executions/{{executionId}}/{verb}",
+        summary=summary,
+        right=Right.WORK,
+        body=body,
+        answer=answer,
+        refusals=(404, 409),
+    )
+
+
 OPERATIONS: Final = (
     Operation(
         name="create_task",
@@ -137,7 +150,8 @@ OPERATIONS: Final = (
         name="tree",
         method="GET",
         path="/v1/tasks/{taskId}/tree",
-        summary="Get a task with the calls below it.",
+        summary="Get a task with the calls below it, cut where there are too many.",
+        query=said.Branches,
         answer="Tree",
         refusals=(404,),
     ),
@@ -167,6 +181,20 @@ OPERATIONS: Final = (
         answer="Execution",
         refusals=(404,),
     ),
+    Operation(
+        name="claim",
+        method="POST",
+        path="/v1/queues/{queue}/claim",
+        summary="Claim what a queue offers to workers: the most urgent first, then what came due first.",
+        right=Right.WORK,
+        body=said.WorkWanted,
+        body_is_optional=True,
+        answer="Claims",
+    ),
+    _work("heartbeat", "Renew a claim's lease; says if the task was cancelled.", said.Heartbeat, "Beat"),
+    _work("complete", "Say that a claimed run is done. Safe to repeat.", said.Completion),
+    _work("fail", "Say that a claimed run's attempt has failed. Safe to repeat.", said.Failure, "FailedTask"),
+    _work("release", "Give a claimed run back, for another worker or for later.", said.Release),
     Operation(
         name="list_messages",
         method="GET",

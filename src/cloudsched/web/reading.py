@@ -22,27 +22,35 @@ MAX_BODY = 1024 * 1024
 
 
 def body_bytes(request: Request) -> bytes:
-    """Return a request's body.
+    """Return a request's body, whether it says how long it is or comes in chunks.
 
     Raises:
         PayloadTooLarge: It is longer than `MAX_BODY`.
+        InvalidInput: It broke off, or is not chunked as HTTP says.
     """
-    hint = f"At most {MAX_BODY} bytes are taken."
-    if (request.content_length or 0) > MAX_BODY:
-        raise PayloadTooLarge("(body)", f"has {request.content_length} bytes", hint)
-    data = request.stream.read(MAX_BODY + 1)
+    hint, announced = f"At most {MAX_BODY} bytes are taken.", request.content_length or 0
+    if announced > MAX_BODY:
+        raise PayloadTooLarge("(body)", f"has {announced} bytes", hint)
+    try:
+        data = request.stream.read(MAX_BODY + 1)
+    except (OSError, ValueError) as error:  # the server's own, of a socket or of chunks that are none
+        raise InvalidInput("(body)", f"cannot be read: {error}", "Send it again.") from error
     if len(data) > MAX_BODY:
         raise PayloadTooLarge("(body)", "is too large", hint)
+    if len(data) < announced:
+        raise InvalidInput("(body)", f"has {len(data)} bytes of {announced}", "Send it again.")
     return data
 
 
-def json_object(request: Request) -> dict[str, Any]:
-    """Return a request's body, which is one JSON object.
+def json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any]:
+    """Return a request's body, which is one JSON object; an empty one if there is no body and none is needed.
 
     Raises:
         InvalidInput: It is not.
     """
     data = body_bytes(request)
+    if is_optional and not data:
+        return {}
     try:
         content = json.loads(data.decode(), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
     except RecursionError as error:

@@ -5,22 +5,26 @@ They validate what comes in, and ``/openapi.json`` is made from them.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from cloudsched.domain.document import Instant, Value
+from cloudsched.domain.document import Duration, Instant, Value
 from cloudsched.domain.drafts import TaskDraft
 from cloudsched.domain.isotime import FIRST_YEAR, LAST_YEAR
+from cloudsched.domain.pulling import MAX_SKILLS, Skill
 from cloudsched.domain.schedule import Schedule
-from cloudsched.domain.task import Owner, TaskStatus
+from cloudsched.domain.task import MAX_COUNT, MAX_KEPT, MAX_NAME, Owner, TaskStatus
+from cloudsched.engine.context import MAX_NOTICES
+from cloudsched.engine.offers import MAX_CLAIMS
 from cloudsched.engine.ports import TaskQuery
 from cloudsched.errors import InvalidInput
 
 MAX_PAGE = 500
 MAX_PREVIEW = 1000
 MAX_BATCH = 500
+MAX_HANDLERS = 1000
 _LATER = datetime(1, 1, 2, tzinfo=UTC)
 """Earlier than anything that is due."""
 
@@ -110,6 +114,13 @@ class Count(Value):
     count: Annotated[int, Digits, Field(ge=1, le=MAX_PREVIEW)] = 10
 
 
+class Branches(Value):
+    """Which part of a tree."""
+
+    execution_id: str | None = None
+    """Only the calls that this execution has made, and what is below them."""
+
+
 class Retry(Value):
     """Which execution to try again."""
 
@@ -122,6 +133,8 @@ class EventPayload(Value):
 
     payload: Any = None
     """Any JSON; an object's fields are attributes of what the handler is given."""
+    execution_id: str | None = None
+    """Tells this execution alone, and goes when that ends; else the first that asks takes it."""
 
 
 class Range(Value):
@@ -149,3 +162,109 @@ class Batch(Value):
 
 class NewTask(TaskDraft):
     """A task to be created, or to be put in place of an older one of the same id."""
+
+
+# ── What workers say ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
+Wait = Annotated[Duration, Field(ge=timedelta(0), le=MAX_KEPT)]
+
+
+class WorkWanted(Value):
+    """What a worker can run."""
+
+    worker: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] = "worker"
+    """What it calls itself, for the records."""
+    skills: Annotated[tuple[Skill, ...], Field(max_length=MAX_SKILLS)] = ()
+    """What it can do besides what any worker of the queue can."""
+    handlers: (
+        Annotated[
+            tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)], ...],
+            Field(max_length=MAX_HANDLERS),
+        ]
+        | None
+    ) = None
+    """The handlers that it has; any, if they are left out."""
+    owner: Owner | None = None
+    """Whose tasks alone it wants; all that it may work on, if it is left out."""
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CLAIMS)] = 1
+    """How many runs to claim at most."""
+
+
+class Progress(Value):
+    """One thing that a worker says about how far it is."""
+
+    text: str
+    """Cut to 200 characters."""
+    at: Moment | None = None
+    """When that was; now, if it is left out."""
+
+
+class Heartbeat(Value):
+    """A worker is still at it."""
+
+    lease_token: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    """What proves that the run is the caller's, as the claim has it."""
+    progress: tuple[Progress, ...] = ()
+    """All the steps so far, of which the last 50 are kept, in the place of those that were said before. Those stay if
+    there is none."""
+
+
+class Spent(Heartbeat):
+    """What an attempt has said and cost."""
+
+    queries: Amount = 0
+    """How many queries it has cost."""
+    tokens: Amount = 0
+    """How many tokens: of a language model, say."""
+
+
+class Notice(Value):
+    """A message for the owner's inbox."""
+
+    title: str
+    """Cut to 200 characters."""
+    body: str
+
+
+class Completion(Spent):
+    """The work is done."""
+
+    status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED"
+    """CANCELLED, if there was nothing to do any more."""
+    content: Any = None
+    """The result, if it has SUCCEEDED: any JSON of at most 512 KiB, and of 900 KiB as Firestore counts it."""
+    notices: Annotated[tuple[Notice, ...], Field(max_length=MAX_NOTICES)] = ()
+    """What is put into the owner's inbox, if it has SUCCEEDED."""
+    message: str | None = None
+    """Why it is CANCELLED; cut to 2,000 characters."""
+
+
+class AttemptError(Value):
+    """What went wrong."""
+
+    type: Annotated[str, StringConstraints(min_length=1)]
+    """The exception's class, or what takes its place; cut to 200 characters."""
+    message: str
+    """Cut to 2,000 characters."""
+    traceback: str | None = None
+    """Its last 4,000 characters are kept."""
+
+
+class Failure(Spent):
+    """The attempt has failed."""
+
+    error: AttemptError
+    is_final: Annotated[bool, Field(strict=True)] = False
+    """Whether no attempt is to follow; else the task's retry policy says so."""
+    retry_after: Wait | None = None
+    """When the next attempt is to begin, if there is one, instead of when the policy says."""
+
+
+class Release(Heartbeat):
+    """The work is given back."""
+
+    reason: str | None = None
+    """Why; cut to 2,000 characters."""
+    after: Wait | None = None
+    """When it is to be offered again; at once, and at its old place, if it is left out."""

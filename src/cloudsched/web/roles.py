@@ -1,24 +1,32 @@
 """Who may do what: one small table.
 
-=========== ================== ===========
-role        sees               changes
-=========== ================== ===========
-``user``    their own tasks    their own
-``reader``  their own tasks    nothing
-``viewer``  everybody's tasks  nothing
-``admin``   everybody's tasks  everybody's
-=========== ================== ===========
+=========== ================== =========== ========================
+role        sees               changes     works on
+=========== ================== =========== ========================
+``user``    their own tasks    their own   their own
+``reader``  their own tasks    nothing     nothing
+``viewer``  everybody's tasks  nothing     nothing
+``admin``   everybody's tasks  everybody's everybody's
+``worker``  nothing            nothing     its queues' and owner's
+=========== ================== =========== ========================
+
+To work on a task is to claim what it offers to workers, and to say how that ended. A worker may be bound to some
+queues, to one owner, to both or to neither.
 
 Whoever sees only their own gets the same answer for another's task as for one that does not exist.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cloudsched.errors import Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 class Right(StrEnum):
@@ -26,6 +34,8 @@ class Right(StrEnum):
 
     READ = "read"
     WRITE = "write"
+    WORK = "work"
+    """Claim what is offered to workers, and say what became of it."""
 
 
 class Role(StrEnum):
@@ -35,9 +45,18 @@ class Role(StrEnum):
     READER = "reader"
     VIEWER = "viewer"
     ADMIN = "admin"
+    WORKER = "worker"
 
 
-_WRITERS: Final = frozenset({Role.USER, Role.ADMIN})
+RIGHTS: Final[Mapping[Role, frozenset[Right]]] = {
+    Role.USER: frozenset(Right),
+    Role.READER: frozenset({Right.READ}),
+    Role.VIEWER: frozenset({Right.READ}),
+    Role.ADMIN: frozenset(Right),
+    Role.WORKER: frozenset({Right.WORK}),
+}
+OWNERS: Final = frozenset({Role.USER, Role.READER})
+"""The roles that see only their own tasks, and so are some owner's."""
 _SEE_ALL: Final = frozenset({Role.VIEWER, Role.ADMIN})
 
 
@@ -48,12 +67,14 @@ class Caller:
     Attributes:
         subject: Who it is, for the log: ``user:…``, ``account:…`` or ``key:…``.
         role: What they may do.
-        own: The owner that they are themselves; None for a server that is nobody's.
+        own: The owner that they are themselves, or whose tasks alone they work on; None for a server that is nobody's.
+        queues: The queues that a worker works on; all of them if there is none.
     """
 
     subject: str
     role: Role
     own: str | None
+    queues: frozenset[str] = frozenset()
 
     @property
     def only(self) -> str | None:
@@ -66,14 +87,31 @@ class Caller:
         Raises:
             Forbidden: It has not.
         """
-        if self.role not in _SEE_ALL and self.own is None:
+        if self.role in OWNERS and self.own is None:
             raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller is nobody's owner.")
-        if right is Right.WRITE and self.role not in _WRITERS:
-            raise Forbidden(f"The role {self.role} changes nothing.")
+        if not self.has(right):
+            raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
+
+    def has(self, right: Right) -> bool:
+        """Return whether their role has a right."""
+        return right in RIGHTS[self.role]
 
     def sees(self, owner: str) -> bool:
         """Return whether an owner's tasks are there for them."""
         return self.only is None or self.only == owner
+
+    def works_on(self, queue: str | None) -> bool:
+        """Return whether a queue's tasks, or with None those of no queue, are there for them to work on."""
+        return not self.queues or queue in self.queues
+
+    def require_queue(self, queue: str) -> None:
+        """Check that they may work on a queue.
+
+        Raises:
+            Forbidden: They may not.
+        """
+        if not self.works_on(queue):
+            raise Forbidden(f"This worker works on {', '.join(sorted(self.queues))}, and on no other queue.")
 
     def owner_of_new(self, given: object) -> object:
         """Return whose a new task is, or whose tasks a list is about: what was `given`, or the caller's own.
@@ -92,6 +130,39 @@ class Caller:
         if not self.sees(owner):
             raise NotFound("inbox", owner)
 
+
+_DENIED: Final[Mapping[Right, str]] = {
+    Right.READ: "sees nothing",
+    Right.WRITE: "changes nothing",
+    Right.WORK: "works on nothing",
+}
+
+
+def role_of(text: str) -> tuple[Role, frozenset[str]]:
+    """Read a role as settings have it: ``admin``, ``worker``, or ``worker@gpu+render`` for a worker of those queues.
+
+    Raises:
+        ValueError: It is none. The words do not repeat it: it may be a secret in the wrong place.
+    """
+    name, has_queues, listed = text.partition("@")
+    if name not in set(Role):
+        raise ValueError(f"its role is none of {', '.join(Role)}")
+    role, queues = Role(name), listed.split("+") if has_queues else []
+    if queues and role is not Role.WORKER:
+        raise ValueError("only a worker has queues")
+    if not all(_QUEUE.fullmatch(queue) for queue in queues):
+        raise ValueError("a queue's name has letters, digits, hyphens and underscores, at most 64")
+    return role, frozenset(queues)
+
+
+def role_text(role: Role, queues: Iterable[str]) -> str:
+    """Return a role as `role_of` reads it."""
+    listed = "+".join(sorted(queues))
+    return f"{role}@{listed}" if listed else str(role)
+
+
+_QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""As a task has it; settings are read without pydantic."""
 
 ANYBODY: Final = Caller("anybody", Role.ADMIN, None)
 """The caller of an API that is open, as on the local stack."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel, StringConstraints
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.domain.execution import Execution, Message
+from cloudsched.domain.pulling import Pull, QueueName
 from cloudsched.domain.task import Task
 from cloudsched.web import requests as said
 from cloudsched.web.answers import INTERNAL
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _TEMPLATE = "#/components/schemas/{model}"
-_SENT: tuple[type[BaseModel], ...] = (said.NewTask, said.EventPayload, said.Retry, said.Range, said.Preview, said.Batch)
+_SENT: tuple[type[BaseModel], ...] = (
+    *(said.NewTask, said.EventPayload, said.Retry, said.Range, said.Preview, said.Batch),
+    *(said.WorkWanted, said.Heartbeat, said.Completion, said.Failure, said.Release),
+)
 _ANSWERED: tuple[type[BaseModel], ...] = (Task, Execution, Message)
 
 
@@ -44,6 +48,9 @@ class _Schemas(GenerateJsonSchema):
             shown = made.get("properties", {}).get(field.alias or name)
             if shown is not None and name in texts and field.description is None:
                 shown["description"] = texts[name]
+        if model is Pull and self.mode == "validation":
+            queue = {"type": "string", "pattern": pattern_of(QueueName)}
+            return {"anyOf": [queue, {**made, "description": "The queue, and more."}], "description": Pull.__doc__}
         return made
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
@@ -100,16 +107,18 @@ def components(handlers: Sequence[str] | None) -> Json:
     answered -= _reachable(schemas, _names(_SENT))  # where null stands for the default
     schemas = {name: _answered(each) if name in answered else each for name, each in schemas.items()}
     _show(schemas["Task"])
+    schemas["FailedTask"] = _failed(schemas["Task"])
     new = schemas["NewTask"]
-    new["required"].remove("handler")  # a task with children has none of its own
+    new["required"].remove("handler")  # a task with children or a script has none of its own
     if handlers is not None:
-        new["properties"]["handler"] = {**new["properties"]["handler"], "enum": sorted(handlers)}
+        known, pulled = {"enum": sorted(handlers)}, {"not": {"type": "null"}}  # workers may have handlers of their own
+        new["anyOf"] = [{"properties": {"handler": known}}, {"properties": {"pull": pulled}, "required": ["pull"]}]
     else:
         new["required"] = [name for name in new["required"] if name != "owner"]
         new["properties"]["owner"]["description"] = "Whose it is: the caller, if it is left out."
     schemas["TaskPatch"] = _patch(new)
     every = {**schemas, **_made()}
-    used = _reachable(every, {"TaskPatch", *_made(), *_names(_SENT)})
+    used = _reachable(every, {"TaskPatch", "FailedTask", *_made(), *_names(_SENT)})
     return {name: _described(each) for name, each in sorted(every.items()) if name in used}
 
 
@@ -130,7 +139,10 @@ def _made() -> Json:
     return {
         "TaskPage": _object({"tasks": _list_of(ref("Task")), **token}, "tasks"),
         "ExecutionPage": _object({"executions": _list_of(ref("Execution")), **token}, "executions"),
-        "Tree": _object({"task": ref("Task"), "children": _list_of(ref("Tree"))}, "task", "children"),
+        "Tree": _tree(),
+        "Claims": _object({"claims": _list_of(ref("Claim"))}, "claims"),
+        "Claim": _claim(),
+        "Beat": _beat(),
         "MessagePage": _object({"messages": _list_of(ref("Message")), **token}, "messages"),
         "Occurrence": occurrence,
         "Occurrences": _object({"occurrences": _list_of(ref("Occurrence"))}, "occurrences"),
@@ -164,6 +176,37 @@ def _made() -> Json:
     }
 
 
+def _claim() -> Json:
+    properties = {
+        "task": ref("Task"),
+        "executionId": {"type": "string"},
+        "scheduledFor": _instant(),
+        "attempt": {"type": "integer", "description": "Counted from 1."},
+        "startedAt": {**_instant(), "description": "When this attempt began."},
+        "progress": {**_list_of(ref("ProgressStep")), "description": "What earlier attempts have said."},
+        "leaseToken": {"type": "string", "description": "What proves that the run is yours. It is told only here."},
+        "leaseUntil": {**_instant(), "description": "Send heartbeats before, or it may be another's."},
+    }
+    return _object(properties, *properties)
+
+
+def _beat() -> Json:
+    """Return the schema of a heartbeat's answer."""
+    properties = {
+        "leaseUntil": {**_instant(), "description": "When the lease ends now."},
+        "renewedAt": {**_instant(), "description": "When it was renewed: now, by the clock that leases go by."},
+        "isCancelled": {"type": "boolean", "description": "Whether the task does not want it any more."},
+    }
+    return _object(properties, *properties)
+
+
+def _tree() -> Json:
+    about = "How many calls of this task are left out: its newest are shown, and of a tree what is nearest to its root."
+    left_out = {"type": "integer", "minimum": 0, "description": about}
+    properties = {"task": ref("Task"), "children": _list_of(ref("Tree")), "leftOut": left_out}
+    return _object(properties, *properties)
+
+
 def _object(properties: Json, *required: str) -> Json:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
@@ -181,9 +224,17 @@ def _show(task: Json) -> None:
     for name in INTERNAL:
         task["properties"].pop(name, None)
     about = "A dispatch could not be sent yet; the sweep does it."
+    waits = {**_instant(), "description": "Since when it waits for a worker, if it does."}
+    task["properties"]["offeredAt"] = waits
     task["properties"]["isRunning"] = {"type": "boolean", "description": "Whether a handler is at work on it."}
     task["properties"]["dispatchDeferred"] = {"type": "boolean", "description": about}
     task["required"] = sorted({*task["required"], "isRunning"} - INTERNAL)
+
+
+def _failed(task: Json) -> Json:
+    """Return the schema of a task one of whose attempts has failed, as its worker is told."""
+    about = "The record, if it has failed for good and no `on_failure` was called for it here: call yours."
+    return {**task, "properties": {**task["properties"], "failedExecution": {**ref("Execution"), "description": about}}}
 
 
 def _patch(new: Json) -> Json:

@@ -6,11 +6,14 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Self
 
-from cheroot.wsgi import Server
+from cheroot.errors import MaxSizeExceeded
+from cheroot.server import ChunkedRFile
+from cheroot.wsgi import Gateway_10, Server
 
 from cloudsched.errors import Misconfigured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from types import TracebackType
     from wsgiref.types import WSGIApplication
 
@@ -18,6 +21,55 @@ THREADS = 32
 """How many requests are answered at the same time: deliveries, whose handlers may call the API, and clients."""
 GRACE_SECONDS = 2
 """How long a request that is being answered may go on when the server is stopped."""
+
+LONGEST_BODY = 16 * 1024 * 1024
+"""How many bytes of a body in chunks are read at the most, with what is between them; the API takes far less."""
+_PIECE = 64 * 1024
+
+
+class _Chunks(ChunkedRFile):
+    """A body in chunks, which is read to its end, or until it is found not to be one."""
+
+    is_broken = False
+
+    def read(self, size: int | None = None) -> bytes:
+        """Read up to so many bytes. Raises OSError or ValueError if there is something else than chunks."""
+        try:
+            data: bytes = super().read(size)
+        except MaxSizeExceeded as error:
+            self.is_broken = True
+            raise OSError(*error.args) from error
+        except (OSError, ValueError):
+            self.is_broken = True
+            raise
+        return data
+
+
+class _Gateway(Gateway_10):
+    """Reads what the application leaves of a body in chunks: on its connection the next request comes after it."""
+
+    def respond(self) -> None:
+        """Answer a request."""
+        if not self.req.chunked_read:
+            super().respond()  # of a body that says how long it is, cheroot reads the rest
+            return
+        body = self.env["wsgi.input"] = _Chunks(self.req.conn.rfile, LONGEST_BODY)
+        super().respond()
+        if body.is_broken or not _is_read(body):
+            self.req.close_connection = True
+
+
+def _is_read(body: _Chunks) -> bool:
+    """Read a body to its end, and return whether that was found."""
+    trailers: Callable[[], Iterable[bytes]] = body.read_trailer_lines  # type: ignore[assignment]  # its stub errs
+    try:
+        while body.read(_PIECE):
+            pass
+        for _ in trailers():
+            pass
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 class WebServer:
@@ -35,6 +87,7 @@ class WebServer:
         self._server = Server(
             (host, port), application, numthreads=THREADS, request_queue_size=256, shutdown_timeout=GRACE_SECONDS
         )
+        self._server.gateway = _Gateway
         self._server.expiration_interval = 0.1  # how long, in seconds, it may take to see that it is to stop
         self._ready: Future[None] = Future()
         self._may_answer = threading.Event()

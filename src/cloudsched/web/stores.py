@@ -42,7 +42,7 @@ def chosen(wanted: Wanted, *, address: str | None, kept: bool) -> Iterator[Chose
         raise Misconfigured("The Firestore emulator keeps nothing. Leave --data out, or take --store sqlite.")
     if wanted == "sqlite" or kept:
         reason = "as --store says" if wanted == "sqlite" else "which is what --data keeps"
-        yield Chosen("sqlite", f"SQLite, {reason}. For Google's Firestore emulator: --store firestore")
+        yield Chosen("sqlite", f"SQLite, {reason}")
         return
     found = find(address)
     reason = found.reason if isinstance(found, Missing) else ""

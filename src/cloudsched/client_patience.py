@@ -1,0 +1,89 @@
+"""A bound on how long the client waits for a whole answer.
+
+A timeout of `requests` is one for each piece that comes: an answer that drips a byte a second never ends by it.
+Here the same number of seconds is all that an answer has, from its first line to its last byte.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from http.client import HTTPResponse
+from typing import TYPE_CHECKING, Any
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+if TYPE_CHECKING:
+    import socket
+
+    from _typeshed import WriteableBuffer
+    from urllib3.poolmanager import PoolManager, ProxyManager
+
+
+class _Reading(io.RawIOBase):
+    """Reads from a socket, for as long in all as its timeout says when that begins."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        seconds = sock.gettimeout()
+        self._socket = sock
+        self._file = sock.makefile("rb", buffering=0)
+        self._until = None if seconds is None else time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        if self._until is not None:
+            left = self._until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the answer does not end")
+            self._socket.settimeout(left)
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Answer(HTTPResponse):
+    def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Reading(sock))
+
+
+class _Plain(HTTPConnection):
+    response_class = _Answer
+
+
+class _Secure(HTTPSConnection):
+    response_class = _Answer
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _Plain
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _Secure
+
+
+class Impatient(HTTPAdapter):
+    """What a session is given to have answers read so."""
+
+    def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
+        """Make what keeps the connections."""
+        super().init_poolmanager(*arguments, **named)
+        _bound(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **named: Any) -> ProxyManager:
+        """Return what keeps those through a proxy."""
+        manager: ProxyManager = super().proxy_manager_for(proxy, **named)
+        _bound(manager)
+        return manager
+
+
+def _bound(manager: PoolManager) -> None:
+    manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}

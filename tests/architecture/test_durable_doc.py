@@ -1,0 +1,111 @@
+"""The Python of docs/durable.md runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from cloudsched import App, Context, Schedule
+from cloudsched.testing import START, Simulation
+
+PAGE = (Path(__file__).parents[2] / "docs" / "durable.md").read_text("utf-8")
+CLOSE, VERSION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CALLS = re.findall(r"`(ctx\.call\([^`]*\))`", PAGE)[1:]
+
+
+class Close(BaseModel):
+    """What the example is given."""
+
+    account: str
+
+
+class Part(BaseModel):
+    """What one of its calls is given."""
+
+    rows: list[int]
+
+
+class Summary(BaseModel):
+    """What it returns."""
+
+    parts: list[int]
+    by: str
+
+
+@pytest.fixture
+def app() -> App:
+    """Return an app with the handlers that the page calls."""
+    made = App()
+
+    @made.handler("summarise")
+    def summarise(part: Part) -> int:
+        return sum(part.rows)
+
+    @made.handler("publish")
+    def publish(summary: Summary) -> Summary:
+        return summary
+
+    @made.handler("render")
+    def render(payload: dict[str, Any]) -> str:
+        return f"rendered {payload}"
+
+    return made
+
+
+def test_the_example_does_as_it_says(app: App) -> None:
+    """It waits for 45 days and an approval, and its result is that of its last call."""
+    names = {
+        "app": app,
+        "Context": Context,
+        "timedelta": timedelta,
+        "Close": Close,
+        "Part": Part,
+        "Summary": Summary,
+        "collect": lambda account: [len(account), 2, 3, 4],
+        "chunks": lambda rows: [rows[:2], rows[2:]],
+    }
+    exec(CLOSE, names)  # noqa: S102 - our own page
+    with Simulation(app) as sim:
+        soon = Schedule.once(START)
+        task = app.create(owner="ada", title="T", handler="monthly-close", payload={"account": "a"}, schedule=soon)
+        sim.advance(timedelta(days=46))
+        app.send_event(task.id, "approved", {"by": "grace"})
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert execution.content == {"parts": [3, 7], "by": "grace"}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_each_call_that_the_page_shows_can_be_made(app: App, call: str) -> None:
+    """With the options as they are written there."""
+    given = {"payload": Summary(parts=[1], by="ada"), "film": {"title": "Metropolis"}}
+
+    @app.handler("work")
+    def work(ctx: Context) -> Any:  # noqa: ANN401 - whatever is called returns
+        return eval(call, {**given, "ctx": ctx}).result()  # noqa: S307 - our own page
+
+    with Simulation(app) as sim:
+        sim.add_worker("gpu")
+        task = app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(START))
+        sim.run_until_idle()
+        assert [one.status for one in sim.executions(task.id)] == ["SUCCEEDED"]
+
+
+def test_changed_code_follows_its_newest_version(app: App) -> None:
+    """An execution that comes there for the first time does."""
+    names = {"better_report": lambda: "better", "report": lambda: "old"}
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        exec(VERSION, {**names, "ctx": ctx})  # noqa: S102 - our own page
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="T", handler="work", schedule=Schedule.once(START))
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert [step.result for step in execution.steps] == [2, "better"]

@@ -1,0 +1,81 @@
+"""The example of docs/sandbox.md runs as it stands there, and its table of limits is that of the settings."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+from werkzeug.wrappers import Request
+
+from cloudsched.cli import cloudsched
+from cloudsched.config import Settings
+from cloudsched.errors import Misconfigured
+from cloudsched.sandbox import VARIABLES, Sandbox
+from cloudsched.testing import Simulation
+from cloudsched.web.functions import serve_api
+from cloudsched.web.serving import WebServer
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "sandbox.md").read_text("utf-8")
+
+
+def test_the_example_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A newcomer who copies the three blocks sees a green test."""
+    _, test = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    _handlers(monkeypatch, tmp_path)
+    names: dict[str, object] = {}
+    exec(test, names)  # noqa: S102 - our own page
+    example = names["test_the_user_is_asked_after_three_days"]
+    assert callable(example)
+    example()
+
+
+def test_the_command_line_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A newcomer who copies it makes the task, where there is no sign-in, as on the local stack."""
+    (words,) = re.findall(r"\ncloudsched tasks (create [^`]*)", PAGE)
+    app = _handlers(monkeypatch, tmp_path).app
+    with Simulation(app), WebServer(Request.application(lambda request: serve_api(app, request))) as server:
+        server.serve()
+        url = f"http://{server.address}"
+        made = CliRunner().invoke(cloudsched, ["tasks", "--url", url, *shlex.split(words.replace("\\\n", ""))])
+        assert made.exit_code == 0, made.output
+        (task,) = app.tasks().items
+    assert task.script
+    assert task.script.tools == ("find-order", "tell")
+
+
+def test_the_limits_are_those_of_the_settings() -> None:
+    """Each variable is in both tables, with its default."""
+    table = (DOCS / "configuration.md").read_text("utf-8")
+    for name, value in Sandbox().variables().items():
+        assert re.search(rf"`{name}` \| .* \| `{value}` \|", table), name
+        assert re.search(rf"\| {value} ?[A-Za-z]* \| `{name}` \|", PAGE), name
+
+
+def test_what_is_set_is_read_and_written_again() -> None:
+    """From the environment and back, as the other settings; what makes no sense is refused by its name."""
+    env = dict(zip(VARIABLES.values(), ("32", "0.5", "8", "7"), strict=True))
+    settings = Settings.from_environment(env)
+    assert settings.sandbox.memory == 32 * 2**20
+    assert Settings.from_environment(settings.to_environment()) == settings
+    for variable in VARIABLES.values():
+        for wrong in ("0", "-1", "x", "1e9", "nan", "٣", "9" * 30):
+            with pytest.raises(Misconfigured, match=variable):
+                Settings.from_environment({variable: wrong})
+
+
+def _handlers(monkeypatch: pytest.MonkeyPatch, folder: Path) -> ModuleType:
+    """Return the page's handlers, to be imported as it does, and go into a folder that has its script."""
+    code, _ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (script,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
+    (folder / "follow-up.js").write_text(script, "utf-8")
+    monkeypatch.chdir(folder)
+    module = ModuleType("handlers")
+    monkeypatch.setitem(sys.modules, "handlers", module)
+    exec(code, module.__dict__)  # noqa: S102 - our own page
+    return module

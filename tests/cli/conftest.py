@@ -1,0 +1,111 @@
+"""An API that commands can be typed against: a simulation's, on a port of its own."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, cli
+from cloudsched.errors import EventTimedOut
+from cloudsched.testing import Simulation
+from cloudsched.web.functions import serve_api
+from cloudsched.web.serving import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+app = App()
+broken: set[str] = set()
+"""What is wrong with the handlers at the moment."""
+
+
+class Name(BaseModel):
+    """Whom to greet."""
+
+    name: str
+
+
+@app.handler("greet")
+def greet(ctx: Context, payload: Name) -> str:
+    """Greet somebody."""
+    return f"hello {payload.name} from {ctx.task.owner}"
+
+
+@app.handler("look-up", retry=0)
+def look_up(ctx: Context) -> str:
+    """Fail as code does, as long as it is broken; then wait for a word."""
+    if "look-up" in broken:
+        raise KeyError("x")
+    try:
+        ctx.wait_for("word")
+    except EventTimedOut:
+        return "none"
+    return "heard"
+
+
+@app.handler("shout", retry=1)
+def shout() -> None:
+    """Fail with words that a terminal should not be given as they are."""
+    raise ValueError("first line\nsecond\x1b[2J line")
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """A world whose time the test moves."""
+    broken.clear()
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+@contextmanager
+def served(sim: Simulation) -> Iterator[str]:
+    """Serve its API; give the address."""
+
+    @Request.application
+    def answer(request: Request) -> Any:  # noqa: ANN401 - whatever it answers
+        return serve_api(sim.app, request)
+
+    with WebServer(answer) as server:
+        server.serve()
+        yield f"http://{server.address}"
+
+
+@pytest.fixture
+def url(sim: Simulation) -> Iterator[str]:
+    """The address of its API."""
+    with served(sim) as address:
+        yield address
+
+
+class Said:
+    """What a command has said, and how it ended."""
+
+    def __init__(self, code: object, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+
+@pytest.fixture
+def typed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """Type a command, as a shell does: with `main`, which tells what goes wrong."""
+
+    def run(*words: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        output = capsys.readouterr()
+        return Said(ended.value.code or 0, output.out, output.err)
+
+    return run
+
+
+@pytest.fixture
+def tasks(typed: Callable[..., Said], url: str) -> Callable[..., Said]:
+    """Type a `cloudsched tasks` command."""
+    return lambda *words: typed("tasks", "--url", url, *words)

@@ -1,0 +1,205 @@
+"""``cloudsched tasks`` as people type it: what it says of mistakes, and what it shows."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.conftest import app, broken, served
+
+from cloudsched import tasks_command
+from cloudsched.access import Access
+from cloudsched.testing import Simulation
+from cloudsched.web.keys import new_key
+from cloudsched.web.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+    Tasks = Callable[..., Said]
+
+GREET = ("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t")
+
+
+@pytest.mark.parametrize("command", [("create", "T", "--owner", "ada"), ("update", "t")])
+def test_a_script_that_is_no_text_is_refused(tasks: Tasks, command: tuple[str, ...], tmp_path: Path) -> None:
+    """A file with other bytes than UTF-8 is named, and where it goes wrong."""
+    file = tmp_path / "bin.js"
+    file.write_bytes(b"ok\xff\xfe")
+    said = tasks(*command, "--script", str(file))
+    assert said.code == 2
+    assert said.err.splitlines()[-1] == f"Error: --script: {file} is not UTF-8: invalid start byte at byte 2."
+
+
+@pytest.mark.parametrize("columns", [None, 40, 100])
+def test_an_id_can_be_copied_from_a_list(columns: int | None, tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However narrow the terminal, an id, a status and an instant are in one line; elsewhere, all is."""
+    task_id, title = "an-id-of-more-than-forty-characters-0123456789", "A title that is long enough to be folded"
+    tasks("create", title, "--owner", "ada", "--handler", "greet", "--payload", '{"name": "A"}', "--id", task_id)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    said = tasks("list")
+    line = next(line for line in said.out.splitlines() if task_id in line)
+    assert "ACTIVE" in line
+    assert "2027-01-01 00:05:00" in line
+    assert (title in line) == (columns is None)
+
+
+def test_logs_say_what_was_raised_and_what_is_waited_for(tasks: Tasks, sim: Simulation) -> None:
+    """An error with its kind; and when it has been mended, what the execution waits for in place of that error."""
+    broken.add("look-up")
+    tasks("create", "Look", "--owner", "ada", "--handler", "look-up", "--id", "t")
+    assert tasks("logs", "t").out == "No executions yet.\n"
+    assert tasks("logs", "t", "--json").out == ""
+    sim.advance(timedelta(minutes=10))
+    assert "FAILED  attempt 1  KeyError: 'x'" in tasks("logs", "t").out
+    broken.clear()
+    tasks("retry", "t")
+    sim.advance(timedelta(minutes=10))
+    shown = tasks("logs", "t").out
+    assert "SUSPENDED" in shown
+    assert "waits for the event 'word'" in " ".join(shown.split())
+    assert "KeyError" not in shown
+    assert tasks("send", "t", "word", "--payload", '{"by": "grace"}').out == "sent word\n"
+    sim.advance(timedelta(minutes=10))
+    assert '"heard"' in tasks("logs", "t").out
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_what_goes_into_a_pipe_is_not_wrapped(
+    is_terminal: bool,  # noqa: FBT001 - of the line above
+    tasks: Tasks,
+    sim: Simulation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An execution is a line there, and so is a task of a tree."""
+    name = "a name of many words " * 20
+    payload = json.dumps({"name": name})
+    tasks("create", "T", "--owner", "ada", "--handler", "greet", "--payload", payload, "--id", "t" * 100)
+    sim.advance(timedelta(minutes=10))
+    if is_terminal:
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    said = [tasks("logs", "t" * 100).out, tasks("tree", "t" * 100).out]
+    assert [len(each.splitlines()) == 1 for each in said] == [not is_terminal] * 2
+    assert (name in said[0]) == (not is_terminal)
+    assert is_terminal or [each == each.rstrip(" \n") + "\n" for each in said] == [True] * 2
+
+
+def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its help says: it says no more, and nothing has gone wrong."""
+    tasks(*GREET)
+    sim.advance(timedelta(minutes=10))
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tasks_command, "time", SimpleNamespace(sleep=interrupted))
+    said = tasks("logs", "t", "--follow")
+    assert (said.code, said.err) == (0, "")
+    assert len(said.out.splitlines()) == 1
+    assert '"hello Ada from ada"' in said.out
+
+
+def test_a_local_time_is_the_zone_s(tasks: Tasks) -> None:
+    """`--at` without an offset is told by the clocks of `--timezone`; with one, the zone only shows it."""
+    for at in ("2027-06-01T09:00:00", "2027-06-01T07:00:00Z", "2027-06-01 09:00"):
+        said = tasks(*GREET, "--at", at, "--timezone", "Europe/Paris", "--json")
+        schedule = json.loads(said.out)["schedule"]
+        assert (schedule["at"], schedule["timezone"]) == ("2027-06-01T07:00:00Z", "Europe/Paris")
+
+
+@pytest.mark.parametrize("command", [("create", "T", "--owner", "ada", "--handler", "greet"), ("update", "t")])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--timezone", "Europe/Pris"), "--timezone is the zone of --rrule or --at; give one of them, too."),
+        (("--at", "tomorrow"), "--at: 'tomorrow' is no instant; write it like 2027-01-01T09:00:00Z."),
+        (
+            ("--at", "2027-01-01T09:00:00"),
+            "--at: '2027-01-01T09:00:00' has no time zone; end it with Z for UTC, or give --timezone.",
+        ),
+        (
+            ("--at", "2027-01-01T09:00:00", "--timezone", "Europe/Pris"),
+            "--timezone: there is no time zone 'Europe/Pris' (",
+        ),
+    ],
+)
+def test_a_time_that_means_nothing_is_refused(
+    words: tuple[str, ...], says: str, command: tuple[str, ...], tasks: Tasks
+) -> None:
+    """Before anything is sent, with the option that is to be mended."""
+    said = tasks(*command, *words)
+    assert said.code == 2
+    assert said.err.splitlines()[-1].startswith(f"Error: {says}")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--rrule", "0 9 * * 1"), "schedule.rrule: '0 9 * * 1' is no rule (write it like FREQ=WEEKLY;BYDAY=MO,WE)"),
+        (("--id", "a/b"), "id: must be 1 to 128 letters, digits, hyphens and underscores"),
+        (("--set", "pull=a b"), "pull.queue: must be 1 to 64 letters, digits, hyphens and underscores"),
+        (("--set", "until=tomorrow"), "until: "),
+    ],
+)
+def test_a_field_that_does_not_fit_is_said_in_words(words: tuple[str, ...], says: str, tasks: Tasks) -> None:
+    """What was written is quoted as it was, and no pattern or class of a library's is named."""
+    said = tasks("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', *words)
+    assert said.code == 2
+    assert said.err.startswith(f"cloudsched: {says}")
+    for foreign in ("pattern", "Value error", "pydantic"):
+        assert foreign not in said.err
+
+
+def test_an_owner_that_is_missing_is_asked_for(tasks: Tasks) -> None:
+    """By its option."""
+    said = tasks("create", "T", "--handler", "greet", "--payload", '{"name": "Ada"}')
+    assert said.code == 2
+    assert said.err.splitlines()[-1] == "Error: --owner is missing: say whose task it is."
+
+
+def test_an_edit_of_a_task_that_is_over_says_so(tasks: Tasks, sim: Simulation) -> None:
+    """Not that an instant is in the past, which nobody has named."""
+    tasks(*GREET)
+    sim.advance(timedelta(minutes=10))
+    said = tasks("update", "t", "--set", "maxRuns=3")
+    assert said.code == 2
+    assert said.err == (
+        "cloudsched: schedule: is over: the task is COMPLETED, and this edit would begin it again "
+        "(Give it a new schedule, too.)\n"
+    )
+
+
+@pytest.mark.parametrize("address", ["nourl", "localhost:8080", "ftp://x", "http://", "http://x:y"])
+def test_what_is_no_address_is_said(address: str, typed: Tasks) -> None:
+    """Whatever it lacks, the scheme or a host."""
+    said = typed("tasks", "--url", address, "list")
+    assert (said.code, said.err) == (
+        2,
+        f"cloudsched: {address!r} is no address; write the API's address, such as https://api.example.\n",
+    )
+
+
+def test_who_gives_no_proof_is_told_how(typed: Tasks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the options of the command line, not by headers; a proof that is wrong is said to be that."""
+    for name in ("CLOUDSCHED_KEY", "CLOUDSCHED_TOKEN", "CLOUDSCHED_PLATFORM_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger("cloudsched"), "handlers", [])
+    (tmp_path / "handlers.py").write_text("from cloudsched import App\napp = App()\n@app.handler('x')\ndef x(): ...\n")
+    kept = new_key("box", Role.ADMIN)[1]
+    with Simulation(app, access=Access(api_keys=(str(kept),))) as sim, served(sim) as url:
+        said = typed("tasks", "--url", url, "list")
+        assert said.code == 2
+        assert "lets nobody in without a proof: give --key (or CLOUDSCHED_KEY)" in said.err
+        said = typed("tasks", "--url", url, "--key", "csk_box_x", "list")
+        assert (said.code, said.err) == (2, "cloudsched: The API key is not known.\n")

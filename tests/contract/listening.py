@@ -1,0 +1,114 @@
+"""What the tests of listeners share: a bell that is waited for, and a way to Firestore that can be cut."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cloudsched.engine.ports import Listener
+
+PATIENCE = 30.0
+"""How many seconds a test waits for what must happen."""
+AT_ONCE = 8.0
+"""How many seconds it allows for what need not wait: fewer than the ten after which leaving waits no more."""
+
+
+class Bell:
+    """Counts how often it is rung."""
+
+    def __init__(self) -> None:
+        self.rings = 0
+        self._changed = threading.Condition()
+
+    def ring(self) -> None:
+        with self._changed:
+            self.rings += 1
+            self._changed.notify_all()
+
+    def wait(self, rings: int = 1) -> None:
+        """Wait until it was rung so often, and count from nothing again."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.rings >= rings, PATIENCE), f"{self.rings} of {rings} rings"
+            self.rings = 0
+
+
+@contextmanager
+def listening(listener: Listener, lanes: Sequence[str], owner: str | None = None) -> Iterator[Bell]:
+    """Listen, and go on as soon as the listener does."""
+    bell = Bell()
+    with listener.listen(lanes, owner, bell.ring):
+        bell.wait()
+        yield bell
+
+
+def eventually(holds: Callable[[], object], what: str) -> None:
+    """Wait until something holds."""
+    ticks = threading.Event()
+    for _ in range(int(PATIENCE / 0.01)):
+        if holds():
+            return
+        ticks.wait(0.01)
+    raise AssertionError(what)
+
+
+class Proxy:
+    """A way to an address through this process, which can be cut."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._target = host, int(port)
+        self._entrance = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._entrance.getsockname()[1]}"
+        self.is_passable = True
+        self.refused = 0
+        self._open: set[socket.socket] = set()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entrance.shutdown(socket.SHUT_RDWR)
+        self._entrance.close()
+        self.cut()
+        self._thread.join()
+
+    def cut(self) -> None:
+        """End every connection that there is."""
+        for each in list(self._open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        pumps = []
+        with suppress(OSError):  # the entrance is closed
+            while True:
+                near, _ = self._entrance.accept()
+                if not self.is_passable:
+                    self.refused += 1
+                    near.close()
+                    continue
+                pumps.append(threading.Thread(target=self._pump, args=(near,), daemon=True))
+                pumps[-1].start()
+        for pump in pumps:
+            pump.join()
+
+    def _pump(self, near: socket.socket) -> None:
+        with near, socket.create_connection(self._target) as far:
+            self._open |= {near, far}
+            with suppress(OSError):
+                while True:
+                    for ready in select.select([near, far], [], [])[0]:
+                        data = ready.recv(65536)
+                        if not data:
+                            self._open -= {near, far}
+                            return
+                        (far if ready is near else near).sendall(data)
+            self._open -= {near, far}

@@ -1,0 +1,265 @@
+"""What a listener promises, on Google's Firestore emulator: it rings for what is new, and at no other time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.contract.listening import AT_ONCE, Proxy, eventually, listening
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.adapters import firestore_listening
+from cloudsched.adapters.firestore import FirestoreStore
+from cloudsched.adapters.firestore_listening import WINDOW, FirestoreListener, ListenCalls
+from cloudsched.domain.pulling import Offer
+from cloudsched.engine.offers import Wanted
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.contract.conftest import MakeTask
+
+    from cloudsched.domain.task import Task
+
+WANTED = Wanted("gpu")
+
+
+@pytest.fixture
+def project() -> str:
+    return f"demo-{uuid.uuid4().hex[:20]}"
+
+
+@pytest.fixture
+def firestore(firestore_address: str, project: str) -> Iterator[FirestoreStore]:
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def listener(firestore_address: str, project: str) -> FirestoreListener:
+    return FirestoreListener(project=project, emulator=firestore_address)
+
+
+class Overheard:
+    """A stream of which it is noted which documents came, once they were dealt with."""
+
+    def __init__(self, stream: Any, ids: list[str]) -> None:  # noqa: ANN401 - gRPC's own
+        self._stream = stream
+        self._ids = ids
+        self.cancel = stream.cancel
+
+    def __iter__(self) -> Iterator[Any]:
+        for answer in self._stream:
+            yield answer
+            if answer.document_change.target_ids:
+                self._ids.append(answer.document_change.document.name.rpartition("/")[2])
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the documents that came over the wire and were dealt with, as often as they came."""
+    ids: list[str] = []
+    listen = ListenCalls.listen
+    monkeypatch.setattr(ListenCalls, "listen", lambda *arguments: Overheard(listen(*arguments), ids))
+    return ids
+
+
+@pytest.fixture
+def sim(firestore: FirestoreStore) -> Iterator[Simulation]:
+    app = App()
+
+    @app.handler("render", pull="gpu", retry=False)
+    def render() -> None:
+        raise RuntimeError("for a test")
+
+    with Simulation(app, store=firestore) as simulation:
+        yield simulation
+
+
+def _offered(sim: Simulation) -> Task:
+    soon = Schedule.once(START + timedelta(seconds=30))
+    task = sim.app.create(owner="ada", title="R", handler="render", schedule=soon)
+    sim.run_until_idle(timedelta(minutes=1))
+    return task
+
+
+def _failed(sim: Simulation) -> Task:
+    task = _offered(sim)
+    (claim,) = sim.app.pulls.claim(WANTED)
+    begun = sim.app.pulls.begin(claim)
+    assert begun
+    sim.app.pulls.end(begun, sim.app.pulls.call(begun))
+    return task
+
+
+def _paused(sim: Simulation) -> Task:
+    return sim.app.pause(_offered(sim).id)
+
+
+def _claimed(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
+    _offered(sim)
+    (claim,) = sim.app.pulls.claim(WANTED)
+    return sim.app.pulls.begin(claim)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "act"),
+    [
+        (lambda _: None, lambda sim, _: _offered(sim)),
+        (_failed, lambda sim, task: (sim.app.retry(task.id), sim.run_until_idle(timedelta(minutes=1)))),
+        (_paused, lambda sim, task: (sim.app.resume(task.id), sim.run_until_idle(timedelta(minutes=1)))),
+        (_claimed, lambda sim, begun: sim.app.pulls.release(begun, "for a test")),
+    ],
+    ids=["created and due", "tried again", "resumed", "given back"],
+)
+def test_it_rings_however_an_offer_appears(
+    sim: Simulation, listener: FirestoreListener, prepare: Callable[..., object], act: Callable[..., object]
+) -> None:
+    """Whatever puts a task into a lane, those who listen are told, and find it there."""
+    before = prepare(sim)
+    assert not sim.app.pulls.claim(WANTED)
+    with listening(listener, ["gpu"]) as bell:
+        act(sim, before)
+        bell.wait()
+        assert sim.app.pulls.claim(WANTED)
+
+
+def test_it_rings_for_each_of_its_lanes_and_no_other(
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+) -> None:
+    """A worker with skills hears of what asks for them, and is left alone with what it cannot do."""
+    with listening(listener, ["gpu", "gpu/cuda"]) as bell:
+        firestore.commit(make_task(offer=Offer(lane="gpu/rocm", order="2 a")), None)
+        firestore.commit(make_task(offer=Offer(lane="press", order="2 a")), None)
+        firestore.commit(make_task(), None)
+        for written, lane in enumerate(["gpu", "gpu/cuda"], 1):
+            firestore.commit(make_task(id=lane[-4:], offer=Offer(lane=lane, order="2 a")), None)
+            eventually(lambda last=lane[-4:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
+            assert bell.rings == written
+
+
+def test_it_rings_for_its_owner_alone(
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+) -> None:
+    """What belongs to others costs it nothing."""
+    with listening(listener, ["gpu"], "ada") as bell:
+        for number, owner in enumerate(["bob", "bob", "ada"]):
+            offer = Offer(lane="gpu", order="2 a")
+            firestore.commit(make_task(id=f"{owner}{number}", owner=owner, offer=offer), None)
+        eventually(lambda: "ada2" in heard, "the last one was not told of")
+        assert bell.rings == 1
+    assert set(heard) == {"ada2"}
+
+
+def test_it_is_silent_while_nothing_new_is_offered(
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+) -> None:
+    """Claims, heartbeats and tasks that nobody pulls make no worker look; nor do offers that it has been told of."""
+    backlog = [make_task(id=f"t{number}", offer=Offer(lane="gpu", order=f"2 {number}")) for number in range(10)]
+    versions = [firestore.commit(task, None) for task in backlog]
+    with listening(listener, ["gpu"]) as bell:
+        elsewhere = make_task()
+        version = firestore.commit(elsewhere, None)
+        for _ in range(5):
+            version = firestore.commit(elsewhere, version)
+        firestore.commit(backlog[0].model_copy(update={"offer": None}), versions[0])
+        firestore.commit(make_task(id="last", offer=Offer(lane="gpu", order="2 z")), None)
+        eventually(lambda: "last" in heard, "the last one was not told of")
+        assert bell.rings == 1
+
+
+def test_a_backlog_costs_a_handful_and_hides_nothing(
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+) -> None:
+    """Firestore bills each document that it sends: a few at first, and not more for what is new, wherever it stands."""
+    for number in range(300):
+        firestore.commit(make_task(offer=Offer(lane="gpu", order=f"2 {number:03}")), None)
+    with listening(listener, ["gpu"]) as bell:
+        assert len(heard) == WINDOW < 10
+        for written, place in enumerate(["0 first", "2 150", "9 last"], 1):
+            firestore.commit(make_task(id=place[2:], offer=Offer(lane="gpu", order=place)), None)
+            eventually(lambda last=place[2:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
+            assert bell.rings == written
+            # The emulator sends all of the window again after any write; the service sends the one that is new.
+            assert len(heard) <= WINDOW * (1 + written)
+
+
+def test_a_stream_that_was_cut_is_made_again_and_rings(
+    firestore_address: str, project: str, firestore: FirestoreStore, make_task: MakeTask
+) -> None:
+    """Something may have been missed; and what comes afterwards is told of as before."""
+    with Proxy(firestore_address) as proxy:
+        listener = FirestoreListener(project=project, emulator=proxy.address)
+        with listening(listener, ["gpu"]) as bell:
+            for _ in range(2):
+                proxy.cut()
+                bell.wait()
+                firestore.commit(make_task(offer=Offer(lane="gpu", order="2 a")), None)
+                bell.wait()
+
+
+def test_what_was_offered_while_there_was_no_way_is_told_of_afterwards(
+    firestore_address: str, project: str, firestore: FirestoreStore, make_task: MakeTask
+) -> None:
+    """It tries until there is a way again, and lets its worker look then."""
+    with Proxy(firestore_address) as proxy:
+        listener = FirestoreListener(project=project, emulator=proxy.address)
+        with listening(listener, ["gpu"]) as bell:
+            proxy.is_passable = False
+            proxy.cut()
+            eventually(lambda: proxy.refused >= 2, "it was not tried again")
+            firestore.commit(make_task(offer=Offer(lane="gpu", order="2 a")), None)
+            assert bell.rings == 0
+            proxy.is_passable = True
+            bell.wait()
+
+
+def test_no_stream_is_trusted_for_long(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection may die without a word, so it is made anew now and then."""
+    monkeypatch.setattr(firestore_listening, "STREAM", timedelta(seconds=0.2))
+    with listening(listener, ["gpu"]) as bell:
+        bell.wait(2)
+
+
+def test_leaving_ends_everything_at_once(listener: FirestoreListener) -> None:
+    """No thread is left, and nothing rings any more."""
+    before = set(threading.enumerate())
+    with listening(listener, ["gpu"]):
+        assert set(threading.enumerate()) - before
+        left_at = time.monotonic()
+    assert time.monotonic() - left_at < AT_ONCE
+    eventually(lambda: not set(threading.enumerate()) - before, f"{set(threading.enumerate()) - before} go on")
+
+
+def test_it_keeps_no_process_alive(firestore_address: str, project: str) -> None:
+    """A worker that ends in any way ends, even if it never left the context."""
+    script = f"""
+import threading
+from cloudsched.adapters.firestore_listening import FirestoreListener
+heard = threading.Event()
+context = FirestoreListener(project={project!r}, emulator={firestore_address!r}).listen(["gpu"], None, heard.set)
+context.__enter__()
+assert heard.wait(20)
+print("heard")
+threading.context = context  # it is there to the end
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)  # noqa: S603 - ours
+    assert (ended.stdout, ended.returncode) == ("heard\n", 0), ended.stderr
+
+
+def test_an_app_has_one_where_its_store_can_tell(firestore_address: str, project: str) -> None:
+    """On Firestore; elsewhere, and where a store was given, workers look by themselves."""
+    settings = Settings(project=project, firestore_emulator=firestore_address)
+    assert isinstance(App(settings).listener, FirestoreListener)
+    assert App(Settings(store="sqlite")).listener is None
+    store = FirestoreStore(project=project, emulator=firestore_address)
+    assert App(settings, store=store).listener is None
+    store.close()

@@ -1,0 +1,80 @@
+"""What every store promises about offers: what workers are shown, in which order, and at which version."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched.domain.pulling import Offer
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    from tests.contract.conftest import MakeTask, OpenStore
+
+    from cloudsched.engine.ports import Store, Stored
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+_LANES = ("gpu", "gpu/cuda", "press")
+_TASKS = st.lists(
+    st.tuples(
+        st.sampled_from(["ada", "bob"]),
+        st.none() | st.builds(Offer, lane=st.sampled_from(_LANES), order=st.sampled_from(["0 a", "1 a", "1 b", "2 a"])),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    tasks=_TASKS,
+    lanes=st.lists(st.sampled_from([*_LANES, "none"]), min_size=1, max_size=3, unique=True),
+    owner=st.none() | st.sampled_from(["ada", "eve"]),
+    limit=st.integers(1, 4),
+)
+def test_offers_come_in_their_order_and_go_on_where_they_were_left(
+    open_store: OpenStore,
+    make_task: MakeTask,
+    tasks: list[tuple[str, Offer | None]],
+    lanes: list[str],
+    owner: str | None,
+    limit: int,
+) -> None:
+    """Page behind page: every offer of these lanes and this owner, once, by its order and then by its id."""
+    with open_store() as store:
+        made = [make_task(id=f"t{number:02}", owner=who, offer=offer) for number, (who, offer) in enumerate(tasks)]
+        for task in made:
+            store.commit(task, None)
+        fitting = [one for one in made if one.offer and one.offer.lane in lanes and owner in {None, one.owner}]
+        expected = sorted(fitting, key=lambda one: (one.offer and one.offer.order, one.id))
+        found: list[Stored] = []
+        after = None
+        while page := store.offered(lanes, owner, limit=limit, after=after):
+            assert len(page) <= limit
+            found += page
+            last = page[-1].task
+            assert last.offer
+            after = last.offer.order, last.id
+        assert [one.task for one in found] == expected
+
+
+def test_an_offer_comes_with_the_version_that_a_claim_is_committed_on(store: Store, make_task: MakeTask) -> None:
+    """Two who were shown the same offer cannot both take it, and who takes it need not read it again."""
+    store.commit(make_task(id="a", offer=Offer(lane="gpu", order="2 a")), None)
+    (first,), (second,) = store.offered(["gpu"], limit=1), store.offered(["gpu"], limit=1)
+    store.commit(first.task.model_copy(update={"offer": None}), first.version)
+    with pytest.raises(VersionConflict):
+        store.commit(second.task.model_copy(update={"offer": None}), second.version)
+    assert not store.offered(["gpu"], limit=1)
+
+
+def test_a_task_that_is_offered_elsewhere_is_found_there_alone(store: Store, make_task: MakeTask) -> None:
+    """The lists follow what the task says now."""
+    task = make_task(id="a", offer=Offer(lane="gpu", order="2 a"))
+    version = store.commit(task, None)
+    store.commit(task.model_copy(update={"offer": Offer(lane="press", order="2 a")}), version)
+    assert not store.offered(["gpu"], limit=1)
+    assert [one.task.id for one in store.offered(["press"], limit=1)] == ["a"]

@@ -1,0 +1,97 @@
+"""What the tests of pull workers share: an app with work to fetch, and a worker that a test leads by the hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.execution import ExecutionError
+from cloudsched.domain.finishing import Report
+from cloudsched.domain.outcome import Done, Retry
+from cloudsched.engine.offers import Claim, Wanted
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from cloudsched import Task
+    from cloudsched.testing import Simulation
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+AT_ONCE = Schedule.once(START + SECOND)
+
+DONE = Report(Done("done"))
+FAILED = Report(Retry("no"), ExecutionError(type="ValueError", message="no"))
+
+
+def work_app() -> tuple[App, list[str]]:
+    """Return an app whose handler ``work`` is for the queue ``gpu``, and the list of the tasks that it has run."""
+    app = App(Settings())
+    ran: list[str] = []
+
+    @app.handler("work", pull="gpu")
+    def work(ctx: Context) -> str:
+        ran.append(ctx.task.id)
+        return ctx.task.title
+
+    return app, ran
+
+
+def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
+    """Create a task of ``work`` that is due in a second."""
+    usual = {"owner": "ada", "title": task_id, "handler": "work", "schedule": Schedule.once(sim.now + SECOND)}
+    return sim.app.create(**{"id": task_id, **usual, **fields})
+
+
+def claim(sim: Simulation, *skills: str, **more: Any) -> Claim | None:
+    """Claim one run of the queue ``gpu``, as a worker that dies at once if nothing is done with it."""
+    found = sim.app.pulls.claim(Wanted("gpu", skills, **more))
+    return found[0] if found else None
+
+
+def claimed(sim: Simulation, *skills: str) -> Claim:
+    """Claim one run, which has to be there."""
+    found = claim(sim, *skills)
+    assert found
+    return found
+
+
+def keys(found: Claim) -> tuple[str, str, str]:
+    """Return what a worker elsewhere knows of its claim: the task, the execution and the lease's token."""
+    assert found.run.lease
+    return found.stored.task.id, found.run.execution_id, found.run.lease.token
+
+
+def statuses(sim: Simulation, task_id: str) -> list[str]:
+    """Return how the task's executions stand, the earliest first."""
+    return [execution.status.value for execution in sim.executions(task_id)]
+
+
+def held(sim: Simulation, **fields: Any) -> Claim:
+    """Return a claim that holds the lock ``k``, of a worker of the queue ``press``."""
+    offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600, **fields)
+    sim.advance(2 * SECOND)
+    (found,) = sim.app.pulls.claim(Wanted("press"))
+    return found
+
+
+def wait_long(sim: Simulation, holder: Claim) -> None:
+    """Let an hour pass in which the holder works on."""
+    for _ in range(4):
+        sim.advance(15 * MINUTE)
+        sim.app.pulls.heartbeat(*keys(holder))
+
+
+def line(sim: Simulation) -> list[str]:
+    """Return who waits for the lock ``k``, in order."""
+    return [one.task_id for one in sim.app.store.load_lock("k").lock.waiters]
+
+
+def until_run(sim: Simulation, task_id: str) -> timedelta:
+    """Let time pass until a task has run, and return how much that was."""
+    since = sim.now
+    while statuses(sim, task_id) != ["SUCCEEDED"]:
+        assert sim.now - since < HOUR
+        sim.advance(10 * SECOND)
+    return sim.now - since

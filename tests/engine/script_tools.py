@@ -1,0 +1,119 @@
+"""An app with tools, and scripts that use them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from cloudsched import App, Context, Execution, Schedule, Settings, Task
+from cloudsched.sandbox import Sandbox
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.engine.interpreter import Brief, Interpreter, Round
+
+SOON = Schedule.once(START + timedelta(minutes=1))
+DAY = 86_400
+
+
+class Query(BaseModel):
+    """What the tool `lookup` takes."""
+
+    id: int
+
+
+class Found(BaseModel):
+    """What it returns."""
+
+    name: str
+    owner: str
+
+
+class Tools:
+    """An app with tools, and what they did."""
+
+    def __init__(self) -> None:
+        self.app = App(Settings())
+        self.did: list[str] = []
+
+        @self.app.handler("lookup", tool=True)
+        def lookup(ctx: Context, query: Query) -> Found:
+            self.did.append(f"lookup {query.id}")
+            return Found(name=f"customer {query.id}", owner=ctx.task.owner)
+
+        @self.app.handler("slow", tool=True)
+        def slow(ctx: Context, payload: dict[str, int]) -> int:
+            ctx.sleep(timedelta(minutes=payload["minutes"]))
+            self.did.append(f"slow {payload['minutes']}")
+            return payload["minutes"]
+
+        @self.app.handler("broken", tool=True, retry=False)
+        def broken() -> None:
+            raise ConnectionError("no line")
+
+        @self.app.handler("secret")
+        def secret() -> str:
+            self.did.append("secret")
+            return "the secret"
+
+
+@contextmanager
+def running(tools: Tools, source: str, *, replay: bool = False, **fields: Any) -> Iterator[tuple[Simulation, Task]]:
+    """Create a task with a script in a world of its own."""
+    script = {"source": source, **({"tools": fields.pop("names")} if "names" in fields else {})}
+    sandbox = fields.pop("sandbox", Sandbox())
+    with Simulation(tools.app, replay=replay, sandbox=sandbox) as sim:
+        fields = {"owner": "ada", "title": "Mine", "schedule": SOON, "script": script, **fields}
+        yield sim, tools.app.create(**fields)
+
+
+def run(tools: Tools, source: str, **more: Any) -> Execution:
+    """Run a script to its end; return its record."""
+    with running(tools, source, **more) as (sim, task):
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        return execution
+
+
+def failed(execution: Execution) -> tuple[str, str]:
+    """Return the class and the text of an execution's error."""
+    assert execution.status == "FAILED"
+    assert execution.error
+    return execution.error.type, execution.error.message
+
+
+class Hostile:
+    """An interpreter that a script has taken over: it asks for what it was not given."""
+
+    def __init__(self, *rounds: Round | Exception) -> None:
+        self.rounds = list(rounds)
+        self.answers: list[Any] = []
+
+    def check(self, source: str) -> None:
+        """Take it."""
+
+    @contextmanager
+    def run(self, brief: Brief) -> Iterator[Hostile]:
+        self.rest = list(self.rounds)
+        assert "secret" not in brief.tools
+        yield self
+
+    def go_on(self, answers: Any, now: Any) -> Round:  # noqa: ANN401, ARG002 - a fake
+        self.answers.append(answers)
+        reached = self.rest.pop(0)
+        if isinstance(reached, Exception):
+            raise reached
+        return reached
+
+
+@contextmanager
+def hostile(tools: Tools, interpreter: Interpreter, **fields: Any) -> Iterator[tuple[Simulation, Task]]:
+    with Simulation(tools.app) as sim:
+        tools.app.__dict__["interpreter"] = interpreter
+        script = {"source": "return 1", "tools": ["lookup"]}
+        yield sim, tools.app.create(owner="ada", title="T", schedule=SOON, script=script, **fields)

@@ -1,0 +1,77 @@
+"""A call that is used as if it were what it returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MISUSES: dict[str, Callable[[Any], object]] = {
+    "added to": lambda call: call + 1,
+    "added": lambda call: 1 + call,
+    "compared": lambda call: call > 1,
+    "read by its index": lambda call: call[0],
+    "gone through": lambda call: [*call],
+    "taken for a yes": bool,
+    "compared with a value": lambda call: call == 3,
+    "compared with no value": lambda call: call != None,  # noqa: E711 - what is tested
+    "put into a text": lambda call: f"{call}",
+    "put into a format": "{:>9}".format,
+    "made a text": str,
+    "counted": len,
+    "searched": lambda call: 1 in call,
+    "read by an attribute": lambda call: call.total,
+}
+
+
+@pytest.mark.parametrize("misuse", MISUSES)
+def test_it_says_how_to_get_what_was_returned(misuse: str) -> None:
+    """Whatever is done with it, the error names `result`; returned in place of its result it still stands for it."""
+    app = App()
+
+    @app.handler("one")
+    def one() -> int:
+        return 1
+
+    @app.handler("use")
+    def use(ctx: Context) -> object:
+        call = ctx.call("one")
+        with pytest.raises((TypeError, AttributeError), match=r"ask for it: call\.result\(\)"):
+            MISUSES[misuse](call)
+        return call
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="Use", handler="use")
+        sim.run_until_idle()
+        assert sim.executions(task.id)[0].content == 1
+
+
+def test_calls_are_told_apart_and_kept_in_sets() -> None:
+    """As any objects: in lists, sets and dicts; and who looks at one in a debugger sees which it is."""
+    app = App()
+
+    @app.handler("one")
+    def one() -> int:
+        return 1
+
+    @app.handler("use")
+    def use(ctx: Context) -> object:
+        calls = [ctx.call("one"), ctx.call("one")]
+        assert calls[0] != calls[1]
+        assert calls[0] == calls[0]
+        assert calls.index(calls[1]) == 1
+        assert len({*calls, *calls}) == 2
+        assert repr(calls) == "[<Call 1 of 'one'>, <Call 2 of 'one'>]"
+        return sum(ctx.gather(*calls))
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="Use", handler="use")
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert execution.content == 2, execution.error

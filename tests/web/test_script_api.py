@@ -1,0 +1,152 @@
+"""Tasks with scripts over HTTP, through the client and on the command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+from werkzeug.test import Client as Http
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Settings
+from cloudsched.cli import cloudsched
+from cloudsched.client import Client
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import START, Simulation
+from cloudsched.web.functions import serve_api
+from cloudsched.web.openapi import document
+from cloudsched.web.serving import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+app = App(Settings())
+
+
+@app.handler("double", tool=True)
+def double(payload: dict[str, int]) -> int:
+    return payload["n"] * 2
+
+
+@app.handler("internal")
+def internal() -> None:
+    """Do what is not for users."""
+
+
+SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
+DOUBLE: dict[str, Any] = {
+    "owner": "ada",
+    "title": "Double",
+    "payload": {"n": 21},
+    "schedule": SOON,
+    "script": {"source": "return await tools.double({n: input.n})", "tools": ["double"]},
+}
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with Simulation(app) as opened:
+        yield opened
+
+
+@pytest.fixture
+def http(sim: Simulation) -> Http:
+    return Http(Request.application(lambda request: serve_api(sim.app, request)))
+
+
+@pytest.fixture
+def url(sim: Simulation) -> Iterator[str]:
+    with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
+        server.serve()
+        yield f"http://{server.address}"
+
+
+def asked(http: Http, method: str, path: str, content: object = None) -> tuple[int, Any]:
+    """Return the status and the content of an answer."""
+    answer = http.open(path, method=method, json=content) if content is not None else http.open(path, method=method)
+    return answer.status_code, answer.json
+
+
+def test_a_script_goes_the_whole_way(http: Http, sim: Simulation) -> None:
+    """It is created, shown, edited in part, run, and its calls are in the tree."""
+    status, task = asked(http, "POST", "/v1/tasks", DOUBLE)
+    assert (status, task["handler"]) == (201, "cloudsched.script")
+    path = f"/v1/tasks/{task['id']}"
+    assert asked(http, "GET", path)[1]["script"] == DOUBLE["script"]
+    source = "return [await tools.double({n: input.n})]"
+    edited = asked(http, "PATCH", path, {"script": {"source": source}})[1]
+    assert edited["script"] == {"source": source, "tools": ["double"]}
+    sim.run_until_idle()
+    (execution,) = asked(http, "GET", f"{path}/executions")[1]["executions"]
+    assert execution["content"] == [42]
+    calls = asked(http, "GET", f"{path}/tree")[1]["children"]
+    assert [each["task"]["handler"] for each in calls] == ["double"]
+
+
+@pytest.mark.parametrize(
+    ("script", "field", "detail"),
+    [
+        ({"source": "return 1\nreturn )"}, "script.source", "line 2"),
+        ({"source": "return 1", "tools": ["internal"]}, "script.tools.0", "internal"),
+        ({"source": ""}, "script.source", "at least 1"),
+        ({"source": 1}, "script.source", "string"),
+        ("return 1", "script", "dictionary"),
+    ],
+)
+def test_a_wrong_script_is_a_problem_with_its_field(http: Http, script: object, field: str, detail: str) -> None:
+    """By a creation, an edit and in a batch; nothing is stored by any of them."""
+    task = asked(http, "POST", "/v1/tasks", DOUBLE)[1]
+    wrong = {**DOUBLE, "script": script}
+    batch = asked(http, "POST", "/v1/tasks:batchCreate", {"tasks": [wrong, DOUBLE]})[1]["results"]
+    for status, problem in (
+        asked(http, "POST", "/v1/tasks", wrong),
+        asked(http, "PATCH", f"/v1/tasks/{task['id']}", {"script": script}),
+        (batch[0]["status"], batch[0]["problem"]),
+    ):
+        assert (status, problem["field"]) == (400, field)
+        assert detail in problem["detail"]
+    assert batch[1]["status"] == 201
+    assert len(asked(http, "GET", "/v1/tasks")[1]["tasks"]) == 2
+
+
+def test_the_document_says_what_a_script_is() -> None:
+    """A new task may have one, an edit may take it away, and neither needs a handler then."""
+    schemas = document(None)["components"]["schemas"]
+    assert set(schemas["Script"]["properties"]) == {"source", "tools"}
+    assert "script" in schemas["NewTask"]["properties"]
+    assert "script" in schemas["TaskPatch"]["properties"]
+    assert "handler" not in schemas["NewTask"]["required"]
+
+
+def test_the_client_takes_and_shows_scripts(url: str, sim: Simulation) -> None:
+    """As a dict; a wrong one is the library's own error."""
+    with Client(url) as client:
+        fields: dict[str, Any] = {"owner": "ada", "title": "T", "schedule": SOON}
+        task = client.create(**fields, script={"source": "return 7"})
+        assert task.script == {"source": "return 7"}
+        with pytest.raises(InvalidInput, match="line 1"):
+            client.create(**fields, script={"source": "return )"})
+        sim.run_until_idle()
+        assert next(client.executions(task.id)).content == 7
+
+
+def run(url: str, *words: str) -> Result:
+    return CliRunner().invoke(cloudsched, ["tasks", "--url", url, *words])
+
+
+def test_the_command_line_takes_a_file(url: str, tmp_path: Path) -> None:
+    """For a new task and for an edit, in UTF-8; what contradicts itself is refused before anything is sent."""
+    file = tmp_path / "script.js"
+    file.write_text("return 'é'", "utf-8")
+    made = run(url, "create", "T", "--owner", "ada", "--script", str(file), "--tool", "double", "--json")
+    task = json.loads(made.stdout)
+    assert task["script"] == {"source": "return 'é'", "tools": ["double"]}
+    file.write_text("return 2", "utf-8")
+    edited = json.loads(run(url, "update", task["id"], "--script", str(file), "--json").stdout)
+    assert edited["script"] == {"source": "return 2", "tools": ["double"]}
+    for wrong in (["--handler", "double", "--script", str(file)], ["--handler", "double", "--tool", "double"]):
+        assert run(url, "create", "T", *wrong).exit_code == 2

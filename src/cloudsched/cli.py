@@ -1,4 +1,4 @@
-"""The command line: ``cloudsched dev | demo | emulator | next``.
+"""The command line: ``cloudsched dev | demo | emulator | next | worker``.
 
 Each command lives in a module of its own, which is imported when the command is used.
 """
@@ -20,6 +20,7 @@ _COMMANDS = {
     "keys": ("cloudsched.keys_command:keys", "Make an API key for a server."),
     "next": ("cloudsched.next_command:next_command", "Show when a schedule fires."),
     "tasks": ("cloudsched.tasks_command:tasks", "Look at tasks and change them, through the API."),
+    "worker": ("cloudsched.worker_command:worker", "Run the tasks of a queue on this machine."),
 }
 """Where each command is, and what it is for: all that ``--help`` needs."""
 

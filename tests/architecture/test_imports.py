@@ -36,6 +36,12 @@ BELOW = {
     "client_patience": set(),
     "client_errors": {"errors"},
     "testing": {"app", "adapters", "engine", "domain", "config", "access", "errors", "emulator"},
+    "worker": {"worker_places", "worker_errands", "worker_desks", "errors"},
+    "worker_errands": set(),
+    "worker_places": {"worker_desks", "engine", "domain", "errors"},
+    "worker_at_store": {"worker_desks", "app", "engine", "domain", "errors"},
+    "worker_through_api": {"worker_desks", "client", "client_work", "client_views", "engine", "domain", "errors"},
+    "worker_desks": {"engine", "domain"},
 }
 """Which parts a part may import; the command line's modules may import all."""
 EXCEPTIONS = {("adapters/google_tokens", "cloudsched.config.is_firebase_emulated")}

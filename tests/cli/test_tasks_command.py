@@ -198,8 +198,9 @@ def test_who_gives_no_proof_is_told_how(typed: Tasks, monkeypatch: pytest.Monkey
     (tmp_path / "handlers.py").write_text("from cloudsched import App\napp = App()\n@app.handler('x')\ndef x(): ...\n")
     kept = new_key("box", Role.ADMIN)[1]
     with Simulation(app, access=Access(api_keys=(str(kept),))) as sim, served(sim) as url:
-        said = typed("tasks", "--url", url, "list")
-        assert said.code == 2
-        assert "lets nobody in without a proof: give --key (or CLOUDSCHED_KEY)" in said.err
+        for command in (("tasks", "--url", url, "list"), ("worker", "--queue", "gpu", "--url", url)):
+            said = typed(*command)
+            assert said.code == 2
+            assert "lets nobody in without a proof: give --key (or CLOUDSCHED_KEY)" in said.err
         said = typed("tasks", "--url", url, "--key", "csk_box_x", "list")
         assert (said.code, said.err) == (2, "cloudsched: The API key is not known.\n")

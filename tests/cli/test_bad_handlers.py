@@ -1,0 +1,172 @@
+"""Files of handlers that cannot be imported: what their authors are told, by every command that imports them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMANDS = (("dev", "--store", "sqlite"), ("worker", "--queue", "gpu"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to work in; what is imported from it is forgotten."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(logging.getLogger("cloudsched"), "handlers", [])
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")) or name.startswith("bad"):
+            del sys.modules[name]
+
+
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
+    """Return what a command says that is set up wrongly: it exits with 2, as docs/workers.md promises systemd."""
+    monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    return output.err.splitlines()
+
+
+CASES = {
+    "an unclosed bracket": (b"x = 1\nprint((1, 2)\n", ["cloudsched: bad.py, line 2: '(' was never closed"]),
+    "no UTF-8": (b"x = 'caf\xe9'\n", ["cloudsched: bad.py, line 1: (unicode error) 'utf-8' codec can't decode"]),
+    "a null byte": (b"x = 1\0\n", ["cloudsched: bad.py: source code string cannot contain null bytes"]),
+    "a mistake at module level": (
+        b"x = 1\nx / 0\n",
+        ["cloudsched: bad.py cannot be imported: ZeroDivisionError: division by zero", "  bad.py, line 2: x / 0"],
+    ),
+    "a mistake inside the standard library": (
+        b"import json\njson.loads('{')\n",
+        ["cloudsched: bad.py cannot be imported: JSONDecodeError: ", "  bad.py, line 2: json.loads('{')"],
+    ),
+    "an exit": (
+        b"raise SystemExit(3)\n",
+        ["cloudsched: bad.py cannot be imported: SystemExit: 3", "  bad.py, line 1: "],
+    ),
+    "a name that the library lacks": (
+        b"from cloudsched import Aps\n",
+        [
+            "cloudsched: bad.py cannot be imported: ImportError: cannot import name 'Aps' from 'cloudsched'",
+            "  bad.py, line 1: from cloudsched import Aps",
+        ],
+    ),
+    "a module that is not there": (
+        b"import nosuchmodule\n",
+        [
+            "cloudsched: bad.py cannot be imported: No module named 'nosuchmodule'. Is it installed?",
+            "  bad.py, line 1: import nosuchmodule",
+        ],
+    ),
+    "a file that it opens": (
+        b"open('nowhere.txt')\n",
+        [
+            "cloudsched: bad.py cannot be imported: nowhere.txt cannot be read: No such file or directory.",
+            "  bad.py, line 1: ",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("case", CASES)
+def test_a_mistake_is_told_with_its_line(
+    case: str,
+    command: tuple[str, ...],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is wrong with the file, its author reads what, and in which line of theirs: no traceback of ours."""
+    source, expected = CASES[case]
+    (folder / "bad.py").write_bytes(source)
+    lines = said(capsys, monkeypatch, *command, "--handlers", "bad.py")
+    assert len(lines) == len(expected)
+    for line, beginning in zip(lines, expected, strict=True):
+        assert line.startswith(beginning)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("source", [b"x = (\n", b"1 / 0\n", b"import bad_other\n"])
+def test_a_module_s_mistakes_are_told_like_a_file_s(
+    source: bytes,
+    command: tuple[str, ...],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`--handlers bad` says what `--handlers bad.py` says; a neighbour's mistake is told with its own line."""
+    (folder / "bad.py").write_bytes(source)
+    (folder / "bad_other.py").write_bytes(b"\n\ny = (\n")
+    lines = said(capsys, monkeypatch, *command, "--handlers", "bad")
+    expected = "bad_other.py, line 3: '(' was never closed" if b"other" in source else "bad"
+    assert lines[0].startswith(f"cloudsched: {expected}")
+    assert len(lines) <= 2
+
+
+@pytest.mark.parametrize("where", ["bad/", "a b", "", ".bad", "bad..worse"])
+def test_what_is_no_name_of_a_module_is_refused(
+    where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is imported whose name cannot be one."""
+    (line,) = said(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", where)
+    assert line.endswith("is no module. Name a module, or a file that ends in .py.")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is one in a folder that may not be looked into."""
+    inner = folder / "inner"
+    inner.mkdir()
+    (inner / "bad.py").touch(mode=0)
+    for mode in (0o700, 0):
+        inner.chmod(mode)
+        (line, *_) = said(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "inner/bad.py")
+        assert "inner/bad.py cannot be read: Permission denied." in line
+    inner.chmod(0o700)
+
+
+@pytest.mark.parametrize("is_refused", ["the file", "its folder"])
+def test_a_refusal_of_the_system_is_said(
+    is_refused: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for root, whom nothing is refused: the system's answer is made up."""
+    bad = folder / "bad.py"
+    bad.touch()
+
+    def refuse(*_: object, **__: object) -> bytes:
+        raise PermissionError(13, "Permission denied", str(bad))
+
+    if is_refused == "the file":
+        monkeypatch.setattr("importlib._bootstrap_external.SourceFileLoader.get_data", refuse)
+    else:
+        monkeypatch.setattr(Path, "is_file", refuse)
+    (line, *_) = said(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", "bad.py")
+    assert "bad.py cannot be read: Permission denied." in line
+
+
+def test_a_worker_does_not_serve_the_examples(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Started in the wrong folder it says so, where `dev` has the package's own examples to play with."""
+    (line,) = said(capsys, monkeypatch, "worker", "--queue", "gpu")
+    assert line == (
+        "cloudsched: There is no functions/handlers.py or handlers.py here. Go to the folder that has it, or name the "
+        "file with your handlers: --handlers FILE."
+    )

@@ -1,0 +1,79 @@
+"""``cloudsched dev`` as people type it: what it refuses before it starts anything, and what its log says."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from werkzeug.wrappers import Request
+
+from cloudsched import dev_command
+from cloudsched.emulator.clock import MovableClock
+from cloudsched.web.functions import serve_api
+from cloudsched.web.stores import chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Said
+
+    from cloudsched.testing import Simulation
+
+
+@pytest.mark.parametrize("words", [("--bogus",), ("--bogus", "--", "true"), ("--ports", "1", "true")])
+def test_an_option_that_is_not_there_is_refused_at_once(
+    words: tuple[str, ...], typed: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is started that would then be told to run it as a command."""
+    monkeypatch.setattr("cloudsched.web.dev.running", lambda *_, **__: pytest.fail("the stack is started"))
+    said = typed("dev", *words)
+    assert said.code == 2
+    assert "No such option" in said.err
+    assert words[0] in said.err
+
+
+def test_the_log_says_why_an_attempt_failed(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, with the kind of error; what a handler says cannot move the cursor."""
+    app, log = sim.app, logging.getLogger("cloudsched")
+    heard = io.StringIO()
+    monkeypatch.setattr(log, "handlers", [])
+    monkeypatch.setattr(log, "level", log.level)
+    monkeypatch.setattr("sys.stderr", heard)
+    dev_command._show_log(MovableClock(sim.now, frozen=True), app, logging.INFO)  # noqa: SLF001 - what `dev` does
+    app.create(owner="ada", title="Shout", handler="shout", id="t")
+    sim.advance(timedelta(days=1))
+    lines = [line for line in heard.getvalue().splitlines() if "retrying" in line or "failed" in line]
+    said = "ValueError: first line second [2J line"
+    assert [line.partition(" t ")[2] for line in lines] == [
+        f"retrying 20270101T000500Z: {said}",
+        "failed_task",
+        f"failed 20270101T000500Z: {said}",
+    ]
+
+
+def test_a_failure_of_our_own_is_answered_and_logged(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line is about no execution, and the log looks for none: the answer stays the problem document."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("ours")
+
+    log, heard = logging.getLogger("cloudsched"), io.StringIO()
+    monkeypatch.setattr(log, "handlers", [])
+    monkeypatch.setattr(log, "level", log.level)
+    monkeypatch.setattr("sys.stderr", heard)
+    dev_command._show_log(MovableClock(sim.now, frozen=True), sim.app, logging.INFO)  # noqa: SLF001 - what `dev` does
+    monkeypatch.setattr(type(sim.app), "get", fail)
+    response = serve_api(sim.app, Request.from_values("/v1/tasks/t"))
+    assert (response.status_code, response.mimetype) == (500, "application/problem+json")
+    assert json.loads(response.get_data())["title"] == "Internal error"
+    assert "RuntimeError: ours" in heard.getvalue()
+
+
+def test_a_store_that_was_chosen_is_not_explained_further() -> None:
+    """Who says sqlite is not told how to get another one."""
+    with chosen("sqlite", address=None, kept=False) as choice:
+        assert choice.why == "SQLite, as --store says"

@@ -1,0 +1,84 @@
+"""Settings and arguments that mean nothing are refused where they are read, in words."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import RetryPolicy, Settings
+from cloudsched.access import Access
+from cloudsched.errors import InvalidInput, Misconfigured
+from cloudsched.web.dev import running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("CLOUDSCHED_TIME_LIMIT_SECONDS", "0", "is 0; it must be above that"),
+        ("CLOUDSCHED_TIME_LIMIT_SECONDS", "0.0", "is 0; it must be above that"),
+        ("CLOUDSCHED_TIME_LIMIT_SECONDS", "-1", "is '-1'; it must not be negative."),
+        ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "-1", "is '-1'; it must not be negative."),
+        ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "nan", "is 'nan'; it must be a number of seconds."),
+        ("CLOUDSCHED_RETENTION_DAYS", "-1", "is '-1'; it must be a number of days above 0, or never."),
+        ("CLOUDSCHED_FALLBACK", "yes", "is 'yes'; it must be on or off."),
+        ("CLOUDSCHED_TRUST_CLOUD_RUN", "yes", "is 'yes'; it must be on or off."),
+        ("CLOUDSCHED_STORE", "redis", "is 'redis'; it must be firestore or sqlite."),
+        ("CLOUDSCHED_MAX_ACTIVE_TASKS", "-1", "is '-1'; it must be a whole number from 1 on."),
+        ("CLOUDSCHED_SANDBOX_SECONDS", "0", "is '0'; it must be a number of seconds from 0.01 to 3600."),
+        ("CLOUDSCHED_REACHABLE", "10.1", "has '10.1'; each must be a network such as 10.1.0.0/16 ("),
+        ("CLOUDSCHED_REACHABLE", "10.0.0.0/8 10.1.2.3/16", "has '10.1.2.3/16'; each must be a network such as"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused(variable: str, value: str, says: str) -> None:
+    """The message names the variable, says what it is, and what it must be."""
+    with pytest.raises(Misconfigured) as refused:
+        Settings.from_environment({variable: value})
+    assert str(refused.value).startswith(f"{variable} {says}")
+
+
+def test_networks_that_may_be_reached_are_kept() -> None:
+    """In both families."""
+    settings = Settings.from_environment({"CLOUDSCHED_REACHABLE": "10.1.0.0/16 fd00::/8"})
+    assert settings.access.reachable == ("10.1.0.0/16", "fd00::/8")
+
+
+def test_the_local_stack_does_not_start_with_a_misspelt_key(sim: Simulation) -> None:
+    """As docs/security.md says of the API."""
+    base = Settings(access=Access(api_keys=("bad",)))
+    with pytest.raises(Misconfigured, match="CLOUDSCHED_API_KEYS"), running(sim.app, base=base, store="sqlite"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "says"),
+    [
+        (lambda sim: sim.advance(60), TypeError, r"advance takes a timedelta, such as timedelta\(seconds=60\); 60 is"),
+        (lambda sim: sim.run_until_idle(60), TypeError, "run_until_idle takes a timedelta"),
+        (lambda sim: sim.advance(timedelta(days=-1)), ValueError, "time does not go back"),
+        (lambda sim: sim.advance_to(sim.now - timedelta(days=1)), ValueError, "time does not go back"),
+        (lambda sim: sim.add_worker("a b"), ValueError, "The queue 'a b': letters, digits"),
+        (lambda sim: sim.add_worker("gpu", "cuda", "a b"), ValueError, "The skill 'a b': letters, digits"),
+    ],
+)
+def test_a_simulation_refuses_what_means_nothing(
+    mistake: Callable[[Simulation], object], kind: type[Exception], says: str, sim: Simulation
+) -> None:
+    """A test that says it wrongly fails where it does, and not at what does not happen later."""
+    with pytest.raises(kind, match=says):
+        mistake(sim)
+
+
+def test_a_task_takes_the_retries_that_a_handler_takes(sim: Simulation) -> None:
+    """A number, True, False or a policy; a number that is none of a policy's is refused in words."""
+    fields: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "greet", "payload": {"name": "Ada"}}
+    for given, retries in ((5, 5), (True, 3), (False, 0), (RetryPolicy(max_retries=2), 2)):
+        assert sim.app.create(**fields, retry=given).retry.max_retries == retries
+    with pytest.raises(InvalidInput, match="retry: is 99"):
+        sim.app.create(**fields, retry=99)

@@ -1,0 +1,48 @@
+"""Signals that a command hears: in its own process, and in none that is forked from it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+FORKING = """
+import multiprocessing, os, signal, sys, threading, time
+from cloudsched.stopping import SIGNALS, heard
+
+heard_of, codes = [], []
+
+def fork():
+    context = multiprocessing.get_context("fork")
+    for delay in [0, 0.2] * 10:
+        child = context.Process(target=time.sleep, args=(60,))
+        child.start()
+        time.sleep(delay)
+        child.terminate()
+        child.join(20)
+        codes.append(child.exitcode)
+        if child.exitcode is None:
+            child.kill()
+            break
+
+with heard(lambda signum, frame: heard_of.append(signum), SIGNALS):
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(100):
+        if not heard_of:
+            time.sleep(0.1)
+print(sorted(set(codes)), len(codes), heard_of == [signal.SIGTERM], signal.getsignal(signal.SIGTERM).name)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_what_is_forked_ends_when_it_is_told_to() -> None:
+    """`terminate` ends a handler's child, at whatever moment, while the command itself goes on hearing its signals."""
+    done = subprocess.run(  # noqa: S603 - our own
+        (sys.executable, "-c", FORKING), capture_output=True, text=True, check=True, timeout=240
+    )
+    assert done.stdout.split("\n")[0] == "[-15] 20 True SIG_DFL", done.stderr

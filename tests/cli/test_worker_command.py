@@ -1,0 +1,69 @@
+"""``cloudsched worker`` as people type it: what it refuses, and what it says at first."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+    Typed = Callable[..., Said]
+
+HANDLERS = "from cloudsched import App\napp = App()\n@app.handler('note')\ndef note() -> None: ...\n"
+WORKER = ("worker", "--queue", "gpu", "--handlers", "handlers.py")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a handler, and no setting in the environment."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger("cloudsched"), "handlers", [])
+    for name in ("CLOUDSCHED_URL", "CLOUDSCHED_KEY", "CLOUDSCHED_TOKEN", "CLOUDSCHED_PLATFORM_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLOUDSCHED_STORE", "sqlite")
+    monkeypatch.delenv("CLOUDSCHED_DATA", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["key", "token", "platform-token"])
+@pytest.mark.parametrize("is_in_environment", [True, False])
+def test_a_proof_without_an_address_is_refused(
+    name: str,
+    is_in_environment: bool,  # noqa: FBT001 - a case
+    typed: Typed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would not be used: the worker would go to the store. `--url ''` says that this is meant."""
+    variable = f"CLOUDSCHED_{name.upper().replace('-', '_')}"
+    if is_in_environment:
+        monkeypatch.setenv(variable, "csk_x")
+    given = [] if is_in_environment else [f"--{name}", "csk_x"]
+    said = typed(*WORKER, *given)
+    assert said.code == 2
+    assert f"--{name} ({variable}) is for the API: give its address" in said.err
+    said = typed(*WORKER, *given, "--url", "")
+    assert "CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA is not set" in said.err, "it looks at the store's settings"
+
+
+def test_a_worker_that_looks_once_says_so(typed: Typed, url: str) -> None:
+    """Its first line does not promise to look again."""
+    said = typed(*WORKER, "--url", url, "--once")
+    assert said.code == 0
+    assert f"from the API at {url}, once, 1 at a time" in said.out
+    assert "It ends when what is there has run.\nNothing waits in gpu that this worker may run: see" in said.out
+    assert "looks every" not in said.out
+
+
+@pytest.mark.parametrize("key", [" csk_x", "csk_x "])
+def test_a_key_with_a_space_is_refused(typed: Typed, url: str, key: str) -> None:
+    """It is no outage that may pass."""
+    said = typed(*WORKER, "--url", url, "--key", key)
+    assert said.code == 2
+    assert "The key begins or ends with a space." in said.err

@@ -1,0 +1,311 @@
+"""Workers in processes of their own: told to stop, killed, two of them at once, alone with an API that is away."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import socket
+import sys
+import uuid
+from collections import Counter
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+from pathlib import Path  # noqa: TC003 - as elsewhere
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.stories.parts import Process, eventually, free_port, process
+from tests.stories.shop import HANDLERS, Shop, opened
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.access import Access
+from cloudsched.web.dev import application
+from cloudsched.web.keys import new_key
+from cloudsched.web.roles import Role
+from cloudsched.web.serving import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(params=["store", "api"])
+def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
+    with opened(tmp_path, request.param) as made:
+        yield made
+
+
+def test_a_worker_at_firestore_hears_of_work_and_says_what_became_of_it(tmp_path: Path, firestore_address: str) -> None:
+    """It would look again in ten minutes, so each task but the first is one that it was told of; stopped, it ends."""
+    project = f"demo-{uuid.uuid4().hex[:20]}"
+    with opened(tmp_path, "store", "firestore", firestore_emulator=firestore_address, project=project) as shop:
+        with shop.worker("--poll", "600") as worker:
+            worker.wait_for("queue gpu, from Firestore")
+            for _ in range(3):
+                task = shop.create("note")
+                worker.wait_for(f"succeeded +{task}")
+                assert shop.record(task).status == "SUCCEEDED"
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0, worker.output
+        notes = (tmp_path / "notes").read_text().split()
+        assert len(notes) == len(set(notes)) == 3
+
+
+def test_sigterm_lets_it_finish(shop: Shop) -> None:
+    """A worker that is told to stop ends what it runs, says so, and exits with 0; what came later waits for another."""
+    task = shop.offer("linger")
+    with shop.worker() as worker:
+        shop.until_begun()
+        later = shop.offer("note")
+        worker.signal(signal.SIGTERM)
+        worker.wait_for("stopping: 1 may go on for 25 s")
+        shop.go_on()
+        assert worker.wait() == 0
+        worker.wait_for(rf"succeeded +{task} +linger +\(\d+\.\d s\)")
+    record = shop.record(task)
+    assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "attempt 1", 1)
+    assert shop.stack.app.get(later).offer is not None
+
+
+@pytest.mark.parametrize("how", ["no grace", "a second signal"])
+def test_sigterm_gives_back_what_does_not_finish(shop: Shop, how: str) -> None:
+    """The attempt costs nothing, and another worker begins it anew; the handler that still talks does not matter."""
+    task = shop.offer("linger")
+    with shop.worker("--grace", "0" if how == "no grace" else "600") as worker:
+        shop.until_begun()
+        worker.signal(signal.SIGTERM)
+        if how == "a second signal":
+            worker.wait_for("stopping")
+            worker.signal(signal.SIGINT)
+        assert worker.wait() == 0, worker.output
+        worker.wait_for(f"released +{task}")
+    shop.go_on()
+    with shop.worker("--once", "--name", "another") as worker:
+        assert worker.wait() == 0
+    record = shop.record(task)
+    assert (record.content, [attempt.worker for attempt in record.attempts]) == ("attempt 1", ["another"])
+
+
+def test_what_a_handler_has_left_behind_does_not_keep_it(tmp_path: Path) -> None:
+    """A pool that still works would: Python waits for it at the end of a process."""
+    with opened(tmp_path, "api") as shop, shop.worker() as worker:
+        task = shop.create("leave")
+        worker.wait_for(f"succeeded +{task}")
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0, worker.output
+        assert "threads that handlers left behind go on" in worker.output
+
+
+def test_a_worker_that_is_killed(shop: Shop) -> None:
+    """Its attempt is TIMED_OUT when its lease has ended, and another worker makes the next one."""
+    task = shop.offer("linger", expected_duration=timedelta(minutes=2))
+    with shop.worker("--name", "first") as worker:
+        shop.until_begun()
+        worker.kill()
+    shop.go_on()
+    shop.stack.emulator.advance(timedelta(minutes=4))
+    with shop.worker("--name", "second"):
+        shop.until(task, "SUCCEEDED")
+    attempts = [(attempt.status, attempt.worker) for attempt in shop.record(task).attempts]
+    assert attempts == [("TIMED_OUT", "first"), ("SUCCEEDED", "second")]
+
+
+def test_two_workers_share_the_work(shop: Shop) -> None:
+    """Of 200 tasks each runs once, whichever of the two has it; none can end before both have one."""
+    tasks = [shop.create("meet") for _ in range(200)]
+    with shop.worker("--concurrency", "4", "--name", "one"), shop.worker("--concurrency", "4", "--name", "two"):
+        eventually(lambda: all(shop.stack.app.get(task).has_ended for task in tasks), "all have run")
+    ran = Counter((shop.folder / "notes").read_text().split())
+    assert ran == Counter(tasks)
+    workers = Counter(attempt.worker for task in tasks for attempt in shop.record(task).attempts)
+    assert workers.total() == 200
+    assert set(workers) == {"one", "two"}
+
+
+def test_an_api_that_is_away(tmp_path: Path) -> None:
+    """Away at the start, or while a handler runs: the worker waits, and brings the result when it is back."""
+    port = free_port()
+    with opened(tmp_path, "api") as shop, ExitStack() as stack:
+        task = shop.offer("linger")
+        front = application(shop.stack.app)
+        with shop.worker(url=f"http://127.0.0.1:{port}") as worker:
+            worker.wait_for("nothing can be claimed at present")
+            with WebServer(front, port=port) as server:
+                server.serve()
+                shop.until_begun()
+            shop.go_on()
+            worker.wait_for("its result is kept")
+            stack.enter_context(WebServer(front, port=port)).serve()
+            shop.until(task, "SUCCEEDED")
+            worker.wait_for(f"succeeded +{task}")
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0
+            assert worker_lines(worker, "nothing can be claimed") == 1
+        assert len(shop.record(task).attempts) == 1
+
+
+def worker_lines(worker: Process, words: str) -> int:
+    return sum(words in line for line in worker.output.splitlines())
+
+
+def test_keys(tmp_path: Path) -> None:
+    """The right key works; a wrong one, one for another queue and none at all end the worker with one line and 2."""
+    keys = {
+        queue: new_key(f"key-{number}", Role.WORKER, None, [queue]) for number, queue in enumerate(["gpu", "cpu"], 1)
+    }
+    access = Access(api_keys=tuple(str(kept) for _, kept in keys.values()))
+    wrong = f"csk_key-1_{'x' * 43}"
+    with opened(tmp_path, "api", access=access) as shop:
+        task = shop.offer("note")
+        for key, says in ((wrong, "not known"), (keys["cpu"][0], "works on cpu"), ("", "")):
+            with shop.worker(CLOUDSCHED_KEY=key) as worker:
+                assert worker.wait() == 2
+                complaint = worker.output.splitlines()[-1]
+                assert complaint.startswith("cloudsched: ")
+                assert says in complaint
+                assert len(worker.output.splitlines()) == 2
+                assert wrong not in worker.output
+        with shop.worker("--once", "--key", keys["gpu"][0]) as worker:
+            assert worker.wait() == 0, worker.output
+        assert shop.record(task).status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "says"),
+    [
+        (("--queue", "a/b"), {}, "--queue 'a/b'"),
+        (("--skill", "ä"), {}, "--skill 'ä'"),
+        (("--name", "a\nb"), {}, "--name"),
+        (("--url", "api.example"), {}, "write the API's address"),
+        (("--handlers", "nowhere.py"), {}, "There is no file nowhere.py"),
+        (("--handlers", "empty.py"), {}, "registers no handler"),
+        ((), {"CLOUDSCHED_STORE": "sqlite"}, "CLOUDSCHED_DATA is not set"),
+        ((), {"CLOUDSCHED_STORE": "sqlite", "CLOUDSCHED_DATA": "no.db"}, "there is no such file"),
+        (("--once", "--url", "http://127.0.0.1:1"), {}, "The API at http://127.0.0.1:1 cannot be reached"),
+        (("--url", "http://"), {}, "write the API's address"),
+        (("--url", "http://api.example:x"), {}, "write the API's address"),
+        (("--grace", "1e10"), {}, "10000000000.0 is not in the range 0<=x<=31536000"),
+        (("--grace", "nan"), {}, "nan is not in the range 0<=x<=31536000"),
+        (("--poll", "inf"), {}, "inf is not in the range 0<x<=31536000"),
+        (("--poll", "nan"), {}, "nan is not in the range 0<x<=31536000"),
+        (("--time-limit", "nan"), {}, "nan is not in the range 0<x<=31536000"),
+        (("--time-limit", "inf"), {}, "inf is not in the range 0<x<=31536000"),
+        (("--url", "http://127.0.0.1:1"), {"CLOUDSCHED_KEY": "csk\n"}, "cloudsched: The key has characters"),
+        (("--url", "http://127.0.0.1:1", "--token", "ä"), {}, "cloudsched: The token has characters"),
+    ],
+)
+def test_what_cannot_be_done_is_said(options: tuple[str, ...], env: dict[str, str], says: str, tmp_path: Path) -> None:
+    """A mistake of the user's is words on what is wrong, without a traceback, and exit code 2."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    (tmp_path / "empty.py").write_text("from cloudsched import App\napp = App()\n")
+    around = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
+    command = (sys.executable, "-m", "cloudsched", "worker", "--queue", "gpu", *options)
+    with process(*command, env={**around, "STORY": str(tmp_path), **env}, cwd=tmp_path) as worker:
+        assert worker.wait() == 2
+        assert says in worker.output
+        assert "Traceback" not in worker.output
+
+
+class Voice:
+    """Stands before an API, and says what it likes of claims."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self._problem = json.dumps({"type": "about:blank", "detail": detail})
+        self._status = status
+        self.heard = 0
+
+    def __call__(self, _request: Request) -> Response:
+        self.heard += 1
+        return Response(self._problem, self._status)
+
+
+def bare(folder: Path, *options: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command and the environment of a worker that has nothing but its options."""
+    (folder / "handlers.py").write_text(HANDLERS)
+    around = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
+    command = (sys.executable, "-m", "cloudsched", "worker", "--queue", "gpu", "--poll", "0.1", *options)
+    return command, {**around, "STORY": str(folder)}
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_what_an_api_says_does_not_move_the_cursor(status: int, tmp_path: Path) -> None:
+    """Whether it ends the worker or is a line of its log, it is one line without control characters."""
+    with WebServer(Request.application(Voice(status, "no\x1b[2J\r\nlines\u202e"))) as server:
+        server.serve()
+        command, env = bare(tmp_path, "--url", f"http://{server.address}")
+        with process(*command, env=env, cwd=tmp_path) as worker:
+            worker.wait_for("no +.2J +lines")
+            assert "\x1b" not in worker.output
+            assert "\u202e" not in worker.output
+            assert "\r" not in worker.output
+
+
+def test_an_address_with_a_path_is_told(tmp_path: Path) -> None:
+    """A worker whose --url leads beside the API says which address that is, and what an address looks like."""
+    with opened(tmp_path, "api") as shop, shop.worker(url=f"{shop.stack.url}/api") as worker:
+        assert worker.wait() == 2
+        complaint = worker.output.splitlines()[-1]
+        assert f"the API at {shop.stack.url}/api has no queues for workers" in complaint
+        assert "without a path" in complaint
+
+
+def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    """A worker that is begun with nohup does not end with its terminal."""
+    voice = Voice(503, "away")
+    with WebServer(Request.application(voice)) as server:
+        server.serve()
+        command, env = bare(tmp_path, "--url", f"http://{server.address}")
+        with process("sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command, env=env, cwd=tmp_path) as worker:
+            worker.wait_for("nothing can be claimed at present")
+            worker.signal(signal.SIGHUP)
+            heard = voice.heard
+            eventually(lambda: voice.heard > heard, "it looks again")
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0
+
+
+def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
+    """A second signal ends it at once, in the middle of a claim whose answer does not end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30)
+        command, env = bare(tmp_path, "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
+        with process(*command, env=env, cwd=tmp_path) as worker:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{")
+                dropping = drop_by_drop(connection)
+                worker.signal(signal.SIGTERM)
+                eventually(lambda: next(dropping) > 20, "it waits for the answer")
+                worker.signal(signal.SIGINT)
+                assert worker.wait(8) == 0
+            assert "stops before it was answered" in worker.output
+            assert "Traceback" not in worker.output
+
+
+def drop_by_drop(connection: socket.socket) -> Iterator[int]:
+    """Send a byte each time, as long as somebody reads; yield how many."""
+    for count in itertools.count(1):
+        with suppress(OSError):
+            connection.sendall(b" ")
+        yield count
+
+
+def test_a_worker_of_the_api_needs_nothing_of_google_s(tmp_path: Path) -> None:
+    """Through the API neither Google's clients nor a web server are imported, and a task runs."""
+    code = (
+        "import sys\nfrom cloudsched.cli import cloudsched\n"
+        "try:\n    cloudsched(['worker', '--queue', 'gpu', '--once'])\n"
+        "except SystemExit as end:\n    assert end.code == 0\n    print('MODULES', *sorted(sys.modules))"
+    )
+    with opened(tmp_path, "api") as shop:
+        task = shop.offer("note")
+        around = shop.stack.settings.around(STORY=str(tmp_path), CLOUDSCHED_URL=shop.stack.url)
+        with process(sys.executable, "-c", code, env=around, cwd=tmp_path) as worker:
+            assert worker.wait() == 0, worker.output
+            modules = set(worker.output.splitlines()[-1].split())
+        assert shop.record(task).status == "SUCCEEDED"
+    assert "cloudsched.worker_through_api" in modules
+    heavy = {"grpc", "google.cloud.firestore_v1", "google.cloud.tasks_v2", "google.auth", "firebase_admin", "werkzeug"}
+    assert not heavy & modules

@@ -1,0 +1,68 @@
+"""A world of its own for each test of a worker: through the store, and once more through the API."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.worker.bench import Bench, Gate
+
+from cloudsched import App, Settings, worker, worker_places
+from cloudsched.testing import Simulation
+from cloudsched.web import problems
+from cloudsched.web.dev import application
+from cloudsched.web.serving import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def app() -> App:
+    """An app for a test's own handlers."""
+    return App(Settings())
+
+
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let waits that are there for a service's sake be short."""
+    monkeypatch.setattr(worker_places, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(worker_places, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(problems, "RETRY_AFTER_SECONDS", 0)
+    monkeypatch.setattr(worker.Pace, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(worker.Pace, "LONGEST_PAUSE", 0.01)
+
+
+@pytest.fixture
+def sim(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
+    """A simulation whose queue takes dispatches from several threads."""
+    with Simulation(app, default_lead=timedelta(0)) as simulation:
+        create, lock = simulation.queue.create, threading.RLock()
+
+        def one_at_a_time(*arguments: Any) -> None:
+            with lock:
+                create(*arguments)
+
+        monkeypatch.setattr(simulation.queue, "create", one_at_a_time)
+        yield simulation
+
+
+@pytest.fixture(params=["store", "api"])
+def bench(request: pytest.FixtureRequest, sim: Simulation) -> Iterator[Bench]:
+    """The world, with desks of one kind."""
+    if request.param == "store":
+        yield Bench(sim, "", "store")
+        return
+    with WebServer(application(sim.app)) as server:
+        server.serve()
+        yield Bench(sim, f"http://{server.address}", "api")
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """A gate for a test's handlers, which is open in the end."""
+    made = Gate()
+    yield made
+    made.open()

@@ -13,7 +13,6 @@ import pytest
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Schedule
-from cloudsched.errors import EventTimedOut
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ def test_the_durable_handler_of_the_tour_does_as_it_says(signs_in: bool) -> None
         "Context": Context,
         "Person": Person,
         "timedelta": timedelta,
-        "EventTimedOut": EventTimedOut,
         "create_account": create_account,
     }
     exec(ONBOARD, names)  # noqa: S102 - our own page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -42,6 +43,7 @@ def schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> sub
         server.serve()
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run"]
         asked = [f"http://{server.address}/openapi.json", "--checks=all", "--no-color"]
+        asked += ["--generation-deterministic"] if os.environ.get("CI") else []
         done = subprocess.run(  # noqa: S603 - our own words
             [*command, *asked, *options], capture_output=True, text=True, check=False, timeout=SECONDS, cwd=cwd
         )

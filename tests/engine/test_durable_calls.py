@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from typing import Any
 
@@ -75,31 +74,6 @@ def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_o
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START)
-
-
-def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
-    """Counted as the functions that Python enters meanwhile, generators each time that they go on."""
-
-    @app.handler("fine")
-    def fine() -> None: ...
-
-    def call(ctx: Context) -> list[int]:
-        ctx.call("fine")
-        spent = []
-        for _ in range(2):
-            entered = list[object]()
-            sys.setprofile(lambda _, event, __: entered.append(None) if event == "call" else None)  # noqa: B023
-            for _ in range(20):
-                ctx.call("fine")
-            sys.setprofile(None)
-            spent.append(len(entered))
-            for _ in range(200):
-                ctx.call("fine")
-        return spent
-
-    calling(app, call)
-    few, many = run(app).content
-    assert many < few * 1.1
 
 
 def test_what_was_sent_for_an_earlier_suspension_runs_nothing(app: App) -> None:

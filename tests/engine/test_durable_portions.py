@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.workflows import calling, create
+from tests.engine.workflows import calling, create, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite import SqliteStore
@@ -121,7 +124,7 @@ def asked(ctx: Context) -> int:
 def test_what_one_commit_brings_is_bounded(app: App, call: Callable[[Context], int]) -> None:
     """Each entry is recorded after the one before it, and all of them are in the record at the end."""
     calling(app, call)
-    with Simulation(app, store=(store := Weighed())) as sim:
+    with closing(Weighed()) as store, Simulation(app, store=store) as sim:
         task = create(app, expected_duration=HOUR)
         sim.run_until_idle()
         (listed,) = sim.executions(task.id)
@@ -152,3 +155,35 @@ def test_steps_that_are_too_many_for_their_record_are_read_with_it(app: App) -> 
     assert (len(listed.steps), listed.steps_reference is None) == (0, False)
     assert (len(execution.steps), execution.steps_reference) == (300, None)
     assert execution.model_copy(update={"steps": (), "steps_reference": listed.steps_reference}) == listed
+
+
+def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
+    """Counted as the functions that Python enters meanwhile, generators each time that they go on.
+
+    What the garbage of other tests enters at its end is not counted.
+    """
+
+    @app.handler("fine")
+    def fine() -> None: ...
+
+    def call(ctx: Context) -> list[int]:
+        ctx.call("fine")
+        spent = []
+        for _ in range(2):
+            entered = list[object]()
+            gc.disable()
+            try:
+                sys.setprofile(lambda _, event, __: entered.append(None) if event == "call" else None)  # noqa: B023
+                for _ in range(20):
+                    ctx.call("fine")
+            finally:
+                sys.setprofile(None)
+                gc.enable()
+            spent.append(len(entered))
+            for _ in range(200):
+                ctx.call("fine")
+        return spent
+
+    calling(app, call)
+    few, many = run(app).content
+    assert many < few * 1.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App) -> None:
         return sum(ctx.gather(*[ctx.call("part") for _ in range(MANY)]))
 
     calling(app, call)
-    with Simulation(app, store=(store := Watched())) as sim:
+    with closing(Watched()) as store, Simulation(app, store=store) as sim:
         create(app, id="job")
         sim.advance(timedelta(milliseconds=1))
         store.at_replay = lambda: end_one(app)

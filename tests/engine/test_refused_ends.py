@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ def test_an_end_that_the_store_does_not_take_is_a_failure_that_says_so(
         return call(ctx)
 
     calling(app, counted)
-    with Simulation(app, store=Narrow()) as sim:
+    with closing(Narrow()) as store, Simulation(app, store=store) as sim:
         task = create(app, pull=pull)
         if pull:
             sim.add_worker(pull)

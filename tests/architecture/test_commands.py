@@ -69,16 +69,16 @@ def test_scripts_are_strict_and_may_be_run(script: str) -> None:
     """Each script is executable, and stops at the first thing that fails."""
     path = ROOT / script
     assert os.access(path, os.X_OK)
-    assert "set -euo pipefail" in path.read_text()
+    assert "set -euo pipefail" in path.read_text("utf-8")
     assert run("bash", "-n", str(path)).returncode == 0
 
 
 def test_ci_runs_what_the_readme_says() -> None:
     """`.ci/run` is the README's test command, then the one check command, which ends with pytest's summary, too."""
-    lines = [line for line in (ROOT / ".ci/run").read_text().splitlines() if line.startswith("./")]
+    lines = [line for line in (ROOT / ".ci/run").read_text("utf-8").splitlines() if line.startswith("./")]
     assert lines == ["./emulator.sh pytest", "./emulator.sh check"]
-    assert "./emulator.sh pytest" in (ROOT / "README.md").read_text()
-    assert "./emulator.sh demo" in (ROOT / "README.md").read_text()
+    assert "./emulator.sh pytest" in (ROOT / "README.md").read_text("utf-8")
+    assert "./emulator.sh demo" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_emulator_sh_says_which_python_it_needs(tmp_path: Path) -> None:

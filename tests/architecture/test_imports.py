@@ -63,7 +63,7 @@ EDGES = {"adapters", "emulator", "web", "client_answers", "client_connection", "
 
 @cache
 def tree(module: str) -> ast.Module:
-    return ast.parse((SOURCE / f"{module}.py").read_text())
+    return ast.parse((SOURCE / f"{module}.py").read_text("utf-8"))
 
 
 def imports(module: str) -> set[str]:
@@ -143,7 +143,7 @@ MAY_HAND_ON: set[str] = set()
 @pytest.mark.parametrize("module", MODULES)
 def test_a_file_is_one_idea(module: str) -> None:
     """No file is over 400 lines, and none is called after what it is instead of what it does."""
-    assert len((SOURCE / f"{module}.py").read_text().splitlines()) <= 400
+    assert len((SOURCE / f"{module}.py").read_text("utf-8").splitlines()) <= 400
     assert module.rpartition("/")[2] not in {"utils", "common", "helpers", "base", "manager", "models", "misc"}
     assert module.count("/") <= 1, "no folder nests a second level"
 

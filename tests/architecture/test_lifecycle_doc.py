@@ -8,7 +8,7 @@ from pathlib import Path
 from cloudsched import ExecutionStatus, TaskStatus
 from cloudsched.domain.lifecycle import ALLOWED
 
-TEXT = (Path(__file__).parents[2] / "docs" / "lifecycle.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "lifecycle.md").read_text("utf-8")
 DIAGRAMS = re.findall(r"```mermaid\nstateDiagram-v2\n(.*?)```", TEXT, re.DOTALL)
 ARROW = re.compile(r"^\s*(\[\*\]|\w+) --> (\[\*\]|\w+)(?::\s*(.+))?$", re.MULTILINE)
 

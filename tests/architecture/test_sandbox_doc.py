@@ -39,6 +39,8 @@ def test_the_command_line_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_p
     """A newcomer who copies it makes the task, where there is no sign-in, as on the local stack."""
     (words,) = re.findall(r"\ncloudsched tasks (create [^`]*)", PAGE)
     app = _handlers(monkeypatch, tmp_path).app
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1,localhost")  # a machine behind a proxy does not ask it for itself
     with Simulation(app), WebServer(Request.application(lambda request: serve_api(app, request))) as server:
         server.serve()
         url = f"http://{server.address}"

@@ -21,7 +21,7 @@ def marks(schedule: Schedule, start: datetime, count: int) -> list[str | None]:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(next_command, arguments)
+    return CliRunner(env={"COLUMNS": "100"}).invoke(next_command, arguments)
 
 
 def test_marks_what_is_shifted_out_of_a_gap() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,3 +70,13 @@ def test_the_app_has_its_own_parts_back_afterwards() -> None:
     with pytest.raises(ZeroDivisionError):
         fails()
     assert app.settings is settings
+
+
+def test_a_worker_finds_the_same_on_a_machine_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at the queue ends after seconds of real time, for whoever waits for it elsewhere; here nobody does."""
+    monkeypatch.setattr("cloudsched.assembly.time", SimpleNamespace(monotonic=count(step=10).__next__))
+    with Simulation(app) as sim:
+        made = [app.create(owner="ada", title="T", handler="tick", pull="gpu") for _ in range(3)]
+        sim.add_worker("gpu")
+        sim.advance(timedelta(minutes=5))
+        assert {app.get(task.id).status.value for task in made} == {"COMPLETED"}

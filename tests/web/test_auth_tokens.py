@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import jwt
@@ -70,6 +71,15 @@ def unsigned(claims: dict[str, Any], alg: str = "none") -> str:
     return ".".join(base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts) + "."
 
 
+def timed(claims: dict[str, Any]) -> dict[str, Any]:
+    """Return claims with instants for durations from now on: they are written long before the last tests run."""
+    now = int(time.time())
+    return {
+        name: now + int(value.total_seconds()) if isinstance(value, timedelta) else value
+        for name, value in claims.items()
+    }
+
+
 def test_a_users_and_an_accounts_token_let_in(issuer: Issuer) -> None:
     """What Google has signed for this project, or this API, proves who somebody is."""
     assert status(issuer.user()) == 200
@@ -97,10 +107,10 @@ def test_keys_are_fetched_once(issuer: Issuer, asked: list[str]) -> None:
 @pytest.mark.parametrize(
     "claims",
     [
-        {"exp": int(time.time()) - 60},
+        {"exp": -timedelta(minutes=1)},
         {"exp": None},
         {"exp": "tomorrow"},
-        {"iat": int(time.time()) + 3600},
+        {"iat": timedelta(hours=1)},
         {"aud": "another-project", "iss": "https://securetoken.google.com/another-project"},
         {"aud": "another-project"},
         {"iss": "https://securetoken.google.com/another-project"},
@@ -116,14 +126,14 @@ def test_keys_are_fetched_once(issuer: Issuer, asked: list[str]) -> None:
 )
 def test_a_user_token_that_says_something_else_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
     """Expired, not yet made, of another project, of another issuer, of nobody: all are 401."""
-    assert status(issuer.user(**claims)) == 401
+    assert status(issuer.user(**timed(claims))) == 401
 
 
 @pytest.mark.parametrize(
     "claims",
     [
-        {"exp": int(time.time()) - 60},
-        {"iat": int(time.time()) + 3600},
+        {"exp": -timedelta(minutes=1)},
+        {"iat": timedelta(hours=1)},
         {"aud": "https://another.example"},
         {"aud": PROJECT},
         {"iss": "https://accounts.evil.example"},
@@ -137,7 +147,7 @@ def test_a_user_token_that_says_something_else_is_refused(issuer: Issuer, claims
 )
 def test_an_account_token_that_says_something_else_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
     """Expired, made for another service, of another account, with an address that nobody has verified: all are 401."""
-    assert status(issuer.account(ROBOT, **claims)) == 401
+    assert status(issuer.account(ROBOT, **timed(claims))) == 401
 
 
 def test_a_swapped_key_is_refused(issuer: Issuer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -91,9 +92,14 @@ def client(url: str) -> Iterator[Client]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long would have been waited; nothing is."""
+    """How long the test would have waited; it does not. Other threads do, such as that of a server which stops."""
     waited: list[float] = []
-    monkeypatch.setattr(time, "sleep", waited.append)
+    test, really = threading.get_ident(), time.sleep
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds) if threading.get_ident() == test else really(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
     return waited
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from tests.web.test_client import Flaky, client, flaky, url, waits
 from tests.web.test_client_answers import NOT_THE_API
 from werkzeug.wrappers import Response
 
+from cloudsched import client as client_module
 from cloudsched.client import RETRIES, Client
 from cloudsched.domain.execution import ExecutionError, ExecutionStatus, ProgressStep
 from cloudsched.domain.finishing import Notice
@@ -21,6 +23,8 @@ from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.testing import Simulation
 
 __all__ = ["client", "flaky", "url", "waits"]
@@ -32,6 +36,14 @@ SOON = timedelta(minutes=5)
 
 class Frames(BaseModel):
     count: int
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Stands for `time` in the client alone: what its server's threads wait for, and how long, stays as it is."""
+
+    sleep: Callable[[float], object]
+    monotonic: Callable[[], float] = time.monotonic
 
 
 @pytest.fixture
@@ -73,7 +85,7 @@ def test_the_run_of_an_ended_task_is_awaited(client: Client, task_id: str, monke
     assert client.cancel(task_id).status is TaskStatus.CANCELLED
     with pytest.raises(TimeoutError):
         client.wait(task_id, timedelta(0))
-    monkeypatch.setattr(time, "sleep", lambda _: client.complete(claim, 7))
+    monkeypatch.setattr(client_module, "time", Clock(lambda _: client.complete(claim, 7)))
     record = client.wait(task_id, timedelta(minutes=1))
     assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, 7)
 
@@ -255,8 +267,7 @@ def test_waiting_looks_less_often_the_longer_it_takes(
 ) -> None:
     """The waits grow to ten times the first, and their sum is the timeout."""
     waited: list[float] = []
-    monkeypatch.setattr(time, "sleep", waited.append)
-    monkeypatch.setattr(time, "monotonic", lambda: 1000.0 + sum(waited))
+    monkeypatch.setattr(client_module, "time", Clock(waited.append, lambda: 1000.0 + sum(waited)))
     with pytest.raises(TimeoutError):
         client.wait(task_id, timedelta(minutes=5), every=timedelta(seconds=1))
     assert waited[:-1] == sorted(waited[:-1])

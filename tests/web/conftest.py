@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Settings
+from cloudsched import App, Settings, client
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
@@ -39,6 +39,14 @@ def anything(payload: dict[str, Any]) -> dict[str, Any]:
 
 class Call(Protocol):
     def __call__(self, method: str, path: str, body: object = ..., **more: Any) -> TestResponse: ...
+
+
+@pytest.fixture(autouse=True)
+def _patience() -> Iterator[None]:
+    """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "SHORTEST_LOOK", 60.0)
+        yield
 
 
 @pytest.fixture

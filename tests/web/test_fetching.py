@@ -11,6 +11,7 @@ import pytest
 import requests
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.stories.parts import WAIT_SECONDS
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.fetching import is_public, session
@@ -86,7 +87,7 @@ def test_an_internal_address_is_refused(page: tuple[str, list[str]], url: str) -
     """However an address is written, nothing is sent to one that is not public."""
     address, asked = page
     with pytest.raises(InvalidInput, match="may not be reached"), session() as web:
-        web.get(url.format(port=address.partition(":")[2]), timeout=2)
+        web.get(url.format(port=address.partition(":")[2]), timeout=WAIT_SECONDS)
     assert not asked
 
 
@@ -95,12 +96,12 @@ def test_a_redirect_to_the_inside_is_refused(page: tuple[str, list[str]]) -> Non
     address, asked = page
     elsewhere = address.replace("127.0.0.1", "127.0.0.2")
     with session(["127.0.0.1/32"]) as web:
-        assert web.get(f"http://{address}/", timeout=2).text == "inside"
+        assert web.get(f"http://{address}/", timeout=WAIT_SECONDS).text == "inside"
         for target in (f"http://{elsewhere}/secret", "http://169.254.169.254/", f"//{elsewhere}/secret"):
             with pytest.raises(InvalidInput):
-                web.get(f"http://{address}/to", params={"url": target}, timeout=2)
+                web.get(f"http://{address}/to", params={"url": target}, timeout=WAIT_SECONDS)
         with pytest.raises(requests.exceptions.InvalidSchema):
-            web.get(f"http://{address}/to", params={"url": "file:///etc/passwd"}, timeout=2)
+            web.get(f"http://{address}/to", params={"url": "file:///etc/passwd"}, timeout=WAIT_SECONDS)
     assert set(asked) == {"/", "/to"}
 
 
@@ -126,11 +127,11 @@ def test_a_name_that_changes_its_address_gains_nothing(
     port = page[0].partition(":")[2]
     asked = _resolving(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
     with session(["127.0.0.1/32"]) as web:
-        assert web.get(f"http://rebind.example:{port}/", timeout=2).text == "inside"
+        assert web.get(f"http://rebind.example:{port}/", timeout=WAIT_SECONDS).text == "inside"
     assert asked == ["rebind.example"]
     _resolving(monkeypatch, ["127.0.0.2"])
     with session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
-        web.get(f"http://rebind.example:{port}/", timeout=2)
+        web.get(f"http://rebind.example:{port}/", timeout=WAIT_SECONDS)
 
 
 def test_a_name_with_one_address_inside_is_refused(
@@ -140,7 +141,7 @@ def test_a_name_with_one_address_inside_is_refused(
     port = page[0].partition(":")[2]
     _resolving(monkeypatch, ["127.0.0.1", "169.254.169.254"])
     with session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
-        web.get(f"http://mixed.example:{port}/", timeout=2)
+        web.get(f"http://mixed.example:{port}/", timeout=WAIT_SECONDS)
 
 
 def test_the_environments_proxy_is_not_used(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +150,7 @@ def test_the_environments_proxy_is_not_used(page: tuple[str, list[str]], monkeyp
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://{address}")
     with session() as web, pytest.raises(InvalidInput):
-        web.get("http://10.0.0.1/", timeout=2)
+        web.get("http://10.0.0.1/", timeout=WAIT_SECONDS)
     assert not asked
 
 
@@ -164,7 +165,7 @@ def test_a_certificate_has_to_be_the_names(page: tuple[str, list[str]], monkeypa
     monkeypatch.setattr(ssl.SSLContext, "wrap_socket", wrap)
     _resolving(monkeypatch, ["127.0.0.1"])
     with session(["127.0.0.1/32"]) as web, pytest.raises(requests.exceptions.SSLError):
-        web.get(f"https://bank.example:{page[0].partition(':')[2]}/", timeout=2)
+        web.get(f"https://bank.example:{page[0].partition(':')[2]}/", timeout=WAIT_SECONDS)
     assert wanted == ["bank.example"]
 
 

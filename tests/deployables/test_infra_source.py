@@ -8,14 +8,16 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 import pytest
-from tests.stories.parts import ROOT, ask, eventually, free_port, process
+from tests.deployables.ports import reserved_port
+from tests.stories.parts import ROOT, ask, eventually, process
 
 from cloudsched import App
 from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
@@ -120,14 +122,15 @@ def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
 @pytest.fixture(scope="module")
 def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, dict[str, str]]]:
     """Serve the functions as the buildpack does, and an app that shares their store and their queues."""
-    ports = {function: free_port() for function in ("api", "execute", "sweep")}
-    with CloudTasksEmulator() as emulator:
+    with ExitStack() as held, CloudTasksEmulator() as emulator:
+        ports = {function: held.enter_context(reserved_port()) for function in ("api", "execute", "sweep")}
         settings = Settings(
             executor_url=f"http://127.0.0.1:{ports['execute']}",
             secret=SECRET,
             store="sqlite",
             data=tmp_path_factory.mktemp("store") / "tasks.db",
             tasks_emulator=emulator.address,
+            default_lead=timedelta(seconds=1),
         )
         app = App(settings)
 
@@ -173,9 +176,8 @@ def test_a_task_runs_in_what_was_built(served: tuple[App, dict[str, str]]) -> No
     priorities = list(Priority)
     ids = [f"task-{number}" for number in range(THREADS)]
     for number, task_id in enumerate(ids):
-        at = datetime.now(UTC) + timedelta(seconds=1)
         priority = priorities[number % len(priorities)]
-        app.create(id=task_id, owner="ada", title="Meet", handler="meet", schedule=at, priority=priority)
+        app.create(id=task_id, owner="ada", title="Meet", handler="meet", priority=priority)
 
     def states() -> set[str]:
         with ThreadPoolExecutor(4) as pool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KILLED = 137
+_NEVER = 3600.0
+"""How many seconds pass between two looks whether the server is to stop, which nobody tells it: it costs nothing."""
 
 CLIENT = """#!/bin/bash
 exec 9<>/dev/tcp/127.0.0.1/{port} || exit 99
@@ -53,7 +55,7 @@ class FakeCloud(ThreadingTCPServer):
         """The state after each change."""
         self._lock = threading.Lock()
         self._said: list[str] = []
-        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(_NEVER,), daemon=True).start()
 
     def forget(self) -> None:
         """Count and record from here."""
@@ -315,7 +317,10 @@ class _Conversation(StreamRequestHandler):
         """Read how many words there are, and the words, each ended by a zero byte; write a status and what is said."""
         content = b""
         while content.count(b"\0") <= int(content.partition(b"\0")[0] or b"1000"):
-            content += self.request.recv(65536)
+            more = self.request.recv(65536)
+            if not more:
+                return  # its script was killed while it spoke
+            content += more
         _, name, extra, *arguments = content.decode().split("\0")[:-1]
         status, said = self.server.ask(name, arguments, extra)
         self.wfile.write(f"{status}\n{said}".encode())

@@ -54,13 +54,13 @@ def site(status: int, silent: threading.Event | None = None) -> Iterator[str]:
 
 
 def check(simulation: Simulation, **payload: Any) -> Execution:
-    """Run an uptime check, and return its execution."""
+    """Run an uptime check, which has as long as it can have if nothing else is said, and return its execution."""
     simulation.app.create(
         id="up",
         owner="ada",
         title="Up?",
         handler="check-uptime",
-        payload=payload,
+        payload={"timeoutSeconds": 30} | payload,
         schedule=SOON,
         retry={"maxRetries": 0},
     )

@@ -243,7 +243,7 @@ def forgeable(history: list[State]) -> list[State]:
 def long_ago(cloud: Cloud) -> None:
     """Let an hour pass since the api was closed."""
     if cloud.ledger.get("open.api", "").isdigit():
-        cloud.ledger["open.api"] = str(int(time.time()) - 3600)
+        cloud.ledger["open.api"] = str(cloud.now - 3600)
 
 
 def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:

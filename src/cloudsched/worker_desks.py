@@ -95,7 +95,6 @@ class Hold:
     def __init__(self, renew: Callable[[Sequence[ProgressStep]], LeaseState], duration: timedelta) -> None:
         self._ask = renew
         self._asking = threading.Lock()
-        self._is_let_go = False
         self.duration = duration
         """How long the lease lasts from its last renewal: its task may be edited meanwhile."""
         self.renewed_at = time.monotonic()
@@ -104,11 +103,13 @@ class Hold:
         """Whether it was found to be somebody else's, or nobody's."""
         self.is_cancelled = False
         """Whether the task was found not to want it any more."""
+        self.is_let_go = False
+        """Whether nobody renews it any more, so that it lapses."""
 
     def renew(self, progress: Sequence[ProgressStep]) -> LeaseState:
         """Renew the lease, unless it was let go. Raises Unavailable if there was no answer."""
         with self._asking:
-            if self._is_let_go:
+            if self.is_let_go:
                 return LeaseState(None, is_cancelled=True)
             state = self._ask(progress)
             self.renewed_at = time.monotonic()
@@ -120,7 +121,7 @@ class Hold:
 
     def let_go(self) -> None:
         """Renew the lease no more, whoever asks for it: it is to lapse."""
-        self._is_let_go = True
+        self.is_let_go = True
 
 
 def misfit(wanted: Wanted, task: Task) -> str | None:

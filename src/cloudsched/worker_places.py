@@ -159,7 +159,7 @@ class Place:
     def _until_next_beat(self, assignment: Assignment, give_up_at: float) -> float | None:
         """Return in how many seconds there is something to do; None if there is nothing any more."""
         hold, now = assignment.hold, time.monotonic()
-        if hold.is_lost or now >= give_up_at:
+        if hold.is_lost or hold.is_let_go:
             return None
         between = _between_beats(assignment)
         since = now - hold.renewed_at

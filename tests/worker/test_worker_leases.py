@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +10,17 @@ import pytest
 from tests.stories.parts import eventually
 from tests.worker.bench import BRIEF, NEVER, Bench, Gate
 
-from cloudsched import Context, client_views
+from cloudsched import Context, client_views, worker_desks, worker_places
 from cloudsched.client import Client
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched import App, Task
+    from cloudsched.domain.execution import ProgressStep
+    from cloudsched.engine.context import LeaseState
 
 
 def lease_until(bench: Bench, task: Task) -> datetime:
@@ -147,17 +151,39 @@ def test_a_lost_lease(bench: Bench, lingering: Task, gate: Gate, caplog: pytest.
     assert bench.what() == ["lost", "succeeded"]
 
 
-def test_the_time_limit(bench: Bench, app: App, gate: Gate) -> None:
+class Elapsed:
+    """The seconds that workers count, which pass only when a test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def elapsed(monkeypatch: pytest.MonkeyPatch) -> Elapsed:
+    """What attempts and their leases are measured by."""
+    made = Elapsed()
+    for module in (worker_desks, worker_places):
+        monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def test_the_time_limit(bench: Bench, app: App, gate: Gate, elapsed: Elapsed) -> None:
     """After the time limit nothing renews the lease, not even the handler, so that it lapses."""
     answers: list[bool] = []
 
     @app.handler("linger", expected_duration=BRIEF)
     def linger(ctx: Context) -> None:
-        until_refused(ctx, answers)
-        gate.wait()
+        if ctx.attempt == 1:
+            until_refused(ctx, answers)
+            gate.wait()
 
     task = bench.offer("linger")
-    with bench.working(bench.worker(time_limit=timedelta(seconds=0.6))):
+    with bench.working(bench.worker(time_limit=NEVER)):
+        eventually(lambda: answers, "it has asked")
+        elapsed.seconds += NEVER.total_seconds()
         gate.until_inside()
         until = lease_until(bench, task)
         bench.sim.clock.advance(BRIEF / 3)
@@ -169,6 +195,34 @@ def test_the_time_limit(bench: Bench, app: App, gate: Gate) -> None:
         bench.until_told("lost", "succeeded")  # the next attempt's result comes in time
     assert answers[0] is True
     assert [attempt.status for attempt in bench.record(task).attempts] == ["TIMED_OUT", "SUCCEEDED"]
+
+
+def test_a_heartbeat_that_is_answered_after_the_time_limit_is_the_worker_s_last(
+    bench: Bench, app: App, elapsed: Elapsed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit may pass while a heartbeat is under way: then, too, the handler's own renew the lease no more."""
+    answers: list[bool] = []
+    is_late = threading.Event()
+    renew = worker_desks.Hold.renew
+
+    def late(hold: worker_desks.Hold, progress: Sequence[ProgressStep]) -> LeaseState:
+        state = renew(hold, progress)
+        elapsed.seconds += 2 * NEVER.total_seconds()
+        is_late.set()
+        return state
+
+    monkeypatch.setattr(worker_desks.Hold, "renew", late)
+
+    @app.handler("linger", expected_duration=BRIEF)
+    def linger(ctx: Context) -> None:
+        elapsed.seconds += 1  # so that the worker's heartbeat is due
+        assert is_late.wait(30), "the worker sends no heartbeat"
+        until_refused(ctx, answers)
+
+    bench.offer("linger")
+    bench.work(time_limit=NEVER)
+    assert bench.what() == ["succeeded"]
+    assert answers[-1] is False
 
 
 class Breaking:
@@ -234,7 +288,7 @@ def test_a_result_that_nobody_ever_hears_of_does_not_keep_a_worker_from_stopping
     worker = bench.worker(grace=timedelta(0))
     with bench.working(worker):
         eventually(lambda: breaking.failed > 3, "it is brought again and again")
-    assert bench.what() == ["lost"]
+    bench.until_told("lost")
     assert "nobody has heard of its result" in bench.told[0].why
 
 

@@ -71,8 +71,8 @@ class Bench:
         self.sim.advance(timedelta(0))
 
     @contextmanager
-    def working(self, worker: Worker) -> Iterator[None]:
-        """Let a worker run beside the test, and stop it at the end, within the test's time."""
+    def working(self, worker: Worker) -> Iterator[threading.Thread]:
+        """Let a worker run beside the test, in this thread; stop it at the end, unless the test has done so."""
         failures: list[BaseException] = []
 
         def run() -> None:
@@ -84,10 +84,11 @@ class Bench:
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
         try:
-            yield
+            yield thread
         finally:
-            worker.stop()
-            thread.join(15)
+            if not worker.was_stopped:
+                worker.stop()
+            thread.join(60)
         assert not thread.is_alive(), "it does not stop"
         if failures:
             raise failures[0]

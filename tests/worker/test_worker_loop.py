@@ -200,10 +200,11 @@ def test_a_refusal_lets_what_runs_end(bench: Bench, gate: Gate, monkeypatch: pyt
         raise Forbidden("no")
 
     def lead() -> None:
-        with bench.working(worker):
+        with bench.working(worker) as thread:
             gate.until_inside()
             monkeypatch.setattr(desk, "claim", refused)
             bench.until_told("succeeded")
+            eventually(lambda: not thread.is_alive(), "it ends by itself")
 
     with pytest.raises(Forbidden):
         lead()

@@ -16,7 +16,7 @@ from pathlib import Path  # noqa: TC003 - as elsewhere
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.stories.parts import Process, eventually, free_port, process
+from tests.stories.parts import WAIT_SECONDS, Process, eventually, free_port, process
 from tests.stories.shop import HANDLERS, Shop, opened
 from werkzeug.wrappers import Request, Response
 
@@ -265,12 +265,20 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
             assert worker.wait() == 0
 
 
+FOR_EVER_PATIENT = """
+from cloudsched import cli, worker_command, worker_errands
+worker_command._API_SECONDS = worker_errands.LAST_ANSWER = 3600
+cli.main()
+"""
+
+
 def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
-    """A second signal ends it at once, in the middle of a claim whose answer does not end."""
+    """A second signal ends it, in the middle of a claim whose answer does not end, and that it would wait for."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(30)
+        server.settimeout(WAIT_SECONDS)
         command, env = bare(tmp_path, "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
-        with process(*command, env=env, cwd=tmp_path) as worker:
+        patient = (sys.executable, "-c", FOR_EVER_PATIENT, *command[3:])
+        with process(*patient, env=env, cwd=tmp_path) as worker:
             connection, _ = server.accept()
             with connection:
                 connection.recv(65536)
@@ -279,7 +287,7 @@ def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
                 worker.signal(signal.SIGTERM)
                 eventually(lambda: next(dropping) > 20, "it waits for the answer")
                 worker.signal(signal.SIGINT)
-                assert worker.wait(8) == 0
+                assert worker.wait() == 0
             assert "stops before it was answered" in worker.output
             assert "Traceback" not in worker.output
 

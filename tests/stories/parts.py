@@ -1,5 +1,6 @@
 """The real parts that stories are told with: an HTTP client, processes that are ended whatever happens, conditions."""
 
+import codecs
 import http.client
 import json
 import os
@@ -22,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 START = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)
 SECRET = "sentinel-secret-0123456789"  # noqa: S105 - it is looked for where it must not be
 WAIT_SECONDS = 60.0
+PORTS = range(20_000, 30_000)
+"""Below those that systems give away by themselves, to servers that take any port and to all clients."""
+_reservations: list[socket.socket] = []
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
@@ -33,11 +37,23 @@ def eventually(condition: Callable[[], object], what: str, seconds: float = WAIT
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a port of this machine that nobody listens on, and that is given to nobody else while this process lives.
+
+    The system gives none of `PORTS` to those who take any. Other processes of the tests see that one is reserved by its
+    number's being taken for UDP.
+    """
+    for port in PORTS:
+        reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            reservation.bind(("127.0.0.1", port))
+            with socket.socket() as listener:
+                listener.bind(("127.0.0.1", port))
+        except OSError:
+            reservation.close()
+        else:
+            _reservations.append(reservation)
+            return port
+    raise OSError(f"none of {PORTS} is free")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +98,8 @@ class Process:
 
     @property
     def output(self) -> str:
-        """What it has said so far."""
-        return os.pread(self._output.fileno(), 1 << 20, 0).decode()
+        """What it has said so far, without the beginning of a character whose end is still to come."""
+        return codecs.getincrementaldecoder("utf-8")().decode(os.pread(self._output.fileno(), 1 << 20, 0))
 
     def signal(self, signum: int) -> None:
         """Send a signal to it alone."""

@@ -165,7 +165,7 @@ def test_an_outage_is_said_once_and_lived_through(bench: Bench, app: App, caplog
     caplog.set_level(logging.WARNING, "cloudsched.worker")
     with bench.working(bench.worker(Faulty(bench, *outage))):
         bench.until_told("succeeded")
-    lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker"]
+        lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker"]
     assert len(lines) == 2
     assert "The store cannot be reached: away" in lines[0]
     assert "answers again" in lines[1]
@@ -233,7 +233,7 @@ def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
         bench.until_told("succeeded")
         bench.offer("wait")
         bench.until_told("succeeded", "succeeded")
-    lines = [record for record in caplog.records if record.name == "cloudsched.worker"]
+        lines = [record for record in caplog.records if record.name == "cloudsched.worker"]
     assert ["The API key is not known." in line.getMessage() for line in lines] == [True, False]
     assert [line.exc_info for line in lines] == [None, None]
 

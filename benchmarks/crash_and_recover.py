@@ -241,7 +241,7 @@ def run(seconds: float, store: str, seed: int) -> dict[str, float]:
         parts.callback(victims.end)
         tasks = create(app, seconds)
         until = time.monotonic() + seconds + 4
-        while time.monotonic() < until:
+        while time.monotonic() < until or not victims.killed["executors"]:  # they may take long to start
             time.sleep(chance.uniform(*BETWEEN_KILLS))
             victims.kill_an_executor(chance)
             if chance.random() < 0.15:

@@ -137,15 +137,15 @@ class Place:
             return self._released(assignment, f"It could not begin: {error}")
         if context is None:
             return "lost", "its lease had ended before it could begin"
+        give_up_at = time.monotonic() + self._time_limit
         self._calls.put((assignment, context))
-        report = self._awaited(assignment, context)
+        report = self._awaited(assignment, context, give_up_at)
         if not isinstance(report, Report):
             return self._released(assignment, "Its worker was stopped.")
         return self._ended(assignment, context, report)
 
-    def _awaited(self, assignment: Assignment, context: Context) -> object:
+    def _awaited(self, assignment: Assignment, context: Context, give_up_at: float) -> object:
         """Return what the handler's thread reports, or that it is to be given back; keep the lease meanwhile."""
-        give_up_at = time.monotonic() + self._time_limit
         is_told = False
         while True:
             wait = self._until_next_beat(assignment, give_up_at)

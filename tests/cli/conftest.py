@@ -93,7 +93,9 @@ class Said:
 
 @pytest.fixture
 def typed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
-    """Type a command, as a shell does: with `main`, which tells what goes wrong."""
+    """Type a command, as a shell does: with `main`, which tells what goes wrong; nobody wants colours of a pipe."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
 
     def run(*words: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["cloudsched", *words])

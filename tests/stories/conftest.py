@@ -21,6 +21,13 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
 
 
+@pytest.fixture(autouse=True)
+def colourless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let processes whose output is read think of no terminal, whatever the environment of the tests asks for."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture(params=["sqlite", "firestore"])
 def base(request: pytest.FixtureRequest) -> Settings:
     """Settings for a stack over one of the stores, whose tasks are nobody else's."""

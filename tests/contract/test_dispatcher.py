@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+PATIENCE = 60.0
+"""How many seconds a test waits for what must happen."""
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Executor:
             self.accepted.append(body)
 
     def wait_for(self, count: int) -> None:
-        give_up_at = time.monotonic() + 20
+        give_up_at = time.monotonic() + PATIENCE
         while len(self.accepted) < count:
             assert time.monotonic() < give_up_at, f"{len(self.accepted)} of {count} were delivered"
             threading.Event().wait(0.002)
@@ -71,7 +73,7 @@ class Line:
 
     def advance_until_accepted(self) -> None:
         """Move the clock on, a little at a time, until something is accepted: when it is due again nobody knows yet."""
-        give_up_at = time.monotonic() + 20
+        give_up_at = time.monotonic() + PATIENCE
         while not self.executor.accepted:
             assert time.monotonic() < give_up_at, f"{len(self.executor.received)} were received, none accepted"
             self.advance(timedelta(milliseconds=100))
@@ -122,7 +124,7 @@ def cloud_tasks() -> Iterator[Line]:
                 queue="cloudsched",
                 url=f"http://127.0.0.1:{server.server_port}/execute",
                 emulator=emulator.address,
-                deadline=timedelta(seconds=5),
+                deadline=timedelta(seconds=PATIENCE),
             )
             dispatcher.ensure_queues()
             yield Line(dispatcher, executor, emulator.advance)

@@ -168,7 +168,7 @@ def test_a_call_that_is_not_answered_is_made_again_before_the_deadline(
     fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is short until it has reached the one who falls silent; the next one may take as long as it needs."""
-    monkeypatch.setattr(cloudtasks_adapter, "_ATTEMPT_SECONDS", 0.3)
+    monkeypatch.setattr(cloudtasks_adapter, "_ATTEMPT_SECONDS", 1.0)
     fake[0].silent = 1
     fake[0].fell_silent = lambda: monkeypatch.setattr(cloudtasks_adapter, "_ATTEMPT_SECONDS", PATIENCE)
     dispatcher.create(ENVELOPE)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"
+PATIENCE = 60.0
+"""How many seconds a test waits for what must happen, however busy the machine is."""
 
 
 Client: TypeAlias = Any
@@ -109,7 +111,7 @@ def serve(target: Target) -> ThreadingHTTPServer:
 def eventually() -> Eventually:
     """Wait until a condition holds; fail if it does not in time."""
 
-    def wait(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    def wait(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "the condition did not come true in time"

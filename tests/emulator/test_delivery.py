@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.emulator.deliver import retry_after
@@ -138,7 +139,7 @@ def test_the_deadline_ends_an_attempt_and_is_seen_as_504(
 ) -> None:
     """With a running clock: the clock is moved past the deadline while the target is silent."""
     released = threading.Event()
-    target.answer = lambda _hit: 200 if len(target.hits) > 1 or released.wait(10) else 500
+    target.answer = lambda _hit: 200 if len(target.hits) > 1 or released.wait(PATIENCE) else 500
     with CloudTasksEmulator(queues=[QUEUE]) as emulator:
         client = connect(emulator.address)
         client.create_task(
@@ -216,7 +217,7 @@ def raw_target(behave: Callable[[socket.socket], None]) -> Iterator[str]:
             except OSError:
                 return
             with connection:
-                connection.settimeout(10)
+                connection.settimeout(PATIENCE)
                 try:
                     connection.recv(65536)
                     behave(connection)
@@ -231,7 +232,7 @@ def raw_target(behave: Callable[[socket.socket], None]) -> Iterator[str]:
         stopped.set()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 def reset(connection: socket.socket) -> None:
@@ -275,12 +276,12 @@ def test_whatever_a_target_does_is_its_failed_attempt(
 
 def test_a_target_that_refuses_the_connection(emulator: CloudTasksEmulator, grpc_client: Client) -> None:
     grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 2}})
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    name = add(grpc_client, url=f"http://127.0.0.1:{port}/")
-    emulator.advance(DAY)
-    assert grpc_client.get_task(name=name).last_attempt.response_status.code == 14
-    emulator.run_until_idle()
+    with socket.socket() as deaf:  # it has the port, so that nobody else can, and does not listen
+        deaf.bind(("127.0.0.1", 0))
+        name = add(grpc_client, url=f"http://127.0.0.1:{deaf.getsockname()[1]}/")
+        emulator.advance(DAY)
+        assert grpc_client.get_task(name=name).last_attempt.response_status.code == 14
+        emulator.run_until_idle()
     assert [attempt.answer.status for attempt in emulator.attempts()] == [None, None]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.api_core import exceptions
+from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock, UnreadableData
 
@@ -207,7 +208,7 @@ def test_kill_9_in_the_middle_of_creating(tmp_path: Path, connect: Connect, run:
         pass
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
         process.stdout.close()
     assert len(acknowledged) > 20
     with CloudTasksEmulator(clock=MovableClock(frozen=True), data=data) as emulator:
@@ -245,7 +246,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path, connect: Connect) -> N
         resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size + 50, limits[1]))
         try:
             with pytest.raises(exceptions.ServiceUnavailable, match="cannot write"):
-                client.create_task(parent=QUEUE, task=task, timeout=5, retry=None)
+                client.create_task(parent=QUEUE, task=task, timeout=PATIENCE, retry=None)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         acknowledged.add(client.create_task(parent=QUEUE, task=task).name)

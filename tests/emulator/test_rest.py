@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.emulator.conftest import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,7 +142,7 @@ def test_a_buffered_task_needs_only_a_body(http: Http, target: Target, emulator:
     assert http("POST", f"/v2beta3/{QUEUE}/tasks:buffer", {"any": "json"})[0] == 200
     named = http("POST", f"/v2/{QUEUE}/tasks/my-id:buffer", {"body": {"contentType": "text/plain", "data": "aGk="}})[1]
     assert named["task"]["name"] == f"{QUEUE}/tasks/my-id"
-    emulator.wait(named["task"]["name"])
+    emulator.wait(named["task"]["name"], PATIENCE)
     emulator.run_until_idle()
     assert sorted((hit.path, hit.body) for hit in target.hits) == [("/in", b"hi"), ("/in", b'{"any": "json"}')]
 

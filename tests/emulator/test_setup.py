@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import BadQueue, CloudTasksEmulator
 from cloudsched.emulator.cli import emulator as command
 from cloudsched.emulator.queuesfile import read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.emulator.conftest import Connect
 
 pytest_plugins = ["pytester"]
@@ -96,6 +99,15 @@ def test_queues_by_python() -> None:
         CloudTasksEmulator(queues=["short"]).start()
 
 
+@pytest.fixture
+def _same_signals() -> Iterator[None]:
+    """The program hears SIGINT and SIGTERM; once it has been run in this process, this process does so again."""
+    heard_by = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for each, handler in heard_by.items():
+        signal.signal(each, handler)
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_the_program_says_when_it_is_ready_and_stops_cleanly(signum: signal.Signals, connect: Connect) -> None:
     arguments = ["--port", "0", "--queue", f"{LOCATION}/queues/q", "--freeze", "2030-01-01T00:00:00Z"]
@@ -112,7 +124,7 @@ def test_the_program_says_when_it_is_ready_and_stops_cleanly(signum: signal.Sign
         queue = connect(ready.split()[-1]).get_queue(name=f"{LOCATION}/queues/q")
         assert queue.state == 1
         process.send_signal(signum)
-        output, errors = process.communicate(timeout=10)
+        output, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, output, errors) == (0, "", "")
     finally:
         process.kill()
@@ -134,6 +146,7 @@ def test_the_program_says_when_it_is_ready_and_stops_cleanly(signum: signal.Sign
         ["--host", "203.0.113.1", "--port", "1"],
     ],
 )
+@pytest.mark.usefixtures("_same_signals")
 def test_a_wrong_option_is_a_message_and_not_a_traceback(arguments: list[str]) -> None:
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 2
@@ -141,6 +154,7 @@ def test_a_wrong_option_is_a_message_and_not_a_traceback(arguments: list[str]) -
     assert "Traceback" not in result.output
 
 
+@pytest.mark.usefixtures("_same_signals")
 def test_a_taken_port_is_a_message() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -151,6 +165,7 @@ def test_a_taken_port_is_a_message() -> None:
     assert "Choose another port, or 0 for a free one." in result.output
 
 
+@pytest.mark.usefixtures("_same_signals")
 def test_a_file_that_is_not_there_is_named() -> None:
     result = CliRunner().invoke(command, ["--queues", "nope.yaml"])
     assert result.exit_code == 2
@@ -158,19 +173,24 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 
 def test_the_fixture_gives_each_test_its_own(pytester: pytest.Pytester) -> None:
+    """It ends with its test. The system may give its port to the next one."""
     pytester.makepyfile(
         """
         import urllib.request
 
-        addresses = set()
+        import pytest
+
+        others = []
 
         def test_one(cloud_tasks):
-            addresses.add(cloud_tasks.address)
+            others.append(cloud_tasks)
             assert urllib.request.urlopen(f"http://{cloud_tasks.address}/healthz").status == 200
 
         def test_other(cloud_tasks):
             assert cloud_tasks.attempts() == []
-            assert cloud_tasks.address not in addresses
+            assert cloud_tasks not in others
+            with pytest.raises(RuntimeError, match="not running"):
+                others[0].waiting()
         """
     )
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)

@@ -13,6 +13,8 @@ Json: TypeAlias = Any
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 TOOLS = ("lookup", "send-email")
 OUTPUT = 64 * 1024
+AMPLE = 60.0
+"""So many seconds that no script which ends uses them up, however slow and busy the machine is."""
 
 
 def brief(source: str, given: Json = None, seed: int = 7) -> Brief:

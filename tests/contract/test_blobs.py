@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -126,11 +127,12 @@ def test_keys_lead_nowhere_else(blobs: Blobs, key: str) -> None:
 
 
 def test_a_bucket_that_does_not_answer_is_unavailable() -> None:
-    with bucket() as opened:
-        blobs = opened
-    for use in (lambda: blobs.put("a", b""), lambda: blobs.get("a")):
-        with pytest.raises(BlobsUnavailable):
-            use()
+    with socket.socket() as deaf, requests.Session() as session:  # it has the port, so that nobody else can
+        deaf.bind(("127.0.0.1", 0))
+        blobs = BucketBlobs("results", session=session, address=f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        for use in (lambda: blobs.put("a", b""), lambda: blobs.get("a")):
+            with pytest.raises(BlobsUnavailable):
+                use()
 
 
 def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:

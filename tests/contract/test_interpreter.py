@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.briefs import NOW, TOOLS, Json, brief, tight
+from tests.contract.briefs import AMPLE, NOW, TOOLS, Json, brief, tight
 
 from cloudsched.engine.interpreter import Answer, Ask, Round
 from cloudsched.errors import InvalidInput, LimitExceeded, ScriptFailed
@@ -20,17 +20,18 @@ Run = Callable[..., Any]
 
 @pytest.fixture(params=["quickjs"])
 def interpreter(request: pytest.FixtureRequest) -> Interpreter:
-    """An interpreter with tight limits."""
+    """An interpreter with tight limits, but for the time."""
     assert request.param == "quickjs"
-    return tight()
+    return tight(AMPLE)
 
 
 @pytest.fixture
 def run(interpreter: Interpreter) -> Run:
-    """Run a script that asks for nothing; return its result."""
+    """Run a script that asks for nothing, in a short time if that is asked for; return its result."""
 
-    def ran(source: str, given: Json = None, seed: int = 7) -> Json:
-        with interpreter.run(brief(source, given, seed)) as script:
+    def ran(source: str, given: Json = None, seed: int = 7, seconds: float | None = None) -> Json:
+        within = interpreter if seconds is None else tight(seconds)
+        with within.run(brief(source, given, seed)) as script:
             reached = script.go_on((), NOW)
         assert reached.has_ended
         if reached.failure is not None:
@@ -221,13 +222,13 @@ def test_null_may_be_thrown_or_be_all_that_is_left(run: Run, source: str) -> Non
 def test_it_stops_at_its_limits(run: Run, source: str, limit: str) -> None:
     """Time, memory and output, wherever a script uses them up; the error names the limit."""
     with pytest.raises(LimitExceeded, match=limit):
-        run(source)
+        run(source, seconds=0.2 if limit == "0.2 s" else None)
 
 
 def test_a_built_in_that_heeds_no_limit_is_killed(run: Run) -> None:
     """QuickJS itself would be in it for minutes; its process is killed a second after twice the script's time."""
     with pytest.raises(LimitExceeded, match=r"0.2 s"):
-        run("return Array(2 ** 32 - 1).join('')")
+        run("return Array(2 ** 32 - 1).join('')", seconds=0.2)
 
 
 def test_output_counts_over_all_rounds(interpreter: Interpreter) -> None:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.listening import AT_ONCE, Proxy, eventually, listening
+from tests.contract.listening import AT_ONCE, LATE, Proxy, eventually, listening
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters import firestore_listening
@@ -224,13 +224,17 @@ def test_what_was_offered_while_there_was_no_way_is_told_of_afterwards(
 
 def test_no_stream_is_trusted_for_long(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection may die without a word, so it is made anew now and then."""
-    monkeypatch.setattr(firestore_listening, "STREAM", timedelta(seconds=0.2))
+    monkeypatch.setattr(firestore_listening, "STREAM", timedelta(seconds=0.7))
+    monkeypatch.setattr(
+        firestore_listening, "LONGEST_WAIT", timedelta(milliseconds=1)
+    )  # one that was too late costs that
     with listening(listener, ["gpu"]) as bell:
         bell.wait(2)
 
 
-def test_leaving_ends_everything_at_once(listener: FirestoreListener) -> None:
+def test_leaving_ends_everything_at_once(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread is left, and nothing rings any more."""
+    monkeypatch.setattr(firestore_listening, "_DEADLINE", LATE)
     before = set(threading.enumerate())
     with listening(listener, ["gpu"]):
         assert set(threading.enumerate()) - before
@@ -247,7 +251,7 @@ from cloudsched.adapters.firestore_listening import FirestoreListener
 heard = threading.Event()
 context = FirestoreListener(project={project!r}, emulator={firestore_address!r}).listen(["gpu"], None, heard.set)
 context.__enter__()
-assert heard.wait(20)
+assert heard.wait(100)
 print("heard")
 threading.context = context  # it is there to the end
 """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from google.cloud.firestore_v1.types import firestore as messages
-from tests.contract.listening import AT_ONCE, Bell, eventually, listening
+from tests.contract.listening import AT_ONCE, LATE, Bell, eventually, listening
 
 from cloudsched.adapters import firestore_listening
 from cloudsched.adapters.firestore_listening import FIRST_WAIT, FirestoreListener, wait_after
@@ -153,7 +153,9 @@ def test_failures_count_until_a_stream_has_lasted(monkeypatch: pytest.MonkeyPatc
 
 def test_leaving_is_quick_while_it_waits_and_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that is told to stop stops, whatever becomes of Firestore."""
-    monkeypatch.setattr(firestore_listening, "FIRST_WAIT", timedelta(minutes=1))
+    for wait in ("FIRST_WAIT", "LONGEST_WAIT"):
+        monkeypatch.setattr(firestore_listening, wait, 2 * LATE)  # at least half of it is waited
+    monkeypatch.setattr(firestore_listening, "_DEADLINE", LATE)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
         addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in (silent, gone)]
         gone.close()

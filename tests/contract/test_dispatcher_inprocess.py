@@ -98,6 +98,8 @@ def test_closing_waits_for_what_is_being_delivered_and_drops_the_rest() -> None:
     dispatcher.start()
     assert began.wait(PATIENCE)
     assert takes("behind it")
+    while not dispatcher._due.qsize():  # noqa: SLF001 - it is the worker that is to drop it, not the watch
+        threading.Event().wait(0.001)
     closer = threading.Thread(target=dispatcher.close)
     closer.start()
     while takes("behind it"):  # what is being delivered must not end before the closing has begun

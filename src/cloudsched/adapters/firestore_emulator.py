@@ -13,8 +13,10 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
@@ -22,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Self
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 HOW_TO_GET = (
@@ -77,7 +80,12 @@ class Found:
         """
         if self.address:
             return self.address
-        port = _free_port()
+        with _free_port() as port:
+            self._start(port)
+        self.address = f"127.0.0.1:{port}"
+        return self.address
+
+    def _start(self, port: int) -> None:
         arguments = (*self.command, "--host=127.0.0.1", f"--port={port}")
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         self._process = subprocess.Popen(  # noqa: S603 - the command was found by this module
@@ -92,8 +100,6 @@ class Found:
         except BaseException:
             self.stop()
             raise
-        self.address = f"127.0.0.1:{port}"
-        return self.address
 
     def stop(self) -> None:
         """Stop it, with every process that it started. One that ran before stays."""
@@ -206,11 +212,20 @@ def _firebase_jar(folder: Path) -> Path | None:
     return max(folder.glob(_FIREBASE_JARS), key=version, default=None)
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+@contextmanager
+def _free_port() -> Iterator[int]:
+    """Hold a port for a server that names it: whoever takes any port is given another one meanwhile.
+
+    On Linux the server may listen there all the same, since both set SO_REUSEADDR and nobody else listens (socket(7));
+    other systems do not let two be bound, so that there the port is only free as far as can be seen.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
+        if sys.platform != "linux":
+            holder.close()
+        yield port
 
 
 def _answers(host: str, port: int) -> bool:

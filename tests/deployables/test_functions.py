@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.deployables.ports import reserved_port
-from tests.stories.parts import ROOT, Function, ask, function
+from tests.stories.parts import ROOT, Function, ask, free_port, function
 
 from cloudsched.config import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
@@ -21,16 +20,14 @@ Served = tuple[CloudTasksEmulator, dict[str, Function]]
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with (
-        reserved_port() as port,
-        CloudTasksEmulator(clock=MovableClock(START, frozen=True), queues=[QUEUE]) as emulator,
-    ):
-        settings = Settings(
-            executor_url=f"http://127.0.0.1:{port}",
-            secret="a-secret-of-the-tests",  # noqa: S106 - it says so
-            store="sqlite",
-            data=tmp_path_factory.mktemp("store") / "tasks.db",
-        )
+    port = free_port()
+    settings = Settings(
+        executor_url=f"http://127.0.0.1:{port}",
+        secret="a-secret-of-the-tests",  # noqa: S106 - it says so
+        store="sqlite",
+        data=tmp_path_factory.mktemp("store") / "tasks.db",
+    )
+    with CloudTasksEmulator(clock=MovableClock(START, frozen=True), queues=[QUEUE]) as emulator:
         env = replace(settings, tasks_emulator=emulator.address).around()
         with (
             function("api", env) as api,

@@ -8,8 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from tests.deployables.ports import reserved_port
-from tests.stories.parts import ROOT
+from tests.stories.parts import ROOT, free_port
 
 from cloudsched import Execution
 from cloudsched.access import Access
@@ -103,8 +102,7 @@ def test_a_silent_page_fails_in_time(simulation: Simulation) -> None:
 
 def test_a_page_that_is_not_there_fails(simulation: Simulation) -> None:
     """A refused connection is a failure."""
-    with reserved_port() as port:
-        execution = check(simulation, url=f"http://127.0.0.1:{port}/")
+    execution = check(simulation, url=f"http://127.0.0.1:{free_port()}/")
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "ConnectionError")
 
 

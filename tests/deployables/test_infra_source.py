@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 import pytest
-from tests.deployables.ports import reserved_port
-from tests.stories.parts import ROOT, ask, eventually, process
+from tests.stories.parts import ROOT, ask, eventually, free_port, process
 
 from cloudsched import App
 from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
@@ -122,8 +120,8 @@ def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
 @pytest.fixture(scope="module")
 def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, dict[str, str]]]:
     """Serve the functions as the buildpack does, and an app that shares their store and their queues."""
-    with ExitStack() as held, CloudTasksEmulator() as emulator:
-        ports = {function: held.enter_context(reserved_port()) for function in ("api", "execute", "sweep")}
+    ports = {function: free_port() for function in ("api", "execute", "sweep")}
+    with CloudTasksEmulator() as emulator:
         settings = Settings(
             executor_url=f"http://127.0.0.1:{ports['execute']}",
             secret=SECRET,

@@ -1,5 +1,6 @@
 """The real parts that stories are told with: an HTTP client, processes that are ended whatever happens, conditions."""
 
+import atexit
 import codecs
 import http.client
 import json
@@ -25,7 +26,6 @@ SECRET = "sentinel-secret-0123456789"  # noqa: S105 - it is looked for where it 
 WAIT_SECONDS = 60.0
 PORTS = range(20_000, 30_000)
 """Below those that systems give away by themselves, to servers that take any port and to all clients."""
-_reservations: list[socket.socket] = []
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
@@ -51,7 +51,7 @@ def free_port() -> int:
         except OSError:
             reservation.close()
         else:
-            _reservations.append(reservation)
+            atexit.register(reservation.close)
             return port
     raise OSError(f"none of {PORTS} is free")
 

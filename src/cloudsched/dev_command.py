@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cloudsched.errors import CloudschedError
-from cloudsched.stopping import Stopped, stoppable
+from cloudsched.stopping import Stopped, put_off, stoppable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched.app import App
     from cloudsched.emulator.clock import MovableClock
@@ -155,15 +155,27 @@ def _run(command: Sequence[str], stack: Stack) -> int:
     terminal, whose Ctrl-C it then hears by itself.
     """
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
-    try:
-        process = subprocess.Popen(  # noqa: S603 - it is what the user asked for
-            command, env=stack.settings.around(CLOUDSCHED_URL=stack.url), process_group=None if has_terminal else 0
-        )
-    except OSError as error:
-        click.echo(f"cloudsched dev: {command[0]} cannot be run: {error.strerror or error}", err=True)
-        return _NOT_FOUND
-    try:
+    with ExitStack() as ending:
+        try:
+            with put_off():
+                process = subprocess.Popen(  # noqa: S603 - it is what the user asked for
+                    command,
+                    env=stack.settings.around(CLOUDSCHED_URL=stack.url),
+                    process_group=None if has_terminal else 0,
+                )
+                ending.enter_context(_ended(process, has_terminal=has_terminal))
+        except OSError as error:
+            click.echo(f"cloudsched dev: {command[0]} cannot be run: {error.strerror or error}", err=True)
+            return _NOT_FOUND
         code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes], *, has_terminal: bool) -> Iterator[None]:
+    """Pass a signal to stop on to a command, give it some time, and end what is left of it."""
+    try:
+        yield
     except Stopped as stopped:
         if not (has_terminal and stopped.signum == signal.SIGINT):
             process.send_signal(stopped.signum)
@@ -176,7 +188,6 @@ def _run(command: Sequence[str], stack: Stack) -> int:
                 os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
-    return code if code >= 0 else 128 - code
 
 
 class _StackTime(logging.Formatter):

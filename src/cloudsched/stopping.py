@@ -40,10 +40,28 @@ def stoppable() -> Iterator[None]:
     def stop(signum: int, _frame: FrameType | None) -> None:
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        raise Stopped(signum)
+        if not _put_off:
+            raise Stopped(signum)
+        _put_off[-1].append(signum)
 
     with heard(stop, SIGNALS):
         yield
+
+
+@contextmanager
+def put_off() -> Iterator[None]:
+    """Let `Stopped` be raised at the end of this, in the main thread: what is begun in it is known by then."""
+    _put_off.append([])
+    try:
+        yield
+    finally:
+        signums = _put_off.pop()
+    for signum in signums:
+        raise Stopped(signum)
+
+
+_put_off: list[list[int]] = []
+"""For each `put_off` that is under way the signal that came meanwhile."""
 
 
 @contextmanager

@@ -79,6 +79,31 @@ def test_a_signal_stops_everything(signum: int, firestore_address: str, tmp_path
         eventually(lambda: not running_among(family), "none of them is left")
 
 
+SIGNALLED_AS_IT_BEGINS = """
+import os, signal, subprocess, sys
+
+class Popen(subprocess.Popen):
+    def __init__(self, command, **options):
+        super().__init__(command, **options)
+        if command[0] == "sh":
+            print("begun as", self.pid, flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+
+subprocess.Popen = Popen
+from cloudsched.cli import main
+sys.argv = ["cloudsched", "dev", "--store", "sqlite", "--", "sh", "-c", "sleep 600"]
+main()
+"""
+
+
+def test_a_signal_while_the_command_is_begun_ends_it_too(tmp_path: Path) -> None:
+    """The command runs before anything of it can be known; it is told all the same, and nothing of it is left."""
+    with process(sys.executable, "-c", SIGNALLED_AS_IT_BEGINS, cwd=tmp_path) as dev:
+        command = int(dev.wait_for(r"begun as (\d+)")[1])
+        assert dev.wait() == 128 + signal.SIGINT, dev.output
+        eventually(lambda: not running_among({command}), "it has ended")
+
+
 def test_a_stack_alone_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
     """Without a command it says where everything is, logs what runs by its own clock, and ends with 0."""
     (tmp_path / "handlers.py").write_text(

@@ -32,6 +32,11 @@ def firestore_address() -> Iterator[str]:
         yield found.address
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no process is left with it at the end while the others have nothing."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a run ask for more histories, or for one of them again."""
     group = parser.getgroup("histories")

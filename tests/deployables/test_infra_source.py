@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(400)  # it installs seventy packages, from the network the first time
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+"""It installs seventy packages, from the network the first time."""
 
 SECRET = "a-secret-of-the-tests"  # noqa: S105 - it says so
 THREADS = 10

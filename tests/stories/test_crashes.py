@@ -11,6 +11,7 @@ from tests.stories.parts import ROOT
 from cloudsched.adapters.firestore_emulator import Missing, find
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_and_no_success_repeated_while_executors_and_sweeps_are_killed() -> None:
     """Under SIGKILL and the queue's faults, each occurrence that came due ends with one success."""
     has_google = not isinstance(find(os.environ.get("FIRESTORE_EMULATOR_HOST")), Missing)

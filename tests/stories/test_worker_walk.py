@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from tests.stories.parts import ROOT, free_port, process
 
 GUIDE = (ROOT / "docs" / "workers.md").read_text()
@@ -17,6 +18,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_walk(tmp_path: Path) -> None:
     """The stack, the task, the worker and whoever waits for a result: each line of the page works, on other ports."""
     port = str(free_port())

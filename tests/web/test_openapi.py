@@ -34,7 +34,7 @@ EXAMPLES = 10
 SECONDS = 600
 """How long schemathesis may take; it takes a twentieth of that on a machine that does nothing else."""
 
-pytestmark = pytest.mark.timeout(SECONDS + 30)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 30)]
 
 
 def schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:

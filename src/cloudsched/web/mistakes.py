@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _OURS = str(Path(errors.__file__).parent)
 _NOT_THEIRS = (_OURS, *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
 """Where code lies that they have not written."""
+_NULL_BYTES = "source code string cannot contain null bytes"
+"""A SyntaxError from Python 3.11.4 on, and a ValueError before (github.com/python/cpython/issues/96670)."""
 _FRAMES = 5
 """How many lines of theirs are shown, the last ones."""
 
@@ -44,6 +46,8 @@ def telling_what_is_wrong(what: str) -> Iterator[None]:
         said = _printable(str(error))
         kind = type(error).__name__
         message = f"{what} cannot be imported: {kind}{f': {said}' if said else ''}"
+        if said == _NULL_BYTES:
+            message = f"{what}: {said}"
         raise Misconfigured(_with_lines(message, error)) from error
 
 

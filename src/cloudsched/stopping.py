@@ -38,11 +38,12 @@ def stoppable() -> Iterator[None]:
     """Let a signal to stop raise `Stopped`, in the main thread, once: whatever is being ended then, is ended."""
 
     def stop(signum: int, _frame: FrameType | None) -> None:
+        if _put_off:  # and until then nothing is ignored: what is begun would go on ignoring it
+            _put_off[-1].append(signum)
+            return
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
-        if not _put_off:
-            raise Stopped(signum)
-        _put_off[-1].append(signum)
+        raise Stopped(signum)
 
     with heard(stop, SIGNALS):
         yield
@@ -56,12 +57,12 @@ def put_off() -> Iterator[None]:
         yield
     finally:
         signums = _put_off.pop()
-    for signum in signums:
-        raise Stopped(signum)
+    if signums:
+        signal.raise_signal(signums[0])
 
 
 _put_off: list[list[int]] = []
-"""For each `put_off` that is under way the signal that came meanwhile."""
+"""For each `put_off` that is under way the signals that came meanwhile."""
 
 
 @contextmanager

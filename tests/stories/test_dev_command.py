@@ -80,28 +80,35 @@ def test_a_signal_stops_everything(signum: int, firestore_address: str, tmp_path
 
 
 SIGNALLED_AS_IT_BEGINS = """
-import os, signal, subprocess, sys
+import atexit, os, signal, subprocess, sys
 
 class Popen(subprocess.Popen):
     def __init__(self, command, **options):
-        super().__init__(command, **options)
-        if command[0] == "sh":
-            print("begun as", self.pid, flush=True)
+        if command[0] == "sleep" and moment == "before":
             os.kill(os.getpid(), signal.SIGINT)
+        super().__init__(command, **options)
+        if command[0] == "sleep":
+            print("begun as", self.pid, flush=True)
+            atexit.register(lambda: print("ended with", self.returncode, flush=True))
+            if moment == "after":
+                os.kill(os.getpid(), signal.SIGINT)
 
 subprocess.Popen = Popen
 from cloudsched.cli import main
-sys.argv = ["cloudsched", "dev", "--store", "sqlite", "--", "sh", "-c", "sleep 600"]
+moment = sys.argv[1]
+sys.argv = ["cloudsched", "dev", "--store", "sqlite", "--", "sleep", "600"]
 main()
 """
 
 
-def test_a_signal_while_the_command_is_begun_ends_it_too(tmp_path: Path) -> None:
-    """The command runs before anything of it can be known; it is told all the same, and nothing of it is left."""
-    with process(sys.executable, "-c", SIGNALLED_AS_IT_BEGINS, cwd=tmp_path) as dev:
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_signal_while_the_command_is_begun_ends_it_too(moment: str, tmp_path: Path) -> None:
+    """Before the command is there, and before anything of it is known: it is told all the same, and hears it."""
+    with process(sys.executable, "-c", SIGNALLED_AS_IT_BEGINS, moment, cwd=tmp_path) as dev:
         command = int(dev.wait_for(r"begun as (\d+)")[1])
         assert dev.wait() == 128 + signal.SIGINT, dev.output
         eventually(lambda: not running_among({command}), "it has ended")
+        assert f"ended with -{signal.SIGINT:d}\n" in dev.output
 
 
 def test_a_stack_alone_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:

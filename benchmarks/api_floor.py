@@ -17,7 +17,7 @@ from google.cloud import firestore, tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.drafts import LeadTimes, TaskDraft, new_task
+from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, new_task
 
 if TYPE_CHECKING:
     from flask import Request

@@ -21,7 +21,7 @@ from rich.table import Table
 FUNCTIONS = Path(__file__).parent.parent / "functions"
 LIBRARIES = "import functions_framework, google.cloud.firestore, google.cloud.tasks_v2, pydantic"
 EXECUTOR = "import main"
-ADAPTERS = "import main, cloudsched.adapters.firestore, cloudsched.adapters.cloudtasks"
+ADAPTERS = "import main, cloudsched.adapters.firestore.store, cloudsched.adapters.google.cloud_tasks"
 MOST = 1.15
 
 

@@ -36,11 +36,11 @@ from rich.console import Console
 from rich.table import Table
 
 from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
-from cloudsched.adapters.cloudtasks import queue_id
-from cloudsched.adapters.firestore_emulator import Missing, find
-from cloudsched.domain.policy import Priority
+from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
-from cloudsched.emulator.faults import Faults
+from cloudsched.emulator.model.faults import Faults
 
 ROOT = Path(__file__).parents[1]
 LEASE = timedelta(seconds=3)

@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 from cloudsched import App, Schedule
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.firestore import FirestoreStore
+from cloudsched.adapters.firestore.store import FirestoreStore
 
 if TYPE_CHECKING:
     from cloudsched import Task

@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.journal import JournalEntry, StepKind
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

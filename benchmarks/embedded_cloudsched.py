@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.inprocess import InProcessDispatcher
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.adapters.sqlite.store import SqliteStore
 
 course = Course()
 store, clock = SqliteStore(course.folder / "tasks.db"), SystemClock()

@@ -30,9 +30,9 @@ from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport, CloudTasksRestTransport
 from google.protobuf import timestamp_pb2  # type: ignore[import-untyped]
 
-from cloudsched.emulator.board import Board
-from cloudsched.emulator.queue import QueueConfig
-from cloudsched.emulator.task import Answer, HttpTarget, RateLimits, Task
+from cloudsched.emulator.model.queue import QueueConfig
+from cloudsched.emulator.model.queues import Board
+from cloudsched.emulator.model.task import Answer, HttpTarget, RateLimits, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

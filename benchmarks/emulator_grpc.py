@@ -21,11 +21,11 @@ import grpc.aio  # type: ignore[import-untyped]
 from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 
-from cloudsched.emulator.board import Board
-from cloudsched.emulator.grpc import GrpcConnection
-from cloudsched.emulator.methods import task_methods
-from cloudsched.emulator.queue import QueueConfig
-from cloudsched.emulator.service import TaskCalls
+from cloudsched.emulator.api.methods import task_methods
+from cloudsched.emulator.api.tasks_service import TaskCalls
+from cloudsched.emulator.http.grpc import GrpcConnection
+from cloudsched.emulator.model.queue import QueueConfig
+from cloudsched.emulator.model.queues import Board
 
 QUEUE = "projects/demo/locations/here/queues/q"
 CALLS = 6000

@@ -29,15 +29,15 @@ from rich.table import Table
 
 from cloudsched import App, Schedule
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
 from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.config import EXECUTE_PATH
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.config.settings import EXECUTE_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports import Dispatcher, Envelope
+    from cloudsched.engine.ports.store import Dispatcher, Envelope
 
 HOUR = timedelta(hours=1)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched import Settings
-from cloudsched.adapters.firestore_emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import Missing, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

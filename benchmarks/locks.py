@@ -22,8 +22,8 @@ from rich.table import Table
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.inprocess import InProcessDispatcher
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.adapters.sqlite.store import SqliteStore
 
 
 def run(executors: int, tasks: int, keys: int, busy: float) -> tuple[float, int]:

@@ -25,8 +25,10 @@ from typing import Any, NamedTuple
 
 from dateutil.rrule import rrulestr
 
-from cloudsched.domain import recurrence, rrule, zones
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence import recurrence_set as recurrence
+from cloudsched.domain.recurrence import rrule
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.schedule import Schedule
 
 ZONE = "America/New_York"
 NOW = datetime(2027, 6, 15, 12, 34, 56, tzinfo=UTC)

@@ -21,9 +21,9 @@ import quickjs  # type: ignore[import-untyped]  # it ships no types
 from benchmarks.side_by_side import shown, timed
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.adapters.quickjs import QuickJs
-from cloudsched.engine.interpreter import Answer, Brief
-from cloudsched.sandbox import Sandbox
+from cloudsched.adapters.quickjs.interpreter import QuickJs
+from cloudsched.config.sandbox import Sandbox
+from cloudsched.engine.ports.interpreter import Answer, Brief
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.testing import START, Simulation
 
 app = App(Settings())

@@ -23,15 +23,15 @@ from rich.table import Table
 from cloudsched import App, Schedule, Settings, Task
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.firestore_emulator import Missing, find
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.engine.ports import Envelope, Store
+    from cloudsched.engine.ports.store import Envelope, Store
 
 OVERDUE = 100
 ROUNDS = 5

@@ -34,7 +34,7 @@ from benchmarks.workers_racing import Grounds, floor, race
 from rich.console import Console
 from rich.table import Table
 
-from cloudsched.adapters.firestore_emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import Missing, find
 
 TASKS = {"sqlite": 10_000, "firestore": 2_000}
 

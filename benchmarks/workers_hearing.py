@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from benchmarks.workers_racing import LANE, Nowhere, Place, template
 
 from cloudsched import App, Settings
-from cloudsched.domain.pulling import Offer
-from cloudsched.engine.offers import Wanted
-from cloudsched.worker import Worker
-from cloudsched.worker_at_store import AppDesk
+from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.worker.store_source import AppDesk
+from cloudsched.worker.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.queues import Queue
     from multiprocessing.synchronize import Event
 
-    from cloudsched.worker_at_store import AppAssignment
+    from cloudsched.worker.store_source import AppAssignment
 
 WARM_UP = 5
 """How many offers are not counted."""

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched import App, Schedule, Settings, Task
 from cloudsched.adapters.counting import CountingStore, Counts
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.execution import Lease
-from cloudsched.domain.pulling import Offer
-from cloudsched.engine.offers import Wanted
-from cloudsched.engine.ports import TaskQuery
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.execution import Lease
+from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
     from pathlib import Path
 
-    from cloudsched.engine.ports import Envelope, Store, Version
+    from cloudsched.engine.ports.store import Envelope, Store, Version
 
 LANE = "bench"
 SETTINGS = Settings(secret="benchmarks have no secrets")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, HttpUrl
 from pydantic.alias_generators import to_camel
 
 from cloudsched import App, Context, Fail, Retry
-from cloudsched.adapters.fetching import session
+from cloudsched.adapters.safe_http import session
 from cloudsched.errors import InvalidInput
 
 app = App()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from cloudsched.adapters.firestore_emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import Missing, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

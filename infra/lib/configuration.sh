@@ -68,7 +68,7 @@ queue_limits() {
   printf '%s' "${!name}"
 }
 
-# The name of a priority's queue, as `queue_id` in src/cloudsched/adapters/cloudtasks.py has it.
+# The name of a priority's queue, as `queue_id` in src/cloudsched/adapters/google/cloud_tasks.py has it.
 queue_of() {
   if [[ "$1" == normal ]]; then
     printf '%s' "$NAME"

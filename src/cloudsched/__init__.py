@@ -1,9 +1,10 @@
 """Durable scheduled tasks for Google Cloud, with no server to keep and a clock that tests can move.
 
-To read the code, read five files and have the whole: ``domain/task.py`` (what a task is), ``domain/planning.py`` (when
-it runs, and what carries it there), ``engine/ports.py`` (what is needed from outside), ``engine/executor.py`` (what a
-delivery does), ``app.py`` (what callers do; ``assembly.py`` puts it together). Then ``domain/claiming.py`` and
-``domain/finishing.py`` hold the decisions, and ``errors.py`` all that can go wrong.
+Read five files and you have the whole: ``domain/documents/task.py`` (a task), ``domain/transitions/planning.py``
+(when it runs, and what carries it there), ``engine/ports/store.py`` (what is needed from outside),
+``engine/execution/executor.py`` (what a delivery does), ``app.py`` (what callers do; ``runtime/container.py`` puts it
+together). Then ``domain/transitions/claim.py`` and ``domain/transitions/finish.py`` hold the decisions, and
+``errors.py`` all that can go wrong.
 
 Names are imported when they are first used (PEP 562), so that a part which needs little, such as the local Cloud
 Tasks or the pytest plugin, does not pay for the rest.
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cloudsched.app import App
-    from cloudsched.config import Settings
-    from cloudsched.domain.drafts import TaskDraft
-    from cloudsched.domain.execution import Execution, ExecutionStatus
-    from cloudsched.domain.outcome import Cancel, Done, Fail, Retry, Snooze
-    from cloudsched.domain.policy import CatchUp, Overlap, RetryPolicy
-    from cloudsched.domain.schedule import Schedule
-    from cloudsched.domain.task import Task, TaskStatus
-    from cloudsched.engine.context import Context
-    from cloudsched.engine.ports import TaskQuery
+    from cloudsched.config.settings import Settings
+    from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+    from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
+    from cloudsched.domain.documents.policy import CatchUp, Overlap, RetryPolicy
+    from cloudsched.domain.documents.task import Task, TaskStatus
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.context import Context
+    from cloudsched.engine.ports.store import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
 
 __all__ = [
@@ -52,15 +53,15 @@ __all__ = [
 
 _HOMES = {
     "app": ("App",),
-    "config": ("Settings",),
-    "domain.drafts": ("TaskDraft",),
-    "domain.execution": ("Execution", "ExecutionStatus"),
-    "domain.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),
-    "domain.policy": ("CatchUp", "Overlap", "RetryPolicy"),
-    "domain.schedule": ("Schedule",),
-    "domain.task": ("Task", "TaskStatus"),
-    "engine.context": ("Context",),
-    "engine.ports": ("TaskQuery",),
+    "config.settings": ("Settings",),
+    "domain.transitions.drafts": ("TaskDraft",),
+    "domain.documents.execution": ("Execution", "ExecutionStatus"),
+    "domain.documents.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),
+    "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),
+    "domain.recurrence.schedule": ("Schedule",),
+    "domain.documents.task": ("Task", "TaskStatus"),
+    "engine.handlers.context": ("Context",),
+    "engine.ports.store": ("TaskQuery",),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }
 _MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names}

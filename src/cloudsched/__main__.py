@@ -1,5 +1,5 @@
 """``python -m cloudsched``: the command line."""
 
-from cloudsched.cli import main
+from cloudsched.cli.main import main
 
 main()

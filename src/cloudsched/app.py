@@ -23,25 +23,25 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cloudsched.assembly import Assembly
-from cloudsched.domain.drafts import TaskDraft, wire_fields
-from cloudsched.domain.planning import upcoming
-from cloudsched.engine.ports import Page, TaskQuery
-from cloudsched.engine.records import running, with_running
-from cloudsched.engine.trees import Tree, tree
+from cloudsched.domain.transitions.drafts import TaskDraft, wire_fields
+from cloudsched.domain.transitions.planning import upcoming
+from cloudsched.engine.children.task_tree import Tree, tree
+from cloudsched.engine.ports.store import Page, TaskQuery
+from cloudsched.engine.tasks.open_executions import running, with_running
 from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.runtime.container import Assembly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
 
-    from cloudsched.domain.execution import Execution, Message
-    from cloudsched.domain.policy import RetryPolicy
-    from cloudsched.domain.pulling import Pull
-    from cloudsched.domain.task import Task
-    from cloudsched.engine.registry import OnFailure
-    from cloudsched.engine.running import Verdict
-    from cloudsched.engine.sweeper import Sweep
+    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.domain.documents.pull import Pull
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.execution.attempts import Verdict
+    from cloudsched.engine.handlers.registry import OnFailure
+    from cloudsched.engine.tasks.sweeper import Sweep
 
 F = TypeVar("F", bound="Callable[..., Any]")
 

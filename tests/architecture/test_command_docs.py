@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cloudsched.cli import cloudsched
-from cloudsched.web.operations import OPERATIONS
+from cloudsched.cli.main import cloudsched
+from cloudsched.web.api.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -34,7 +34,7 @@ def cloudsched(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command_and_imports_none() -> None:
     """`cloudsched --help` lists what there is, without paying for any of it."""
     show = (
-        "import sys; from cloudsched.cli import cloudsched\n"
+        "import sys; from cloudsched.cli.main import cloudsched\n"
         "try:\n    cloudsched(['--help'])\nexcept SystemExit:\n    print(*sorted(sys.modules))"
     )
     said = run(sys.executable, "-c", show)

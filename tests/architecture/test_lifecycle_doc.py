@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cloudsched import ExecutionStatus, TaskStatus
-from cloudsched.domain.lifecycle import ALLOWED
+from cloudsched.domain.transitions.lifecycle import ALLOWED
 
 TEXT = (Path(__file__).parents[2] / "docs" / "lifecycle.md").read_text("utf-8")
 DIAGRAMS = re.findall(r"```mermaid\nstateDiagram-v2\n(.*?)```", TEXT, re.DOTALL)

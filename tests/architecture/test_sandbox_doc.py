@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 from werkzeug.wrappers import Request
 
-from cloudsched.cli import cloudsched
-from cloudsched.config import Settings
+from cloudsched.cli.main import cloudsched
+from cloudsched.config.sandbox import VARIABLES, Sandbox
+from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
-from cloudsched.sandbox import VARIABLES, Sandbox
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-from cloudsched.web.serving import WebServer
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "sandbox.md").read_text("utf-8")

@@ -10,11 +10,12 @@ import pytest
 from pydantic import BaseModel
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Context, cli
+from cloudsched import App, Context
+from cloudsched.cli import main as cli
 from cloudsched.errors import EventTimedOut
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
-from cloudsched.web.serving import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched import cli
+from cloudsched.cli import main as cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

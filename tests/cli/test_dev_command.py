@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from werkzeug.wrappers import Request
 
-from cloudsched import dev_command
-from cloudsched.emulator.clock import MovableClock
+from cloudsched.cli import dev as dev_command
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.local.store_choice import chosen
 from cloudsched.web.functions import serve_api
-from cloudsched.web.stores import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ def test_an_option_that_is_not_there_is_refused_at_once(
     words: tuple[str, ...], typed: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is started that would then be told to run it as a command."""
-    monkeypatch.setattr("cloudsched.web.dev.running", lambda *_, **__: pytest.fail("the stack is started"))
+    monkeypatch.setattr("cloudsched.local.stack.running", lambda *_, **__: pytest.fail("the stack is started"))
     said = typed("dev", *words)
     assert said.code == 2
     assert "No such option" in said.err

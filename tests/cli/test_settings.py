@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import RetryPolicy, Settings
-from cloudsched.access import Access
+from cloudsched.config.access import Access
 from cloudsched.errors import InvalidInput, Misconfigured
-from cloudsched.web.dev import running
+from cloudsched.local.stack import running
 
 if TYPE_CHECKING:
     from collections.abc import Callable

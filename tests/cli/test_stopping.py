@@ -10,7 +10,7 @@ import pytest
 
 FORKING = """
 import multiprocessing, os, signal, sys, threading, time
-from cloudsched.stopping import SIGNALS, heard
+from cloudsched.cli.signals import SIGNALS, heard
 
 heard_of, codes = [], []
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.conftest import app, broken, served
 
-from cloudsched import tasks_command
-from cloudsched.access import Access
+from cloudsched.cli import tasks as tasks_command
+from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.keys import new_key
-from cloudsched.web.roles import Role
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable

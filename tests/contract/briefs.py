@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from cloudsched.adapters.quickjs import QuickJs
-from cloudsched.engine.interpreter import Brief
+from cloudsched.adapters.quickjs.interpreter import QuickJs
+from cloudsched.engine.ports.interpreter import Brief
 
 Json: TypeAlias = Any
 

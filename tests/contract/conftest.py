@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.execution import Execution, ExecutionStatus, Message
-from cloudsched.domain.schedule import Schedule
-from cloudsched.domain.task import Task
-from cloudsched.engine.ports import Store
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
+from cloudsched.domain.documents.task import Task
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cloudsched.adapters import inprocess
+from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
-from cloudsched.adapters.inprocess import InProcessDispatcher
-from cloudsched.domain.policy import Priority
+from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.engine.ports import Dispatcher, Envelope
+from cloudsched.engine.ports.store import Dispatcher, Envelope
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

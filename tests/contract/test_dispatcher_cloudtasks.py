@@ -15,10 +15,10 @@ from google.cloud.tasks_v2.types import HttpMethod, cloudtasks, target
 from google.cloud.tasks_v2.types import queue as queue_types
 from google.cloud.tasks_v2.types import task as task_types
 
-from cloudsched.adapters import cloudtasks as cloudtasks_adapter
-from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
-from cloudsched.domain.policy import Priority
-from cloudsched.engine.ports import Envelope
+from cloudsched.adapters.google import cloud_tasks as cloudtasks_adapter
+from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.engine.ports.store import Envelope
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

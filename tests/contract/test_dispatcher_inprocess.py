@@ -6,10 +6,10 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters import inprocess
+from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock, SystemClock
-from cloudsched.adapters.inprocess import InProcessDispatcher
-from cloudsched.engine.ports import Envelope
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.engine.ports.store import Envelope
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

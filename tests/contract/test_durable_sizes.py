@@ -8,13 +8,13 @@ import pytest
 from tests.contract.conftest import NOW
 
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.domain.execution import Execution, ExecutionStatus, Run
-from cloudsched.domain.journal import MAX_STEPS, JournalEntry, StepError, StepKind, StepStatus
-from cloudsched.domain.lifecycle import Step, closed, retry
-from cloudsched.domain.task import MAX_NAME, TaskStatus
-from cloudsched.engine.committing import Committer
-from cloudsched.engine.folding import Journals
-from cloudsched.engine.ports import Stored
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
+from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepError, StepKind, StepStatus
+from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
+from cloudsched.domain.transitions.lifecycle import Step, closed, retry
+from cloudsched.engine.durable.archive import Journals
+from cloudsched.engine.ports.store import Stored
+from cloudsched.engine.state.commits import Committer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.contract.conftest import MakeTask
 
-    from cloudsched.engine.ports import Store
+    from cloudsched.engine.ports.store import Store
 
 ERROR = StepError(type="ValueError", message="x" * 1000)
 

@@ -9,7 +9,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports import Store
+    from cloudsched.engine.ports.store import Store
 
 
 def test_a_workflow_of_every_kind_of_step_ends_the_same_on_every_store(store: Store) -> None:

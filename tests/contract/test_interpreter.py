@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.contract.briefs import AMPLE, NOW, TOOLS, Json, brief, tight
 
-from cloudsched.engine.interpreter import Answer, Ask, Round
+from cloudsched.engine.ports.interpreter import Answer, Ask, Round
 from cloudsched.errors import InvalidInput, LimitExceeded, ScriptFailed
 
 if TYPE_CHECKING:
-    from cloudsched.engine.interpreter import Interpreter
+    from cloudsched.engine.ports.interpreter import Interpreter
 
 Run = Callable[..., Any]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.contract.briefs import AMPLE, NOW, Json, brief, tight
 
-from cloudsched.adapters.quickjs_process import Process
-from cloudsched.engine.interpreter import Answer
+from cloudsched.adapters.quickjs.process import Process
+from cloudsched.engine.ports.interpreter import Answer
 from cloudsched.errors import InterpreterUnavailable, LimitExceeded, ScriptFailed
 
 
@@ -60,7 +60,7 @@ def test_a_process_that_dies_is_told_as_that() -> None:
 WALLED = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from cloudsched.adapters.quickjs_walls import close_walls
+from cloudsched.adapters.quickjs.seccomp import close_walls
 import _socket, ctypes, posix
 open_ = open
 assert close_walls(2**28, 9)
@@ -154,7 +154,9 @@ def test_a_loop_is_stopped_inside_first(monkeypatch: pytest.MonkeyPatch, loop: s
             said.append(super().exchange(message))
             return said[-1]
 
-    monkeypatch.setattr("cloudsched.adapters.quickjs.Process", lambda command, _, output: Heard(command, 60, output))
+    monkeypatch.setattr(
+        "cloudsched.adapters.quickjs.interpreter.Process", lambda command, _, output: Heard(command, 60, output)
+    )
     with tight(0.1).run(brief(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
         script.go_on((), NOW)
     assert said == [b'{"limit":"time"}\n']
@@ -164,7 +166,9 @@ def test_a_loop_is_stopped_inside_first(monkeypatch: pytest.MonkeyPatch, loop: s
 def test_a_built_in_that_uses_the_processor_up_is_told_as_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel ends it before the clock does, and the error names the time; another attempt would meet the same."""
     patient = Process
-    monkeypatch.setattr("cloudsched.adapters.quickjs.Process", lambda command, _, output: patient(command, 60, output))
+    monkeypatch.setattr(
+        "cloudsched.adapters.quickjs.interpreter.Process", lambda command, _, output: patient(command, 60, output)
+    )
     loop = "return Array(2 ** 32 - 1).join('')"
     with tight(0.1).run(brief(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
         script.go_on((), NOW)
@@ -172,7 +176,7 @@ def test_a_built_in_that_uses_the_processor_up_is_told_as_out_of_time(monkeypatc
 
 def test_a_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is no failure of the script."""
-    monkeypatch.setattr("cloudsched.adapters.quickjs._CODE", "raise SystemExit(7)")
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", "raise SystemExit(7)")
     with pytest.raises(InterpreterUnavailable, match="exit"), tight().run(brief("return 1")):
         pass
 
@@ -188,6 +192,6 @@ def test_a_python_that_is_not_there_is_told_without_its_place(monkeypatch: pytes
 def _with_child(monkeypatch: pytest.MonkeyPatch, code: str, seconds: float = AMPLE, given: Json = None) -> None:
     """Run a script in a process that is ready, and then does something of its own."""
     child = f"from posix import read, write\nwrite(1, b'ready\\n')\nread(0, 9)\n{code}\nwhile read(0, 65536): pass"
-    monkeypatch.setattr("cloudsched.adapters.quickjs._CODE", child)
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", child)
     with tight(seconds).run(brief("return 1", given)) as script:
         script.go_on((), NOW)

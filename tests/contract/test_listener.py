@@ -14,11 +14,11 @@ import pytest
 from tests.contract.listening import AT_ONCE, LATE, Proxy, eventually, listening
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.adapters import firestore_listening
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.firestore_listening import WINDOW, FirestoreListener, ListenCalls
-from cloudsched.domain.pulling import Offer
-from cloudsched.engine.offers import Wanted
+from cloudsched.adapters.firestore import listener as firestore_listening
+from cloudsched.adapters.firestore.listener import WINDOW, FirestoreListener, ListenCalls
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.pull import Offer
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.contract.conftest import MakeTask
 
-    from cloudsched.domain.task import Task
+    from cloudsched.domain.documents.task import Task
 
 WANTED = Wanted("gpu")
 
@@ -247,7 +247,7 @@ def test_it_keeps_no_process_alive(firestore_address: str, project: str) -> None
     """A worker that ends in any way ends, even if it never left the context."""
     script = f"""
 import threading
-from cloudsched.adapters.firestore_listening import FirestoreListener
+from cloudsched.adapters.firestore.listener import FirestoreListener
 heard = threading.Event()
 context = FirestoreListener(project={project!r}, emulator={firestore_address!r}).listen(["gpu"], None, heard.set)
 context.__enter__()

@@ -16,8 +16,8 @@ import pytest
 from google.cloud.firestore_v1.types import firestore as messages
 from tests.contract.listening import AT_ONCE, LATE, Bell, eventually, listening
 
-from cloudsched.adapters import firestore_listening
-from cloudsched.adapters.firestore_listening import FIRST_WAIT, FirestoreListener, wait_after
+from cloudsched.adapters.firestore import listener as firestore_listening
+from cloudsched.adapters.firestore.listener import FIRST_WAIT, FirestoreListener, wait_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

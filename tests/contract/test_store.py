@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.execution import (
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.execution import (
     Attempt,
     Execution,
     ExecutionError,
@@ -21,9 +21,9 @@ from cloudsched.domain.execution import (
     ProgressStep,
     Run,
 )
-from cloudsched.domain.schedule import Schedule
-from cloudsched.domain.task import Backfill, Category, DeliveryChannel, Source
-from cloudsched.engine.ports import Store, TaskQuery, Version
+from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel, Source
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.engine.ports.store import Store, TaskQuery, Version
 from cloudsched.errors import StoreUnavailable, UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.contract.conftest import NOW
 
-from cloudsched.domain.execution import Run
-from cloudsched.domain.journal import JournalEntry, StepKind
+from cloudsched.domain.documents.execution import Run
+from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from tests.contract.conftest import MakeTask
 
-    from cloudsched.domain.execution import Execution
-    from cloudsched.engine.ports import Store, Version
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.engine.ports.store import Store, Version
 
 CALLERS = 8
 
@@ -150,7 +150,7 @@ def test_a_purge_that_was_cut_off_is_finished_by_the_next(
     crash_after: int,
 ) -> None:
     """The task goes last: as long as an execution is left, there is a task to purge again."""
-    for module in ("cloudsched.adapters.sqlite", "cloudsched.adapters.firestore"):
+    for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
         monkeypatch.setattr(f"{module}._PURGE_SIZE", 2)
     task = make_task()
     task = task.model_copy(update={"deleted_at": task.created_at})
@@ -184,7 +184,7 @@ def test_a_purge_that_is_overtaken_leaves_what_was_made_again(
     overtaken_at: int,
 ) -> None:
     """Before any of its commits another purge may end, and the task be made again: with records of the same names."""
-    for module in ("cloudsched.adapters.sqlite", "cloudsched.adapters.firestore"):
+    for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
         monkeypatch.setattr(f"{module}._PURGE_SIZE", 2)
     runs = (Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),)
     entries = (JournalEntry(execution_id="open", number=1, kind=StepKind.NOW, started_at=NOW),)

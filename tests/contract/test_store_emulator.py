@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.adapters.firestore_emulator import HOW_TO_GET, Found, Missing, find
+from cloudsched.adapters.firestore.emulator import HOW_TO_GET, Found, Missing, find
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def test_one_that_ends_at_once_says_why() -> None:
 
 _OWNER = """
 import sys
-from cloudsched.adapters.firestore_emulator import Found, find
+from cloudsched.adapters.firestore.emulator import Found, find
 emulator = find()
 print(emulator.start(), emulator._process.pid, flush=True)
 sys.stdin.read()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from tests.contract.conftest import NOW, MakeTask
 
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from cloudsched.domain.execution import Execution, Message
-    from cloudsched.engine.ports import Store
+    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.engine.ports.store import Store
 
 MakeExecution = Callable[..., "Execution"]
 

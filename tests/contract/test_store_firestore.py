@@ -18,10 +18,9 @@ from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
 from google.cloud.firestore_v1.types import write as proto
 
-from cloudsched.adapters import firestore as firestore_adapter
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.firestore_listening import listing_of_arrivals
-from cloudsched.adapters.firestore_lists import (
+from cloudsched.adapters.firestore import store as firestore_adapter
+from cloudsched.adapters.firestore.listener import listing_of_arrivals
+from cloudsched.adapters.firestore.queries import (
     EXECUTIONS,
     MESSAGES,
     STEPS,
@@ -31,8 +30,9 @@ from cloudsched.adapters.firestore_lists import (
     listing_of_offers,
     listing_of_tasks,
 )
-from cloudsched.domain.task import TaskStatus
-from cloudsched.engine.ports import TaskQuery, Version
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import TaskQuery, Version
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from tests.contract.conftest import MakeTask
 
-    from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.documents.execution import Execution, Message
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 PATIENCE = timedelta(minutes=1)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched.domain.execution import Run, Suspension
-from cloudsched.domain.journal import JournalEntry, StepError, StepKind, StepStatus
-from cloudsched.domain.task import Event, Parent, TaskStatus
-from cloudsched.engine.ports import Folded, TaskQuery
+from cloudsched.domain.documents.execution import Run, Suspension
+from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
+from cloudsched.domain.documents.task import Event, Parent, TaskStatus
+from cloudsched.engine.ports.store import Folded, TaskQuery
 from cloudsched.errors import UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tests.contract.conftest import MakeTask
 
-    from cloudsched.domain.execution import Execution
-    from cloudsched.engine.ports import Store
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 NESTED = {"list": [[1, [2.0]], []], "text": "Grüße", "none": None}

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.domain.task import Task, TaskStatus
-from cloudsched.engine.paging import make_token
-from cloudsched.engine.ports import Page, Store, TaskQuery
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.store import Page, Store, TaskQuery
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.contract.conftest import MakeTask, OpenStore
 
-    from cloudsched.domain.execution import Execution, Message
+    from cloudsched.domain.documents.execution import Execution, Message
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.domain.locking import Holder, Lock, Waiter
-from cloudsched.domain.policy import Priority
-from cloudsched.engine.ports import StoredLock
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
+from cloudsched.engine.ports.store import StoredLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from tests.contract.conftest import MakeTask, OpenStore
 
-    from cloudsched.domain.execution import Execution
-    from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Store
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Store
 
 NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 KEY = "account/42: Grüße"

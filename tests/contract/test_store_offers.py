@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.domain.pulling import Offer
+from cloudsched.domain.documents.pull import Offer
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     from tests.contract.conftest import MakeTask, OpenStore
 
-    from cloudsched.engine.ports import Store, Stored
+    from cloudsched.engine.ports.store import Store, Stored
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _LANES = ("gpu", "gpu/cuda", "press")

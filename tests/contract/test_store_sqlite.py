@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched.adapters import sqlite_database
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.adapters.sqlite_layout import LAYOUT
-from cloudsched.adapters.sqlite_lists import List, list_of_offers, list_of_tasks
-from cloudsched.domain.pulling import Offer
-from cloudsched.domain.task import TaskStatus
-from cloudsched.engine.ports import TaskQuery
+from cloudsched.adapters.sqlite import database as sqlite_database
+from cloudsched.adapters.sqlite.queries import List, list_of_offers, list_of_tasks
+from cloudsched.adapters.sqlite.schema import LAYOUT
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def python(script: str, *arguments: str) -> subprocess.Popen[str]:
 _CLAIMANT = """
 import sys
 from pathlib import Path
-from cloudsched.adapters import sqlite_database
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.sqlite import database as sqlite_database
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.errors import VersionConflict
 
 sqlite_database.BUSY_SECONDS = 60  # a busy disk takes longer than five
@@ -107,8 +107,8 @@ def test_of_many_processes_exactly_one_wins(file_store: SqliteStore, path: Path,
 _WRITER = """
 import sys
 from pathlib import Path
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.task import Task
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.task import Task
 
 store = SqliteStore(Path(sys.argv[1]))
 task = Task.model_validate_json(sys.argv[2])

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.contract.conftest import NOW
 
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.firestore_tally import FirestoreTally
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.task import TaskStatus
-from cloudsched.engine.tally import ListedTally
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.firestore.task_counter import FirestoreTally
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.task_counter import ListedTally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.contract.conftest import MakeTask
 
-    from cloudsched.engine.ports import Store
-    from cloudsched.engine.tally import Tally
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.task_counter import Tally
 
 Opened = tuple["Store", "Tally"]
 

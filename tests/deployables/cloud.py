@@ -129,7 +129,7 @@ def _snapshot() -> Path:
     """Copy what the scripts read, once: nobody's editing comes between two runs."""
     snapshot = Path(tempfile.mkdtemp(prefix="cloudsched-infra-"))
     atexit.register(shutil.rmtree, snapshot, ignore_errors=True)
-    for part in ("infra", "functions", "pyproject.toml", "src/cloudsched/domain/document.py"):
+    for part in ("infra", "functions", "pyproject.toml", "src/cloudsched/domain/documents/document.py"):
         source, target = ROOT / part, snapshot / part
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():

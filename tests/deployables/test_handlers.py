@@ -11,10 +11,10 @@ import pytest
 from tests.stories.parts import ROOT, free_port
 
 from cloudsched import Execution
-from cloudsched.access import Access
+from cloudsched.config.access import Access
 from cloudsched.errors import InvalidPayload
+from cloudsched.local.app_loader import load
 from cloudsched.testing import START, Simulation
-from cloudsched.web.loading import load
 
 SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
 

@@ -17,13 +17,13 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched import App
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.adapters.google_tokens import REMOVED
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.config import Settings
-from cloudsched.web.auth import _gate
+from cloudsched.adapters.google.id_tokens import REMOVED
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.settings import Settings
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.authentication import _gate
+from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_sweep
-from cloudsched.web.keys import new_key
-from cloudsched.web.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ import pytest
 from tests.deployables.cloud import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of
 
-from cloudsched.adapters.cloudtasks import queue_id
-from cloudsched.domain.policy import Priority
+from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.domain.documents.policy import Priority
 
 if TYPE_CHECKING:
     from pathlib import Path

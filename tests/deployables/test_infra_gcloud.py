@@ -14,8 +14,8 @@ import pytest
 from tests.deployables.cloud import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 
-from cloudsched.adapters.cloudtasks import queue_id
-from cloudsched.domain.policy import Priority
+from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import pytest
 from tests.stories.parts import ROOT, ask, eventually, free_port, process
 
 from cloudsched import App
-from cloudsched.adapters.cloudtasks import CloudTasksDispatcher
-from cloudsched.config import Settings
-from cloudsched.domain.policy import Priority
+from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.config.settings import Settings
+from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ def test_the_source_is_whole_and_no_more(built: Deployed) -> None:
 
 def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
     """The adapters for Firestore and Cloud Tasks find all that they need, and the three functions are there."""
-    code = (
-        "import cloudsched.adapters.firestore, cloudsched.adapters.cloudtasks, main; main.api, main.execute, main.sweep"
-    )
+    adapters = "cloudsched.adapters.firestore.store, cloudsched.adapters.google.cloud_tasks"
+    code = f"import {adapters}, main; main.api, main.execute, main.sweep"
     command = [built.command("python"), "-I", "-c", f"import sys; sys.path.insert(0, ''); {code}"]
     done = subprocess.run(command, cwd=built.source, capture_output=True, text=True, check=False, timeout=200)  # noqa: S603
     assert done.returncode == 0, done.stderr

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched import App, Context
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.config import Settings
-from cloudsched.engine.tokens import Keys
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.settings import Settings
+from cloudsched.engine.dispatch.signing import Keys
 from cloudsched.errors import Unauthenticated
 
 if TYPE_CHECKING:
     from tests.deployables.cloud import Cloud
     from tests.deployables.fake_resources import State
 
-    from cloudsched.engine.ports import Envelope
+    from cloudsched.engine.ports.store import Envelope
 
 FUNCTIONS = ("execute", "sweep", "api")
 
@@ -112,7 +112,7 @@ def test_rollback_takes_seconds(cloud: Cloud) -> None:
 
 
 def _write_schema(cloud: Cloud, version: int) -> None:
-    file = cloud.checkout / "src/cloudsched/domain/document.py"
+    file = cloud.checkout / "src/cloudsched/domain/documents/document.py"
     code = file.read_text(encoding="utf-8")
     file.write_text(re.sub(r"(?m)^SCHEMA_VERSION = \d+$", f"SCHEMA_VERSION = {version}", code), encoding="utf-8")
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.deployables.cloud import ROOT
 
-from cloudsched.adapters.firestore import FirestoreStore
-from cloudsched.adapters.firestore_emulator import Missing, find
-from cloudsched.domain.execution import Execution, ExecutionStatus, Message
-from cloudsched.domain.schedule import Schedule
-from cloudsched.domain.task import Task
+from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
+from cloudsched.domain.documents.task import Task
+from cloudsched.domain.recurrence.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
-from cloudsched.domain import lifecycle
-from cloudsched.domain.claiming import Begin, Drop, Hop, on_dispatch
-from cloudsched.domain.drafts import LeadTimes, edited, new_task
-from cloudsched.domain.finishing import Report, extended, on_outcome
-from cloudsched.domain.outcome import Retry
-from cloudsched.domain.planning import Dispatch, dispatch_for, lapses, wakes
-from cloudsched.domain.task import MAX_OPEN_RUNS
+from cloudsched.domain.documents.outcome import Retry
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions.claim import Begin, Drop, Hop, on_dispatch
+from cloudsched.domain.transitions.drafts import LeadTimes, edited, new_task
+from cloudsched.domain.transitions.finish import Report, extended, on_outcome
+from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, lapses, wakes
 from cloudsched.testing import START
 
 HOUR = timedelta(hours=1)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
-from cloudsched.domain.drafts import LeadTimes, draft_of, edited, new_task
-from cloudsched.domain.lifecycle import pause
-from cloudsched.engine.scheduler import merged
+from cloudsched.domain.transitions.drafts import LeadTimes, draft_of, edited, new_task
+from cloudsched.domain.transitions.lifecycle import pause
+from cloudsched.engine.tasks.scheduler import merged
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.testing import START
 

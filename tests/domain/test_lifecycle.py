@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from cloudsched import ExecutionStatus, Task, TaskDraft, TaskStatus
-from cloudsched.domain import lifecycle
-from cloudsched.domain.drafts import LeadTimes, edited, new_task
-from cloudsched.domain.lifecycle import ALLOWED, ENDED, moved
+from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions.drafts import LeadTimes, edited, new_task
+from cloudsched.domain.transitions.lifecycle import ALLOWED, ENDED, moved
 from cloudsched.errors import NotAllowed
 from cloudsched.testing import START
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched import Task, TaskDraft
-from cloudsched.domain.drafts import LeadTimes, new_task
-from cloudsched.domain.execution import Trigger
-from cloudsched.domain.planning import (
+from cloudsched.domain.documents.execution import Trigger
+from cloudsched.domain.transitions.drafts import LeadTimes, new_task
+from cloudsched.domain.transitions.planning import (
     HORIZON,
     Dispatch,
     Wake,

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.domain import recurrence, rrule, zones
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence import recurrence_set as recurrence
+from cloudsched.domain.recurrence import rrule
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

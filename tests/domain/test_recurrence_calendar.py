@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence.schedule import Schedule
 
 
 def dates(rule: str, dtstart: str, after: str, count: int) -> list[str]:

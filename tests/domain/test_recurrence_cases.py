@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cloudsched.domain import zones
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.schedule import Schedule
 
 HERE = Path(__file__).parent
 COLLECTED = HERE.parents[2] / "shared" / "recurrence-cases.json"

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from dateutil.rrule import rrulestr
 
-from cloudsched.domain import zones
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 CASES = int(os.environ.get("CLOUDSCHED_RECURRENCE_CASES", "3000"))

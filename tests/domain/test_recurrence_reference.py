@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.domain import zones
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 START = {"dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}

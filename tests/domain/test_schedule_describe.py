@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence.schedule import Schedule
 
 START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
 

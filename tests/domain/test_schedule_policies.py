@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from cloudsched.domain import zones
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.schedule import Schedule
 
 
 def local(schedule: Schedule, start: str, count: int) -> list[str]:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner, Result
 
-from cloudsched.domain.preview import preview
-from cloudsched.domain.schedule import Schedule
-from cloudsched.domain.zones import version
-from cloudsched.next_command import next_command
+from cloudsched.cli.next import next_command
+from cloudsched.domain.recurrence.preview import preview
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.recurrence.time_zones import version
 
 PARIS = {"timezone": "Europe/Paris"}
 

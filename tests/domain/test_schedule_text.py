@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
 NOW = datetime(2027, 1, 31, 12, 0, tzinfo=UTC)

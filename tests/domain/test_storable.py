@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.adapters.firestore_values import decode, encode
-from cloudsched.domain.storable import (
+from cloudsched.adapters.firestore.values import decode, encode
+from cloudsched.domain.documents.json_limits import (
     MAX_CONTENT,
     MAX_DEPTH,
     MAX_KEY_BYTES,

@@ -9,7 +9,8 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import tasks_v2
 
-from cloudsched.emulator import CloudTasksEmulator, schema
+from cloudsched.emulator import CloudTasksEmulator
+from cloudsched.emulator.api import messages as schema
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Connect

@@ -13,10 +13,10 @@ import pytest
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.emulator.deliver import retry_after
-from cloudsched.emulator.override import overridden
-from cloudsched.emulator.schema import message_class
-from cloudsched.emulator.task import HttpTarget, OidcToken
+from cloudsched.emulator.api.messages import message_class
+from cloudsched.emulator.api.uri_override import overridden
+from cloudsched.emulator.model.task import HttpTarget, OidcToken
+from cloudsched.emulator.runtime.http_sender import retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,8 @@ import pytest
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
-from cloudsched.emulator.history import History
-from cloudsched.emulator.waiters import Waiters
+from cloudsched.emulator.runtime.history import History
+from cloudsched.emulator.runtime.waiters import Waiters
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Eventually, Hit, Http, Target

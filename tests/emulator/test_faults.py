@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
-from cloudsched.emulator.faults import NONE
+from cloudsched.emulator.model.faults import NONE
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Connect, Http, Target

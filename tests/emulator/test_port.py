@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.emulator.conftest import PATIENCE
 
-from cloudsched.emulator import schema
-from cloudsched.emulator.frames import PREFACE, ConnectionBroken, Frame, take, write
-from cloudsched.emulator.headers import Decoder, HeadersBroken, encode
+from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.http.hpack_headers import Decoder, HeadersBroken, encode
+from cloudsched.emulator.http.http2_frames import PREFACE, ConnectionBroken, Frame, take, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.emulator.board import Board
-from cloudsched.emulator.bucket import Bucket
-from cloudsched.emulator.queue import Dispatch, QueueConfig
-from cloudsched.emulator.refusal import Code, Refused
-from cloudsched.emulator.task import Answer, HttpTarget, RateLimits, RetryConfig, Task
+from cloudsched.emulator.model.errors import Code, Refused
+from cloudsched.emulator.model.queue import Dispatch, QueueConfig
+from cloudsched.emulator.model.queues import Board
+from cloudsched.emulator.model.task import Answer, HttpTarget, RateLimits, RetryConfig, Task
+from cloudsched.emulator.model.token_bucket import Bucket
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 QUEUE = "projects/demo/locations/here/queues/q"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.emulator.retry import backoff, exhausted, next_attempt_at
-from cloudsched.emulator.task import Answer, RetryConfig
+from cloudsched.emulator.model.retry import backoff, exhausted, next_attempt_at
+from cloudsched.emulator.model.task import Answer, RetryConfig
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 ZERO = timedelta(0)

@@ -11,7 +11,7 @@ from google.auth.transport import requests
 from google.oauth2 import id_token
 from tests.emulator.conftest import PATIENCE
 
-from cloudsched.emulator.tokens import CLOUD_SCOPE, WRONG_AUDIENCE
+from cloudsched.emulator.runtime.tokens import CLOUD_SCOPE, WRONG_AUDIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

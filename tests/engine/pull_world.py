@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.execution import ExecutionError
-from cloudsched.domain.finishing import Report
-from cloudsched.domain.outcome import Done, Retry
-from cloudsched.engine.offers import Claim, Wanted
+from cloudsched.domain.documents.execution import ExecutionError
+from cloudsched.domain.documents.outcome import Done, Retry
+from cloudsched.domain.transitions.finish import Report
+from cloudsched.engine.pull.offers import Claim, Wanted
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

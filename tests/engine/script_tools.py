@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
-from cloudsched.sandbox import Sandbox
+from cloudsched.config.sandbox import Sandbox
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.engine.interpreter import Brief, Interpreter, Round
+    from cloudsched.engine.ports.interpreter import Brief, Interpreter, Round
 
 SOON = Schedule.once(START + timedelta(minutes=1))
 DAY = 86_400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cloudsched import App, Context, ExecutionStatus, Schedule, Settings
-from cloudsched.domain import lifecycle
+from cloudsched.domain.transitions import lifecycle
 from cloudsched.testing import Simulation
 
 app = App(Settings())

@@ -10,8 +10,8 @@ import pytest
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel, model_validator
 
 from cloudsched import App, Context, Execution, Schedule, Settings, Task
-from cloudsched.domain.drafts import TaskDraft
-from cloudsched.domain.storable import MAX_CONTENT
+from cloudsched.domain.documents.json_limits import MAX_CONTENT
+from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput, Misconfigured
 from cloudsched.testing import START, Simulation
 

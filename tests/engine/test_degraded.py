@@ -9,15 +9,15 @@ import pytest
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.adapters.breaking import FAILURES, Circuit
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.circuit_breaker import FAILURES, Circuit
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.errors import BlobsUnavailable, NotFound, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports import Stored
+    from cloudsched.engine.ports.store import Stored
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 

@@ -10,9 +10,9 @@ from pydantic.alias_generators import to_camel
 from tests.engine.workflows import DAY, MINUTE, Row, calling, create, run
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Task
-from cloudsched.domain import journal as limits
-from cloudsched.domain.policy import retry_policy
-from cloudsched.engine.holding import Held
+from cloudsched.domain.documents import journal as limits
+from cloudsched.domain.documents.policy import retry_policy
+from cloudsched.engine.execution.claimed_run import Held
 from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
 
@@ -269,7 +269,7 @@ def test_a_cancel_that_dies_halfway_is_finished_by_the_sweep(app: App, monkeypat
         task = create(app)
         sim.advance(MINUTE)
         with monkeypatch.context() as patch:
-            patch.setattr("cloudsched.engine.nesting.Nesting.cancel_below", lambda *_: 1 / 0)
+            patch.setattr("cloudsched.engine.children.child_tasks.Nesting.cancel_below", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 app.cancel(task.id)
         sim.advance(2 * MINUTE)

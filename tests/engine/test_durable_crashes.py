@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched import App, Context, Execution, Schedule, Settings
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cloudsched.engine.ports import Store
-    from cloudsched.engine.running import Verdict
+    from cloudsched.engine.execution.attempts import Verdict
+    from cloudsched.engine.ports.store import Store
 
 WAYS = (
     "dies before",

@@ -9,16 +9,16 @@ import pytest
 from tests.engine.workflows import DAY, MINUTE, calling, create
 
 from cloudsched import App, Context, Settings, Task
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.engine.holding import Held
-from cloudsched.engine.nesting import Nesting
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.children.child_tasks import Nesting
+from cloudsched.engine.execution.claimed_run import Held
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports import Version
+    from cloudsched.engine.ports.store import Version
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ import pytest
 from tests.engine.workflows import calling, create
 
 from cloudsched import App, Context, Settings
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.engine.nesting import Nesting
-from cloudsched.engine.offers import Wanted
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.children.child_tasks import Nesting
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cloudsched.domain.journal import JournalEntry
+    from cloudsched.domain.documents.journal import JournalEntry
 
 MANY = 200
 

@@ -10,11 +10,12 @@ from tests.engine.workflows import DAY, MINUTE, calling, create
 
 from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.engine import calling as handlers
-from cloudsched.engine import running
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.execution import attempts as running
+from cloudsched.engine.execution import invoke as handlers
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
-from cloudsched.testing import START, SimulatedQueue, Simulation
+from cloudsched.testing import START, Simulation
+from cloudsched.testing.simulation import SimulatedQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,17 +13,17 @@ from pydantic import BaseModel, field_validator
 from tests.engine.workflows import calling, create, run
 
 from cloudsched import App, Context, Settings
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.storable import stored_size
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.errors import InvalidInput, StepFailed
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cloudsched.domain.journal import JournalEntry
-    from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Version
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Version
 
 HOUR = timedelta(hours=1)
 LARGE = "x" * 16_000

@@ -17,7 +17,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.begun import Call
+    from cloudsched.engine.durable.call_handle import Call
 
 
 @pytest.fixture

@@ -318,7 +318,7 @@ def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(bench: Bench) -
 
 def test_an_execution_whose_steps_are_gone_is_not_retried(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were too many for its record, and what they were kept in was removed: nothing is done again for that."""
-    monkeypatch.setattr("cloudsched.engine.folding.MAX_FOLDED", 100)
+    monkeypatch.setattr("cloudsched.engine.durable.archive.MAX_FOLDED", 100)
 
     def call(ctx: Context) -> None:
         bench.step(ctx, "pay")

@@ -14,7 +14,7 @@ from cloudsched.errors import StepFailed, StoreUnavailable
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from cloudsched.domain.execution import Execution
+    from cloudsched.domain.documents.execution import Execution
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.workflows import DAY, MINUTE, Row, create, run
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
-from cloudsched.domain import journal as limits
+from cloudsched.domain.documents import journal as limits
 from cloudsched.errors import (
     EventTimedOut,
     InvalidInput,

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.workflows import DAY, MINUTE, calling, create
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.adapters.sqlite import SqliteStore
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
 

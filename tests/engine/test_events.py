@@ -8,7 +8,7 @@ import pytest
 from tests.engine.workflows import DAY, MINUTE, create
 
 from cloudsched import App, Context, EventTimedOut, Overlap, Schedule, Settings
-from cloudsched.domain.suspending import MAX_EVENTS
+from cloudsched.domain.transitions.suspend import MAX_EVENTS
 from cloudsched.errors import NotAllowed
 from cloudsched.testing import START, Simulation
 

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel, field_validator, model_serializer
 
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Schedule, Settings, Snooze
-from cloudsched.domain.storable import MAX_CONTENT
-from cloudsched.engine.context import MAX_NOTICES
+from cloudsched.domain.documents.json_limits import MAX_CONTENT
+from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 

@@ -26,8 +26,8 @@ from tests.engine.pull_world import (
 )
 from tests.engine.test_locks import waiter
 
-from cloudsched.domain.locking import RESERVATION, Lock, entered, left, passed
-from cloudsched.engine.offers import Wanted
+from cloudsched.domain.transitions.locks import RESERVATION, Lock, entered, left, passed
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
 

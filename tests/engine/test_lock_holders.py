@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.claiming import Begin, on_dispatch
-from cloudsched.domain.planning import Dispatch
+from cloudsched.domain.transitions.claim import Begin, on_dispatch
+from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.errors import VersionConflict
 from cloudsched.testing import Simulation
 

@@ -27,17 +27,17 @@ from tests.engine.pull_world import (
 from tests.engine.test_locks import waiter
 
 from cloudsched import Schedule
-from cloudsched.domain import locking
-from cloudsched.domain.locking import Lock, entered, is_in_line
-from cloudsched.engine.offers import MAX_SECONDS, Wanted
+from cloudsched.domain.transitions import locks as locking
+from cloudsched.domain.transitions.locks import Lock, entered, is_in_line
+from cloudsched.engine.pull.offers import MAX_SECONDS, Wanted
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Version
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Version
 
 
 @pytest.fixture

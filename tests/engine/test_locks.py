@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.locking import RESERVATION, Lock, Waiter, entered, is_held_by, left
-from cloudsched.domain.policy import Priority
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.locks import RESERVATION, Lock, Waiter, entered, is_held_by, left
 from cloudsched.errors import Unavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports import Envelope
+    from cloudsched.engine.ports.store import Envelope
 
 SECOND = timedelta(seconds=1)
 

@@ -10,11 +10,11 @@ from tests.engine.pull_world import DONE, FAILED, HOUR, MINUTE, SECOND, claim, c
 
 from cloudsched import Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import SystemClock
-from cloudsched.adapters.inprocess import InProcessDispatcher
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.finishing import Report
-from cloudsched.domain.outcome import Cancel, Snooze
-from cloudsched.engine.offers import Wanted
+from cloudsched.adapters.in_process_queue import InProcessDispatcher
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.outcome import Cancel, Snooze
+from cloudsched.domain.transitions.finish import Report
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cloudsched.engine.ports import Version
+    from cloudsched.engine.ports.store import Version
 
 
 @pytest.fixture

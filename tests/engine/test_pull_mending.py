@@ -9,9 +9,9 @@ import pytest
 from tests.engine.pull_world import DONE, FAILED, HOUR, MINUTE, SECOND, claim, claimed, keys, offer, statuses, work_app
 
 from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
-from cloudsched.domain.finishing import Report
-from cloudsched.domain.outcome import Snooze
-from cloudsched.engine.offers import Wanted
+from cloudsched.domain.documents.outcome import Snooze
+from cloudsched.domain.transitions.finish import Report
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import LeaseLost, NotFound
 from cloudsched.testing import Simulation
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched import Task
-    from cloudsched.engine.ports import Version
+    from cloudsched.engine.ports.store import Version
 
 DAY = timedelta(days=1)
 
@@ -72,7 +72,7 @@ def test_a_worker_that_dies_before_it_sent_what_follows_may_say_it_again(monkeyp
             sim.advance(4 * MINUTE)
             app.pulls.heartbeat(*keys(found))
         with monkeypatch.context() as patch:
-            patch.setattr("cloudsched.engine.running.Runs.follow_end", lambda *_: None)
+            patch.setattr("cloudsched.engine.execution.attempts.Runs.follow_end", lambda *_: None)
             app.pulls.finish(*keys(found), DONE)
         app.pulls.finish(*keys(found), DONE)
         sim.advance(SECOND)
@@ -235,7 +235,7 @@ def test_a_queue_whose_head_is_for_others_is_said(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_known: bool
 ) -> None:
     """A worker reads no more than so many offers that it cannot run, and then says what to do about it."""
-    monkeypatch.setattr("cloudsched.engine.offers.MAX_LOOKED_AT", 7)
+    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_LOOKED_AT", 7)
     for number in range(9):
         offer(sim, f"t{number}", handler="work" if is_known else "theirs", pull="gpu")
     sim.advance(MINUTE)

@@ -9,8 +9,8 @@ import pytest
 from tests.engine.pull_world import DONE, FAILED, HOUR, MINUTE, SECOND, claim, claimed, keys, offer, statuses, work_app
 
 from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
-from cloudsched.domain.task import MAX_OPEN_RUNS
-from cloudsched.engine.offers import Wanted
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
 from cloudsched.testing import START, Simulation
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cloudsched import Task
-    from cloudsched.engine.offers import Claim
+    from cloudsched.engine.pull.offers import Claim
 
 DAY = timedelta(days=1)
 TOMORROW = Schedule.once(START + DAY)

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.pull_world import DONE, HOUR, MINUTE, SECOND, claim, claimed, keys, offer, statuses, work_app
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.pulling import Pull
+from cloudsched.domain.documents.pull import Pull
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ import pytest
 from tests.engine.pull_world import HOUR, MINUTE, claim, claimed, offer, statuses, work_app
 
 from cloudsched import App, Context, Settings
-from cloudsched.engine.offers import Wanted
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cloudsched.engine.ports import Stored, StoredLock
-    from cloudsched.engine.running import Begun
+    from cloudsched.engine.execution.attempts import Begun
+    from cloudsched.engine.ports.store import Stored, StoredLock
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.engine.pull_world import AT_ONCE, HOUR, MINUTE, SECOND, claim, claimed, keys, offer, statuses, work_app
 
 from cloudsched import App, Context, Fail, Overlap, Schedule, Settings, TaskStatus
-from cloudsched.domain.finishing import Report
-from cloudsched.domain.policy import Priority
-from cloudsched.engine.offers import Wanted
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.transitions.finish import Report
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 from cloudsched.testing import Simulation
 

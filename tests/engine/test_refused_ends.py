@@ -10,18 +10,18 @@ import pytest
 from tests.engine.workflows import MINUTE, calling, create
 
 from cloudsched import App, Context, Settings
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.storable import stored_size
-from cloudsched.engine.context import kept_step
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.engine.handlers.context import kept_step
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cloudsched.domain.execution import Execution
-    from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import Version
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Version
 
 
 class Narrow(SqliteStore):

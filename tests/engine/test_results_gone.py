@@ -10,7 +10,7 @@ import pytest
 from tests.engine.workflows import DAY, MINUTE, create
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.journal import MAX_INLINE
+from cloudsched.domain.documents.journal import MAX_INLINE
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:

@@ -11,19 +11,19 @@ from pydantic import BaseModel
 from tests.engine.script_tools import Hostile, Tools, failed, hostile, run, running
 
 from cloudsched import App, RetryPolicy, Schedule, Settings
-from cloudsched.adapters.quickjs import QuickJs
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.domain.drafts import TaskDraft
-from cloudsched.engine.interpreter import Ask, Round
+from cloudsched.adapters.quickjs.interpreter import QuickJs
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.sandbox import Sandbox
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.engine.ports.interpreter import Ask, Round
 from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, ScriptFailed
-from cloudsched.sandbox import Sandbox
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cloudsched import Execution, Task
-    from cloudsched.engine.interpreter import Brief
+    from cloudsched.engine.ports.interpreter import Brief
 
 
 @pytest.fixture
@@ -308,7 +308,7 @@ def test_without_the_package_scripts_are_refused_and_nothing_else_is(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hint has the command that installs it."""
-    monkeypatch.setattr("cloudsched.adapters.quickjs.find_spec", lambda _: None)
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.find_spec", lambda _: None)
     with Simulation(tools.app):
         tools.app.create(owner="ada", title="T", handler="secret")
         with pytest.raises(InvalidInput) as refused:

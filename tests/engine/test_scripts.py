@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 from tests.engine.script_tools import DAY, SOON, Found, Hostile, Tools, failed, hostile, run, running
 
 from cloudsched import Context  # noqa: TC001 - a handler's annotation, read at run time
-from cloudsched.engine.interpreter import Ask, Round
+from cloudsched.engine.ports.interpreter import Ask, Round
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.engine.ports import Envelope
+from cloudsched.engine.ports.store import Envelope
 from cloudsched.errors import QueueUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -74,7 +74,7 @@ def test_the_app_has_its_own_parts_back_afterwards() -> None:
 
 def test_a_worker_finds_the_same_on_a_machine_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at the queue ends after seconds of real time, for whoever waits for it elsewhere; here nobody does."""
-    monkeypatch.setattr("cloudsched.assembly.time", SimpleNamespace(monotonic=count(step=10).__next__))
+    monkeypatch.setattr("cloudsched.runtime.container.time", SimpleNamespace(monotonic=count(step=10).__next__))
     with Simulation(app) as sim:
         made = [app.create(owner="ada", title="T", handler="tick", pull="gpu") for _ in range(3)]
         sim.add_worker("gpu")

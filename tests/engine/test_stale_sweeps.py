@@ -10,9 +10,9 @@ import pytest
 from tests.engine.pull_world import SECOND, line
 
 from cloudsched import App, Context, Schedule, Settings, Task
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.engine.nesting import Nesting
-from cloudsched.engine.ports import Page, TaskQuery
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.children.child_tasks import Nesting
+from cloudsched.engine.ports.store import Page, TaskQuery
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ def ran() -> list[str]:
 
 @pytest.fixture
 def sim(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
-    monkeypatch.setattr("cloudsched.engine.sweeper.LIMIT", LIMIT)
-    monkeypatch.setattr("cloudsched.engine.sweeper.PAGE", 5)
+    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.LIMIT", LIMIT)
+    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE", 5)
     app = App(Settings())
 
     @app.handler("work")

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched import Task
-    from cloudsched.engine.trees import Tree
+    from cloudsched.engine.children.task_tree import Tree
 
-LIMITS = "cloudsched.engine.trees"
+LIMITS = "cloudsched.engine.children.task_tree"
 
 
 @pytest.fixture

@@ -28,19 +28,19 @@ from tests.engine.world_weathers import Weather
 from tests.engine.world_workers import Workers
 
 from cloudsched import App, Settings
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.emulator.bucket import Bucket
-from cloudsched.emulator.queue import Dispatch as Sent
-from cloudsched.emulator.queue import Queue, QueueConfig
-from cloudsched.emulator.task import Answer
-from cloudsched.engine.sweeper import GRACE
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.emulator.model.queue import Dispatch as Sent
+from cloudsched.emulator.model.queue import Queue, QueueConfig
+from cloudsched.emulator.model.task import Answer
+from cloudsched.emulator.model.token_bucket import Bucket
+from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched import Task
-    from cloudsched.engine.offers import Wanted
+    from cloudsched.engine.pull.offers import Wanted
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 """The night in which Europe's clocks go forward."""

@@ -10,7 +10,7 @@ from tests.engine.world_flows import EVENTS, children_of
 from tests.engine.world_workers import drawn_pull
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
-from cloudsched.domain.policy import CatchUp, CatchUpMode, Priority
+from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
 
 if TYPE_CHECKING:
     from tests.engine.world import World

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.engine.world import World
 
     from cloudsched import App
-    from cloudsched.engine.begun import Call
+    from cloudsched.engine.durable.call_handle import Call
 
 EVENTS = ("go", "stop")
 _LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))

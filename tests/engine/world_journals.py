@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tests.engine.world_rules import BrokenRuleError
 
-from cloudsched.domain.execution import ExecutionStatus
-from cloudsched.domain.journal import StepError, StepKind, StepRecord, StepStatus
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.journal import StepError, StepKind, StepRecord, StepStatus
 from cloudsched.errors import CallFailed, JournalMismatch
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tests.engine.world import Process, World
 
     from cloudsched import Context, Execution, Task
-    from cloudsched.domain.execution import Run
-    from cloudsched.domain.journal import JournalEntry
-    from cloudsched.engine.ports import Folded
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.engine.ports.store import Folded
 
 _FAILURES = {StepStatus.FAILED, StepStatus.TIMED_OUT}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from cloudsched.emulator.refusal import Refused
-from cloudsched.emulator.task import HttpTarget
-from cloudsched.emulator.task import Task as QueuedTask
+from cloudsched.emulator.model.errors import Refused
+from cloudsched.emulator.model.task import HttpTarget
+from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tests.engine.world import World
 
     from cloudsched import Execution, Task, TaskQuery
-    from cloudsched.domain.execution import Message
-    from cloudsched.domain.journal import JournalEntry
-    from cloudsched.engine.ports import Envelope, Folded, Page, Stored, StoredLock, Version
+    from cloudsched.domain.documents.execution import Message
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.engine.ports.store import Envelope, Folded, Page, Stored, StoredLock, Version
 
 T = TypeVar("T")
 

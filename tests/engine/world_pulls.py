@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tests.engine.world_rules import LATE, BrokenRuleError
 
-from cloudsched.domain.execution import Awaits, ExecutionStatus
-from cloudsched.domain.task import TaskStatus
+from cloudsched.domain.documents.execution import Awaits, ExecutionStatus
+from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from tests.engine.world import World
 
     from cloudsched import Execution, Task
-    from cloudsched.domain.execution import Run
-    from cloudsched.domain.pulling import Offer
-    from cloudsched.engine.offers import Claim, Wanted
-    from cloudsched.engine.ports import StoredLock
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.pull import Offer
+    from cloudsched.engine.ports.store import StoredLock
+    from cloudsched.engine.pull.offers import Claim, Wanted
 
 _AT_ONCE = timedelta(seconds=1)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
-from cloudsched.domain.execution import Awaits, ExecutionStatus, Trigger
-from cloudsched.domain.lifecycle import ALLOWED
-from cloudsched.domain.planning import execution_id, start_of
-from cloudsched.domain.policy import Overlap
-from cloudsched.domain.task import TaskStatus
+from cloudsched.domain.documents.execution import Awaits, ExecutionStatus, Trigger
+from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.lifecycle import ALLOWED
+from cloudsched.domain.transitions.planning import execution_id, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tests.engine.world import Process, World
 
     from cloudsched import Context, Execution, Task
-    from cloudsched.domain.execution import Message, Run
-    from cloudsched.engine.ports import Envelope
+    from cloudsched.domain.documents.execution import Message, Run
+    from cloudsched.engine.ports.store import Envelope
 
 _NO_FUTURE = timedelta(days=30)
 LATE = timedelta(minutes=2)

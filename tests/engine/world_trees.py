@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tests.engine.world_rules import LATE, BrokenRuleError
 
-from cloudsched.domain.execution import ExecutionStatus, Trigger
-from cloudsched.domain.journal import StepKind, StepStatus
-from cloudsched.domain.suspending import next_look
-from cloudsched.domain.task import TaskStatus
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.journal import StepKind, StepStatus
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.suspend import next_look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tests.engine.world import Process, World
 
     from cloudsched import Execution, Task
-    from cloudsched.domain.execution import Run
-    from cloudsched.domain.journal import JournalEntry, StepRecord
-    from cloudsched.domain.task import Parent
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.journal import JournalEntry, StepRecord
+    from cloudsched.domain.documents.task import Parent
 
 _AT_ONCE = timedelta(seconds=1)
 

@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cloudsched import Cancel, Done, Fail, Retry, Snooze
-from cloudsched.domain.execution import ProgressStep
-from cloudsched.domain.finishing import Report
-from cloudsched.domain.pulling import lanes_of
-from cloudsched.engine.offers import Wanted
+from cloudsched.domain.documents.execution import ProgressStep
+from cloudsched.domain.documents.pull import lanes_of
+from cloudsched.domain.transitions.finish import Report
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from tests.engine.world import World
 
     from cloudsched import App, Task
-    from cloudsched.engine.offers import Claim
-    from cloudsched.engine.pulling import Pulls
-    from cloudsched.engine.running import Begun
+    from cloudsched.engine.execution.attempts import Begun
+    from cloudsched.engine.pull.claims import Pulls
+    from cloudsched.engine.pull.offers import Claim
 
 _SKILLS = {"gpu": ("cuda", "metal"), "press": ("ink",)}
 """What there is in the two queues."""

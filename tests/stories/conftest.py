@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.stories.parts import SECRET, START, Reply, ask
 
-from cloudsched.config import Settings
+from cloudsched.config.settings import Settings
 from cloudsched.emulator import MovableClock
-from cloudsched.examples import app
-from cloudsched.web.dev import Stack, running
+from cloudsched.local.examples import app
+from cloudsched.local.stack import Stack, running
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tests.stories.parts import SECRET, Process, eventually, process
 
 from cloudsched import App, Settings
-from cloudsched.web.dev import Stack, running
+from cloudsched.local.stack import Stack, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

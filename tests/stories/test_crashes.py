@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.stories.parts import ROOT
 
-from cloudsched.adapters.firestore_emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import Missing, find
 
 
 @pytest.mark.slow

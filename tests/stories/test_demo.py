@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.stories.parts import process, running_among
 
-from cloudsched import demo
+from cloudsched.cli import demo_scenario as demo
 
 DEMO = (sys.executable, "-m", "cloudsched", "demo")
 WORDS = [
@@ -49,7 +49,7 @@ def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
     spoil = (
         "import sys; from cloudsched import demo; sys.argv = ['cloudsched', 'demo', '--store', 'sqlite']\n"
         "demo.TASKS[1]['schedule']['exdates'] = ['2027-03-29T09:00:00']\n"
-        "from cloudsched.cli import main; main()"
+        "from cloudsched.cli.main import main; main()"
     )
     with process(sys.executable, "-c", spoil, cwd=tmp_path) as run:
         assert run.wait(200) == 1

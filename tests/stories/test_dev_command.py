@@ -94,7 +94,7 @@ class Popen(subprocess.Popen):
                 os.kill(os.getpid(), signal.SIGINT)
 
 subprocess.Popen = Popen
-from cloudsched.cli import main
+from cloudsched.cli.main import main
 moment = sys.argv[1]
 sys.argv = ["cloudsched", "dev", "--store", "sqlite", "--", "sleep", "600"]
 main()

@@ -20,11 +20,11 @@ from tests.stories.parts import WAIT_SECONDS, Process, eventually, free_port, pr
 from tests.stories.shop import HANDLERS, Shop, opened
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.access import Access
-from cloudsched.web.dev import application
-from cloudsched.web.keys import new_key
-from cloudsched.web.roles import Role
-from cloudsched.web.serving import WebServer
+from cloudsched.config.access import Access
+from cloudsched.local.stack import application
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -266,7 +266,8 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
 
 
 FOR_EVER_PATIENT = """
-from cloudsched import cli, worker_command, worker_errands
+from cloudsched.cli import main as cli, worker as worker_command
+from cloudsched.worker import background as worker_errands
 worker_command._API_SECONDS = worker_errands.LAST_ANSWER = 3600
 cli.main()
 """
@@ -303,7 +304,7 @@ def drop_by_drop(connection: socket.socket) -> Iterator[int]:
 def test_a_worker_of_the_api_needs_nothing_of_google_s(tmp_path: Path) -> None:
     """Through the API neither Google's clients nor a web server are imported, and a task runs."""
     code = (
-        "import sys\nfrom cloudsched.cli import cloudsched\n"
+        "import sys\nfrom cloudsched.cli.main import cloudsched\n"
         "try:\n    cloudsched(['worker', '--queue', 'gpu', '--once'])\n"
         "except SystemExit as end:\n    assert end.code == 0\n    print('MODULES', *sorted(sys.modules))"
     )
@@ -314,6 +315,6 @@ def test_a_worker_of_the_api_needs_nothing_of_google_s(tmp_path: Path) -> None:
             assert worker.wait() == 0, worker.output
             modules = set(worker.output.splitlines()[-1].split())
         assert shop.record(task).status == "SUCCEEDED"
-    assert "cloudsched.worker_through_api" in modules
+    assert "cloudsched.worker.api_source" in modules
     heavy = {"grpc", "google.cloud.firestore_v1", "google.cloud.tasks_v2", "google.auth", "firebase_admin", "werkzeug"}
     assert not heavy & modules

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Settings, client
+from cloudsched import App, Settings
+from cloudsched.client import client
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 

@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from requests.adapters import HTTPAdapter
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.web.serving import WebServer
+from cloudsched.local.wsgi_server import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

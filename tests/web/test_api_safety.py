@@ -13,12 +13,12 @@ from tests.web.test_auth_roles import TASK, World
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
-from cloudsched.access import Access
+from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
+from cloudsched.web.api.operations import OPERATIONS, Operation
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-from cloudsched.web.keys import new_key
-from cloudsched.web.operations import OPERATIONS, Operation
-from cloudsched.web.roles import Role
 
 if TYPE_CHECKING:
     from tests.web.conftest import Call

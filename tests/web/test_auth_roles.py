@@ -11,13 +11,13 @@ from tests.web.conftest import app
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
-from cloudsched.access import Access
+from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.testing import Simulation
+from cloudsched.web.api.operations import OPERATIONS, Operation
+from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, new_key
+from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
-from cloudsched.web.keys import ApiKey, ApiKeys, new_key
-from cloudsched.web.operations import OPERATIONS, Operation
-from cloudsched.web.roles import Caller, Right, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

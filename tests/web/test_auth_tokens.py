@@ -24,12 +24,12 @@ from tests.web.issuer import (
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.access import Access
-from cloudsched.adapters.google_tokens import REMOVED
-from cloudsched.config import Settings
+from cloudsched.adapters.google.id_tokens import REMOVED
+from cloudsched.config.access import Access
+from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth import _gate, gate_of
+from cloudsched.web.auth.authentication import _gate, gate_of
 from cloudsched.web.functions import serve_api, serve_sweep
 
 if TYPE_CHECKING:

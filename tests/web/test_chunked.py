@@ -13,10 +13,10 @@ import pytest
 from tests.stories.parts import WAIT_SECONDS, ask
 
 from cloudsched import App, Context, Schedule, Settings
+from cloudsched.local.stack import application
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
-from cloudsched.web.dev import application
-from cloudsched.web.reading import MAX_BODY
-from cloudsched.web.serving import WebServer
+from cloudsched.web.api.parsing import MAX_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

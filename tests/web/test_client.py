@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 from tests.web.conftest import app
 from werkzeug.wrappers import Request, Response
 
-from cloudsched import client as client_module
-from cloudsched import tasks_command
-from cloudsched.access import Access
-from cloudsched.cli import cloudsched
+from cloudsched.cli import tasks as tasks_command
+from cloudsched.cli.main import cloudsched
 from cloudsched.client import RETRIES, Client
-from cloudsched.domain.task import TaskStatus
+from cloudsched.client import client as client_module
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import (
     CloudschedError,
     Forbidden,
@@ -36,11 +36,11 @@ from cloudsched.errors import (
     Unavailable,
     UnknownHandler,
 )
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-from cloudsched.web.keys import new_key
-from cloudsched.web.roles import Role
-from cloudsched.web.serving import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,8 +13,8 @@ import pytest
 from tests.web.test_client import DAILY, GREET, Flaky, _error, client, flaky, url, waits
 from werkzeug.wrappers import Response
 
-from cloudsched import client_answers
 from cloudsched.client import Client
+from cloudsched.client import responses as client_answers
 from cloudsched.errors import Misconfigured, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:

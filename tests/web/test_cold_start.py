@@ -22,10 +22,10 @@ HEAVY = {
 }
 SERVE = """
 from cloudsched import App, Settings
-from cloudsched.access import Access
+from cloudsched.config.access import Access
 from cloudsched.web.functions import serve_api
-from cloudsched.web.keys import new_key
-from cloudsched.web.roles import Role
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 key, kept = new_key("a", Role.ADMIN)
@@ -38,7 +38,7 @@ assert client.get("/v1/inboxes/x/messages", headers={"X-Api-Key": key}).status_c
 
 @pytest.mark.parametrize(
     "script",
-    ["import cloudsched.web.functions", "import cloudsched.cli", SERVE],
+    ["import cloudsched.web.functions", "import cloudsched.cli.main", SERVE],
     ids=["functions", "cli", "with a key"],
 )
 def test_nothing_heavy_is_imported(script: str) -> None:

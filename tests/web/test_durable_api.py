@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Context, Settings
-from cloudsched.cli import cloudsched
+from cloudsched.cli.main import cloudsched
 from cloudsched.client import Client
 from cloudsched.errors import InvalidInput, LimitExceeded, NotAllowed, NotFound
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.functions import serve_api
-from cloudsched.web.serving import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -143,7 +143,7 @@ def test_a_tree_that_is_too_large_is_cut(
     client: Client, url: str, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each node says how many calls of it are left out, and the drawing what to ask for instead."""
-    monkeypatch.setattr("cloudsched.engine.trees.MAX_TREE", 2)
+    monkeypatch.setattr("cloudsched.engine.children.task_tree.MAX_TREE", 2)
     client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))
     tree = client.tree("w")

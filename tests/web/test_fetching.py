@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.stories.parts import WAIT_SECONDS
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.fetching import is_public, session
+from cloudsched.adapters.safe_http import is_public, session
 from cloudsched.errors import InvalidInput
-from cloudsched.web.serving import WebServer
+from cloudsched.local.wsgi_server import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cloudsched.domain.drafts import TaskDraft
+from cloudsched.domain.transitions.drafts import TaskDraft
 
 if TYPE_CHECKING:
     from tests.web.conftest import Call

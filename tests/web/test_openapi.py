@@ -15,16 +15,16 @@ from jsonschema_rs import Draft202012Validator
 from tests.web.conftest import app
 from werkzeug.wrappers import Request
 
-from cloudsched.access import Access
+from cloudsched.config.access import Access
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web.answers import INTERNAL
-from cloudsched.web.api import _ANSWERS
+from cloudsched.web.api.openapi import document
+from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.api.responses import INTERNAL
+from cloudsched.web.api.router import _ANSWERS
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
-from cloudsched.web.keys import new_key
-from cloudsched.web.openapi import document
-from cloudsched.web.operations import OPERATIONS
-from cloudsched.web.roles import Role
-from cloudsched.web.serving import WebServer
 
 if TYPE_CHECKING:
     from tests.web.conftest import Call

@@ -11,7 +11,7 @@ import pytest
 from tests.web.test_bad_input import DAILY, problem
 
 from cloudsched import TaskQuery
-from cloudsched.engine.paging import make_token
+from cloudsched.engine.ports.page_tokens import make_token
 from cloudsched.testing import START
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from werkzeug.test import Client as Http
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.cli import cloudsched
+from cloudsched.cli.main import cloudsched
 from cloudsched.client import Client
 from cloudsched.errors import InvalidInput
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
+from cloudsched.web.api.openapi import document
 from cloudsched.web.functions import serve_api
-from cloudsched.web.openapi import document
-from cloudsched.web.serving import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,16 +18,16 @@ from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.access import Access
-from cloudsched.adapters.sqlite import SqliteStore
-from cloudsched.engine.tokens import Keys
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.access import Access
+from cloudsched.engine.dispatch.signing import Keys
 from cloudsched.errors import CloudschedError
-from cloudsched.telemetry import CloudFormatter
+from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation
-from cloudsched.web.auth import _gate
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.authentication import _gate
+from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
-from cloudsched.web.keys import new_key
-from cloudsched.web.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,9 +20,9 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Settings
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
-from cloudsched.domain.planning import Dispatch
-from cloudsched.engine.tracing import Trace, Tracer, current_trace, trace_for
-from cloudsched.telemetry import CloudFormatter, tracer_of
+from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.engine.dispatch.tracing import Trace, Tracer, current_trace, trace_for
+from cloudsched.runtime.telemetry import CloudFormatter, tracer_of
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute
 

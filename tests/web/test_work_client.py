@@ -14,11 +14,11 @@ from tests.web.test_client import Flaky, client, flaky, url, waits
 from tests.web.test_client_answers import NOT_THE_API
 from werkzeug.wrappers import Response
 
-from cloudsched import client as client_module
 from cloudsched.client import RETRIES, Client
-from cloudsched.domain.execution import ExecutionError, ExecutionStatus, ProgressStep
-from cloudsched.domain.finishing import Notice
-from cloudsched.domain.task import Task, TaskStatus
+from cloudsched.client import client as client_module
+from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus, ProgressStep
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.finish import Notice
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
 from cloudsched.web.functions import serve_api
 

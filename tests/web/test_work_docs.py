@@ -13,15 +13,15 @@ import pytest
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
-from cloudsched.access import Access
 from cloudsched.client import Client
-from cloudsched.domain.task import TaskStatus
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
+from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Right, Role
 from cloudsched.web.functions import serve_api
-from cloudsched.web.keys import new_key
-from cloudsched.web.operations import OPERATIONS
-from cloudsched.web.roles import Right, Role
-from cloudsched.web.serving import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

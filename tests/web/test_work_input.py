@@ -13,9 +13,9 @@ from tests.web.test_bad_input import BAD_BODIES, DEEP, problem
 from tests.web.test_fuzz import ANYTHING, SCALARS
 from tests.web.test_working import claims, run_of
 
-from cloudsched.domain.task import MAX_COUNT
-from cloudsched.engine.calling import MAX_MESSAGE, MAX_TRACEBACK
-from cloudsched.engine.context import MAX_NOTICES, MAX_STEPS, MAX_TEXT
+from cloudsched.domain.documents.task import MAX_COUNT
+from cloudsched.engine.execution.invoke import MAX_MESSAGE, MAX_TRACEBACK
+from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_STEPS, MAX_TEXT
 
 if TYPE_CHECKING:
     from tests.web.conftest import Call

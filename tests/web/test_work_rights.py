@@ -14,14 +14,14 @@ from tests.web.test_working import run_of
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
-from cloudsched.access import Access
-from cloudsched.cli import cloudsched
+from cloudsched.cli.main import cloudsched
+from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth import Gate
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.authentication import Gate
+from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
-from cloudsched.web.keys import new_key
-from cloudsched.web.roles import Caller, Right, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

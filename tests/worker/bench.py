@@ -12,18 +12,18 @@ from tests.stories.parts import eventually
 
 from cloudsched import Schedule
 from cloudsched.client import Client
-from cloudsched.engine.offers import Wanted
-from cloudsched.worker import Worker
-from cloudsched.worker_at_store import AppDesk
-from cloudsched.worker_through_api import ApiDesk
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.worker.api_source import ApiDesk
+from cloudsched.worker.store_source import AppDesk
+from cloudsched.worker.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cloudsched import App, Execution, Task
     from cloudsched.testing import Simulation
-    from cloudsched.worker_desks import Desk
-    from cloudsched.worker_places import Ended
+    from cloudsched.worker.slot import Ended
+    from cloudsched.worker.source import Desk
 
 SECOND = timedelta(seconds=1)
 NEVER = timedelta(hours=1)

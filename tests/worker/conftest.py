@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.worker.bench import Bench, Gate
 
-from cloudsched import App, Settings, worker, worker_places
+from cloudsched import App, Settings
+from cloudsched.local.stack import application
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web import problems
-from cloudsched.web.dev import application
-from cloudsched.web.serving import WebServer
+from cloudsched.web.api import problems
+from cloudsched.worker import slot as worker_places
+from cloudsched.worker import worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,12 @@ from unittest.mock import Mock
 import pytest
 
 from cloudsched import Schedule
-from cloudsched.client_views import ClaimView
-from cloudsched.engine.offers import Wanted
+from cloudsched.client.views import ClaimView
+from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import Forbidden, StoreUnavailable
-from cloudsched.worker_at_store import AppDesk
-from cloudsched.worker_desks import misfit
-from cloudsched.worker_through_api import ApiDesk, ServerClock
+from cloudsched.worker.api_source import ApiDesk, ServerClock
+from cloudsched.worker.source import misfit
+from cloudsched.worker.store_source import AppDesk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cloudsched import App
     from cloudsched.testing import Simulation
-    from cloudsched.worker_desks import Assignment
+    from cloudsched.worker.source import Assignment
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from werkzeug.wrappers import Request, Response
 
 from cloudsched import Context  # noqa: TC001 - handlers are read at run time
 from cloudsched.errors import Unavailable
+from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.functions import serve_api
-from cloudsched.web.serving import WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,13 +87,13 @@ def test_a_result_outlives_a_portal(bench: Bench, portal: Portal) -> None:
 
 def test_a_handler_does_not_see_the_portal(bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture) -> None:
     """A heartbeat that such a page has taken was not answered: plain words say so, and the handler sees no error."""
-    caplog.set_level(logging.WARNING, "cloudsched.engine.context")
+    caplog.set_level(logging.WARNING, "cloudsched.engine.handlers.context")
     task = bench.offer("act")
     portal.takes = {"heartbeat": 100}
     bench.work()
     assert bench.record(task).error is None
     assert bench.what() == ["succeeded"]
-    (said,) = {record.getMessage() for record in caplog.records if record.name == "cloudsched.engine.context"}
+    (said,) = {record.getMessage() for record in caplog.records if record.name == "cloudsched.engine.handlers.context"}
     assert said.count("cannot be reached") == 1
 
 
@@ -101,7 +101,7 @@ def test_a_claim_that_a_portal_answers_is_an_outage(
     bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is said in one line, and lived through; where the worker runs once, it is raised."""
-    caplog.set_level(logging.WARNING, "cloudsched.worker")
+    caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
     portal.takes = {"claim": 1}
     with pytest.raises(Unavailable, match="what answered is not the API"):
         bench.work()

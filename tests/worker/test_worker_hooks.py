@@ -10,12 +10,12 @@ from tests.worker.test_worker_leases import Breaking
 
 from cloudsched import App, RetryPolicy, Settings
 from cloudsched.client import Client
-from cloudsched.engine.offers import Wanted
-from cloudsched.worker_through_api import ApiDesk
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.worker.api_source import ApiDesk
 
 if TYPE_CHECKING:
     from cloudsched import Execution, Task
-    from cloudsched.engine.registry import OnFailure
+    from cloudsched.engine.handlers.registry import OnFailure
 
 ONCE_MORE = RetryPolicy(max_retries=1, first_delay=SECOND, jitter=0)
 Told = list[tuple[str, "Task", "Execution"]]

@@ -10,17 +10,19 @@ import pytest
 from tests.stories.parts import eventually
 from tests.worker.bench import BRIEF, NEVER, Bench, Gate
 
-from cloudsched import Context, client_views, worker_desks, worker_places
 from cloudsched.client import Client
+from cloudsched.client import views as client_views
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
+from cloudsched.worker import slot as worker_places
+from cloudsched.worker import source as worker_desks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched import App, Task
-    from cloudsched.domain.execution import ProgressStep
-    from cloudsched.engine.context import LeaseState
+    from cloudsched import App, Context, Task
+    from cloudsched.domain.documents.execution import ProgressStep
+    from cloudsched.engine.handlers.context import LeaseState
 
 
 def lease_until(bench: Bench, task: Task) -> datetime:

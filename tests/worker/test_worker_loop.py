@@ -22,14 +22,14 @@ from cloudsched.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from cloudsched.worker import LONGEST_RETRY_AFTER, Pace
+from cloudsched.worker.worker import LONGEST_RETRY_AFTER, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched import App
     from cloudsched.errors import CloudschedError
-    from cloudsched.worker_desks import Assignment
+    from cloudsched.worker.source import Assignment
 
 
 @pytest.fixture
@@ -162,10 +162,10 @@ def test_an_outage_is_said_once_and_lived_through(bench: Bench, app: App, caplog
 
     bench.offer("act")
     outage: list[Exception] = [StoreUnavailable("The store", "away"), OSError("worse"), RuntimeError("a bug")]
-    caplog.set_level(logging.WARNING, "cloudsched.worker")
+    caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
     with bench.working(bench.worker(Faulty(bench, *outage))):
         bench.until_told("succeeded")
-        lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker"]
+        lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker.worker"]
     assert len(lines) == 2
     assert "The store cannot be reached: away" in lines[0]
     assert "answers again" in lines[1]
@@ -233,7 +233,7 @@ def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
         bench.until_told("succeeded")
         bench.offer("wait")
         bench.until_told("succeeded", "succeeded")
-        lines = [record for record in caplog.records if record.name == "cloudsched.worker"]
+        lines = [record for record in caplog.records if record.name == "cloudsched.worker.worker"]
     assert ["The API key is not known." in line.getMessage() for line in lines] == [True, False]
     assert [line.exc_info for line in lines] == [None, None]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched import App
-    from cloudsched.domain.outcome import Outcome
+    from cloudsched.domain.documents.outcome import Outcome
 
 
 class Frame(BaseModel):

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.stories.parts import eventually
 
-from cloudsched import (
-    Context,
-    worker_errands,
-)
+from cloudsched.worker import background as worker_errands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.worker.bench import Bench, Gate
 
-    from cloudsched import App, Task
-    from cloudsched.worker_desks import Assignment
+    from cloudsched import App, Context, Task
+    from cloudsched.worker.source import Assignment
 
 
 @pytest.fixture

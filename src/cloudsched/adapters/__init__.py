@@ -1,1 +1,4 @@
-"""WITH whom: one outside thing a file, each behind a port of `cloudsched.engine.ports`."""
+"""One outside thing each, behind a port of the engine: stores, queues, clocks, blobs, interpreters.
+
+An adapter knows `engine.ports` and the domain, and no other adapter; `google` is what Google's adapters share.
+"""

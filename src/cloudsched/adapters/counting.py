@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched.domain.execution import Execution, Message
-    from cloudsched.domain.journal import JournalEntry
-    from cloudsched.domain.task import Task
-    from cloudsched.engine.ports import (
+    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import (
         Dispatcher,
         Envelope,
         Folded,

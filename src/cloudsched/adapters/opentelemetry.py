@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from cloudsched.domain.execution import ExecutionStatus
-from cloudsched.engine.tracing import Trace, Tracer, current_trace
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.engine.dispatch.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,1 +1,4 @@
-"""WHAT is true: tasks, schedules, plans and decisions. No I/O, no clock, no vendor."""
+"""What is true without any I/O: documents, recurrence, and the transitions between states.
+
+Pure: time and chance are arguments. Imports `errors` and nothing else of cloudsched.
+"""

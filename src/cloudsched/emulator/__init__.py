@@ -7,9 +7,9 @@
         emulator.advance(timedelta(days=30))
         print(emulator.attempts())
 
-Usable alone: nothing in here imports the rest of cloudsched. To read it, begin with `queue.py` (one queue, pure) and
-`board.py` (all queues, pure), then `runner.py` (what makes them move), `service.py` (the calls), `front.py` (the port)
-and `server.py` (the whole).
+Usable alone: nothing in here imports the rest of cloudsched. To read it, begin with `model/queue.py` (one queue, pure)
+and `model/queues.py` (all queues, pure), then `runtime/dispatcher.py` (what makes them move), `api/tasks_service.py`
+(the calls), `http/listener.py` (the port) and `emulator.py` (the whole).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.clock import MovableClock
-    from cloudsched.emulator.desk import StillWaiting, UnknownTask
-    from cloudsched.emulator.explain import Explanation
-    from cloudsched.emulator.faults import Faults
-    from cloudsched.emulator.history import Attempt
-    from cloudsched.emulator.journal import UnreadableData
-    from cloudsched.emulator.queuesfile import BadQueue
-    from cloudsched.emulator.runner import ClockBusy, NotIdle
-    from cloudsched.emulator.server import CloudTasksEmulator
+    from cloudsched.emulator.emulator import CloudTasksEmulator
+    from cloudsched.emulator.model.faults import Faults
+    from cloudsched.emulator.runtime.clock import MovableClock
+    from cloudsched.emulator.runtime.dispatcher import ClockBusy, NotIdle
+    from cloudsched.emulator.runtime.explain import Explanation
+    from cloudsched.emulator.runtime.history import Attempt
+    from cloudsched.emulator.runtime.operations import StillWaiting, UnknownTask
+    from cloudsched.emulator.storage.queue_yaml import BadQueue
+    from cloudsched.emulator.storage.write_ahead_log import UnreadableData
 
 __all__ = [
     "Attempt",
@@ -42,17 +42,17 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Attempt": "history",
-    "BadQueue": "queuesfile",
-    "ClockBusy": "runner",
-    "CloudTasksEmulator": "server",
-    "Explanation": "explain",
-    "Faults": "faults",
-    "MovableClock": "clock",
-    "NotIdle": "runner",
-    "StillWaiting": "desk",
-    "UnknownTask": "desk",
-    "UnreadableData": "journal",
+    "Attempt": "runtime.history",
+    "BadQueue": "storage.queue_yaml",
+    "ClockBusy": "runtime.dispatcher",
+    "CloudTasksEmulator": "emulator",
+    "Explanation": "runtime.explain",
+    "Faults": "model.faults",
+    "MovableClock": "runtime.clock",
+    "NotIdle": "runtime.dispatcher",
+    "StillWaiting": "runtime.operations",
+    "UnknownTask": "runtime.operations",
+    "UnreadableData": "storage.write_ahead_log",
 }
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.emulator.reading import BadRequest, read_faults
+from cloudsched.emulator.http.control_json import BadRequest, read_faults
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.faults import Faults
+    from cloudsched.emulator.model.faults import Faults
 
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
@@ -81,11 +81,11 @@ def emulator(
     **settings: Any,
 ) -> None:
     """Run a local Cloud Tasks; gRPC, REST and the control interface share one port."""
-    from cloudsched.emulator.clock import MovableClock  # noqa: PLC0415 - --help needs none of it
-    from cloudsched.emulator.journal import UnreadableData  # noqa: PLC0415
-    from cloudsched.emulator.queuesfile import BadQueue  # noqa: PLC0415
-    from cloudsched.emulator.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
-    from cloudsched.emulator.server import CloudTasksEmulator  # noqa: PLC0415
+    from cloudsched.emulator.emulator import CloudTasksEmulator  # noqa: PLC0415
+    from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
+    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - --help needs none of it
+    from cloudsched.emulator.storage.queue_yaml import BadQueue  # noqa: PLC0415
+    from cloudsched.emulator.storage.write_ahead_log import UnreadableData  # noqa: PLC0415
 
     stopped = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):

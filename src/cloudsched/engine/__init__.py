@@ -1,1 +1,4 @@
-"""HOW it happens, through ports: the scheduler, the executor, the sweep."""
+"""What happens: the engine loads, decides with the domain's functions, commits, and dispatches.
+
+No vendor and no I/O of its own: everything outside is reached through `engine.ports`. May import the domain and errors.
+"""

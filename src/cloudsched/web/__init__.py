@@ -1,1 +1,4 @@
-"""THROUGH what: the HTTP API, the executor's and the sweep's endpoints, the local stack."""
+"""What answers HTTP in production: the API (`api`), who may call it (`auth`), and the three deployed functions.
+
+May import the app and everything below it.
+"""

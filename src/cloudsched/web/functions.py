@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Response
 
-from cloudsched.engine.tracing import Tracer
-from cloudsched.telemetry import log_for_cloud
-from cloudsched.web.auth import require_account
-from cloudsched.web.problems import problem
-from cloudsched.web.reading import body_bytes
+from cloudsched.engine.dispatch.tracing import Tracer
+from cloudsched.runtime.telemetry import log_for_cloud
+from cloudsched.web.api.parsing import body_bytes
+from cloudsched.web.api.problems import problem
+from cloudsched.web.auth.authentication import require_account
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -31,8 +31,8 @@ TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
 
 
 def serve_api(app: App, request: Request) -> Response:
-    """Answer a client; see `cloudsched.web.api`."""
-    from cloudsched.web.api import Api  # noqa: PLC0415 - the other two functions start without it
+    """Answer a client; see `cloudsched.web.api.router`."""
+    from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
 
     with _traced(app, request):
         return Api(app).answer(request)

@@ -1,0 +1,232 @@
+"""Listening to Firestore for new offers, by its Listen call: one stream, on which it tells what changes in a query.
+
+The query is for the few offers that were written last, whatever their place in the queue: Firestore bills a read for
+each document that comes into a query's result, so a backlog of any length costs a handful, and each new offer one.
+Firestore itself stamps when an offer was written (``offerWrittenAt``): the clocks of those who write do not matter.
+
+Sources: cloud.google.com/firestore/pricing (listening to query results), and Listen in google.firestore.v1.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from google.cloud.firestore_v1.types import firestore
+
+from cloudsched.adapters.firestore.queries import Listing
+from cloudsched.adapters.firestore.rpc import Calls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    from cloudsched.adapters.google.channel import Message
+
+log = logging.getLogger(__name__)
+
+WINDOW = 3
+"""How many offers the query is for. One alone would hide another of the same instant behind it."""
+STREAM = timedelta(minutes=5)
+"""How long a stream is used: a connection that died without a word is noticed then, if not before."""
+FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=0.5), timedelta(minutes=1)
+"""How long it waits before the stream is made again, at first and at the most."""
+
+LOOK = timedelta(seconds=4)
+"""How often it rings where it cannot listen."""
+
+_DEADLINE = timedelta(seconds=10)
+_REMEMBERED = 100
+_ACTION = {"action": "listening"}
+_TARGET = 1
+_Change = firestore.TargetChange.TargetChangeType
+_UNMENDABLE = {
+    grpc.StatusCode.PERMISSION_DENIED,
+    grpc.StatusCode.FAILED_PRECONDITION,  # no index
+    grpc.StatusCode.NOT_FOUND,  # no database
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.UNIMPLEMENTED,
+}
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def listing_of_arrivals(lanes: Sequence[str], owner: str | None) -> Listing:
+    """Return how to list the offers in some lanes, those that were written last first."""
+    equals = {"offer.lane": lanes, **({} if owner is None else {"owner": owner})}
+    return Listing("tasks", "offerWrittenAt", is_descending=True, equals=equals)
+
+
+def wait_after(failures: int) -> timedelta:
+    """Return how long to wait at the most after so many failures in a row."""
+    return min(FIRST_WAIT * (1 << min(failures - 1, 10)), LONGEST_WAIT)
+
+
+class FirestoreListener:
+    """A `Listener` to a Firestore database.
+
+    Args:
+        project: The Google Cloud project.
+        database: The database's id.
+        emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
+    """
+
+    def __init__(self, *, project: str, database: str = "(default)", emulator: str | None = None) -> None:
+        self._database = f"projects/{project}/databases/{database}"
+        self._emulator = emulator
+
+    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `ring` about offers in these lanes, and of that owner if one is given, while the context lasts.
+
+        Raises:
+            Misconfigured: There are no credentials.
+        """
+        parent = f"{self._database}/documents"
+        request = firestore.ListenRequest.pb()(database=self._database)
+        request.add_target.target_id = _TARGET
+        request.add_target.query.parent = parent
+        query = listing_of_arrivals(lanes, owner).query(WINDOW, parent)
+        request.add_target.query.structured_query.CopyFrom(query)
+        return _Line(ListenCalls(self._database, self._emulator, _DEADLINE), request, ring)
+
+
+class ListenCalls(Calls):
+    """Firestore's calls, and the one that lasts."""
+
+    def listen(self, request: Message, is_over: threading.Event) -> Message:
+        """Return the stream of what Firestore says to a request; it is kept open until `is_over` is set."""
+
+        def requests() -> Iterator[Message]:
+            yield request
+            is_over.wait()  # the end of the requests would be the end of the stream
+
+        method = self._channel.stream_stream(
+            "/google.firestore.v1.Firestore/Listen",
+            request_serializer=firestore.ListenRequest.pb().SerializeToString,
+            response_deserializer=firestore.ListenResponse.pb().FromString,
+        )
+        return method(requests(), timeout=STREAM.total_seconds(), metadata=self._metadata)
+
+
+class _Line(AbstractContextManager[None]):
+    """A context, and the thread in it that reads one stream after the other.
+
+    It is no generator: the interpreter would run the end of one that was never left when it ends itself, and gRPC can
+    end nothing any more by then.
+    """
+
+    def __init__(self, calls: ListenCalls, request: Message, ring: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=self._run, name="cloudsched-listener", daemon=True)
+        self._calls = calls
+        self._request = request
+        self._ring = ring
+        self._has_ended = threading.Event()
+        self._stream: Message = None
+        self._opening = threading.Lock()
+        self._is_current = False
+        self._is_deaf = False
+        self._failures = 0
+        self._seen: dict[str, int] = {}
+
+    def __enter__(self) -> None:
+        """Begin to listen."""
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the stream, the thread and the connection."""
+        with self._opening:
+            self._has_ended.set()
+            if self._stream is not None:
+                self._stream.cancel()
+        self._thread.join(_DEADLINE.total_seconds())
+        self._calls.close()
+
+    def _run(self) -> None:
+        """Read one stream after the other, until it is ended or nothing can mend it."""
+        while not self._has_ended.is_set():
+            self._is_current, began_at = False, time.monotonic()
+            code, details = self._read()
+            if self._has_ended.is_set():
+                return
+            if not self._is_mendable(code, details):
+                self._ring_now_and_then()
+                return
+            if not self._is_current:  # Firestore may not know the token any more
+                self._request.add_target.ClearField("resume_token")
+            lasted = timedelta(seconds=time.monotonic() - began_at)
+            self._failures = 1 if lasted > LONGEST_WAIT else self._failures + 1
+            if self._failures > 1 and not self._is_current and not self._is_deaf:  # that one ends is no news
+                self._is_deaf = True
+                log.warning("Firestore cannot be listened to at present: %s: %s", code.name, details, extra=_ACTION)
+            pause = wait_after(self._failures).total_seconds()
+            self._has_ended.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads listeners, keeps no secret
+
+    def _ring_now_and_then(self) -> None:
+        while not self._has_ended.wait(LOOK.total_seconds() * random.uniform(0.75, 1.25)):  # noqa: S311 - the same
+            self._ring()
+
+    def _read(self) -> tuple[grpc.StatusCode, str]:
+        """Read a stream to its end, and return how it ended."""
+        is_over = threading.Event()
+        try:
+            with self._opening:
+                if self._has_ended.is_set():
+                    return grpc.StatusCode.CANCELLED, ""
+                self._stream = self._calls.listen(self._request, is_over)
+            for answer in self._stream:
+                if answer.HasField("target_change"):
+                    change = answer.target_change
+                    if change.target_change_type == _Change.REMOVE:
+                        return _CODES.get(change.cause.code, grpc.StatusCode.UNKNOWN), change.cause.message
+                    self._on_target(change)
+                elif answer.document_change.target_ids:
+                    self._on_document(answer.document_change.document)
+        except grpc.RpcError as error:
+            return error.code(), error.details() or ""
+        finally:
+            is_over.set()
+            if self._stream is not None:
+                self._stream.cancel()
+        return grpc.StatusCode.OK, "the stream has ended"
+
+    def _on_target(self, change: Message) -> None:
+        if change.resume_token:
+            self._request.add_target.resume_token = change.resume_token
+        if change.target_change_type != _Change.CURRENT or self._is_current:
+            return
+        if self._is_deaf:
+            log.info("Firestore is listened to again", extra=_ACTION)
+        self._is_current, self._is_deaf = True, False  # all that was there has been told
+        self._ring()
+
+    def _on_document(self, document: Message) -> None:
+        """Ring unless it is one that has been told of: the emulator tells all again after any write."""
+        version = document.update_time.ToNanoseconds()
+        if self._seen.get(document.name) == version:
+            return
+        self._seen.pop(document.name, None)
+        self._seen[document.name] = version
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+        if self._is_current:
+            self._ring()
+
+    def _is_mendable(self, code: grpc.StatusCode, details: str) -> bool:
+        if code not in _UNMENDABLE or self._request.add_target.resume_token:
+            return True
+        hint = " Deploy infra/firestore.indexes.json." if code is grpc.StatusCode.FAILED_PRECONDITION else ""
+        log.error(
+            "Firestore cannot be listened to, new work is found by looking every few seconds: %s: %s%s",
+            code.name,
+            details,
+            hint,
+            extra=_ACTION,
+        )
+        return False

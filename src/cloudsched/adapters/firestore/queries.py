@@ -1,0 +1,129 @@
+"""The lists that are asked of Firestore, as its structured queries.
+
+A list has equal fields and one order. Firestore serves it by merging indexes, each of one equal field and the order
+(firebase.google.com/docs/firestore/query-data/index-overview): `Listing.composites` says which, and
+``infra/firestore.indexes.json`` deploys them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from google.cloud.firestore_v1.types import query as proto
+
+from cloudsched.adapters.firestore.values import Value, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from cloudsched.adapters.google.channel import Message
+    from cloudsched.engine.ports.store import TaskQuery
+
+_Query: Message = proto.StructuredQuery.pb()
+_Operator = proto.StructuredQuery.FieldFilter.Operator
+_Direction = proto.StructuredQuery.Direction
+_NAME = "__name__"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Documents of a collection, in the order of one field, then of their id."""
+
+    collection: str
+    order: str
+    is_descending: bool = False
+    equals: Mapping[str, str | Sequence[str]] | None = None
+    """What fields have to be; of several values, one."""
+    start: datetime | None = None
+    """The order's instant is not before this."""
+    end: datetime | None = None
+    """The order's instant is before this."""
+    last: datetime | None = None
+    """The order's instant is not after this."""
+    without: str | None = None
+    """Documents that have this field are left out, after they were read: Firestore cannot ask for what is missing."""
+    passes_over: bool = False
+    """Whether a document that cannot be read is left out, and not an error."""
+
+    def query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
+        """Return the query for a part of the list.
+
+        Args:
+            limit: How many documents at most.
+            parent: The full name of what the collection belongs to.
+            after: What the order looks at, and the id, of the document to go on behind.
+        """
+        query = _Query(from_=[{"collection_id": self.collection}], limit={"value": limit})
+        query.where.composite_filter.op = 1  # AND
+        for field, value in (self.equals or {}).items():
+            self._filter(query, field, _Operator.EQUAL if isinstance(value, str) else _Operator.IN, value)
+        for operator, instant in (
+            (_Operator.GREATER_THAN_OR_EQUAL, self.start),
+            (_Operator.LESS_THAN, self.end),
+            (_Operator.LESS_THAN_OR_EQUAL, self.last),
+        ):
+            if instant is not None:
+                self._filter(query, self.order, operator, instant)
+        if not query.where.composite_filter.filters:
+            query.ClearField("where")
+        direction = _Direction.DESCENDING if self.is_descending else _Direction.ASCENDING
+        for field in (self.order, _NAME):
+            query.order_by.add(field={"field_path": field}, direction=direction)
+        if after is not None:
+            place, key = after
+            name = f"{parent}/{self.collection}/{key}"
+            query.start_at.values.extend((encode(place), Value(reference_value=name)))
+        return query
+
+    @property
+    def composites(self) -> set[tuple[str, str, str]]:
+        """The composite indexes that it needs: equal field, order, and the order's direction."""
+        direction = "DESCENDING" if self.is_descending else "ASCENDING"
+        return {(field, self.order, direction) for field in self.equals or ()}
+
+    @staticmethod
+    def _filter(query: Message, field: str, operator: int, value: object) -> None:
+        condition = query.where.composite_filter.filters.add().field_filter
+        condition.field.field_path = field
+        condition.op = operator
+        condition.value.CopyFrom(encode(value))
+
+
+def names_only(query: Message) -> Message:
+    """Return the query, for the names of the documents alone."""
+    query.select.fields.add(field_path=_NAME)
+    return query
+
+
+def listing_of_tasks(query: TaskQuery) -> Listing:
+    """Return how to list the tasks that fit."""
+    wanted = {
+        "owner": query.owner,
+        "status": query.status,
+        "handler": query.handler,
+        "parent.taskId": query.parent,
+    }
+    equals = {field: str(value) for field, value in wanted.items() if value is not None}
+    if not query.is_by_due:
+        return Listing("tasks", "createdAt", is_descending=True, equals=equals, without="deletedAt")
+    start, end = query.due_from, query.due_until
+    return Listing("tasks", "nextExecutionTime", equals=equals, start=start, end=end, without="deletedAt")
+
+
+def listing_of_due(before: datetime) -> Listing:
+    """Return how to list the tasks that wait for the sweep, those that are being deleted included."""
+    return Listing("tasks", "wakeAt", last=before, passes_over=True)
+
+
+def listing_of_offers(lanes: Sequence[str], owner: str | None) -> Listing:
+    """Return how to list the tasks that wait for a worker in one of the lanes."""
+    equals = {"offer.lane": lanes, **({} if owner is None else {"owner": owner})}
+    return Listing("tasks", "offer.order", equals=equals, passes_over=True)
+
+
+STEPS = Listing("steps", "number")
+EXECUTIONS = Listing("executions", "scheduledFor", is_descending=True)
+MESSAGES = Listing("messages", "createdAt", is_descending=True)
+WAKING = Listing("tasks", "wakeAt")

@@ -1,0 +1,170 @@
+"""Firestore's calls on one channel: each with a deadline, and made again where Google says that this is safe."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
+from google.cloud.firestore_v1.types import document, firestore
+from google.cloud.firestore_v1.types import query as proto
+
+from cloudsched.adapters.google.channel import open_channel, repeated
+from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from datetime import datetime, timedelta
+
+    from cloudsched.adapters.google.channel import Message
+
+_Query: Message = proto.StructuredQuery.pb()
+
+_SAFE_FOR_READS = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    grpc.StatusCode.INTERNAL,
+}
+_SAFE_FOR_COMMITS = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
+"""The codes after which a call may be made again: those of firestore_grpc_service_config.json in
+github.com/googleapis/googleapis, which Google's own clients are made from."""
+
+_PRECONDITION_FAILED = {
+    grpc.StatusCode.FAILED_PRECONDITION,  # another update_time
+    grpc.StatusCode.ALREADY_EXISTS,
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.ABORTED,  # somebody else's commit was in the way
+}
+
+
+class Calls:
+    """Get, commit and query, for one database."""
+
+    def __init__(self, database: str, emulator: str | None, deadline: timedelta) -> None:
+        """Open a channel; nothing is sent before the first call.
+
+        Args:
+            database: The resource name, ``projects/…/databases/…``.
+            emulator: ``host:port`` of the emulator; None for the service itself, with the credentials of the
+                surroundings.
+            deadline: How long one call may take, with its repetitions.
+
+        Raises:
+            Misconfigured: There are no credentials.
+        """
+        self._database = database
+        self._deadline = deadline.total_seconds()
+        prefix = ("google-cloud-resource-prefix", database)
+        self._metadata = [prefix, ("x-goog-request-params", f"database={quote(database, safe='')}")]
+        self._channel = open_channel(FirestoreGrpcTransport, emulator)
+        if emulator is not None:
+            self._metadata.append(("authorization", "Bearer owner"))  # past the security rules, as a server is
+        self._get = self._method("GetDocument", firestore.GetDocumentRequest, document.Document)
+        self._commit = self._method("Commit", firestore.CommitRequest, firestore.CommitResponse)
+        self._query = self._method("RunQuery", firestore.RunQueryRequest, firestore.RunQueryResponse, is_stream=True)
+
+    def get(self, name: str) -> Message:
+        """Return a document, or None if there is none.
+
+        Raises:
+            StoreUnavailable: Firestore did not answer, or refused.
+        """
+        request = firestore.GetDocumentRequest.pb()(name=name)
+        try:
+            return self._call(_SAFE_FOR_READS, lambda timeout: self._get(request, timeout))
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.NOT_FOUND and not _lacks_database(error):
+                return None
+            raise _translated(error, "name") from error
+
+    def commit(self, writes: Sequence[Message]) -> Message:
+        """Write all or nothing; return the answer, with a result for each write, or None if a precondition failed.
+
+        A commit that was made again may find the effect of its own first try, and then fails its precondition.
+
+        Raises:
+            StoreUnavailable: Firestore did not answer, or refused; the commit may have taken effect or not.
+            InvalidInput: Firestore does not keep such a document.
+        """
+        request = firestore.CommitRequest.pb()(database=self._database, writes=writes)
+        try:
+            return self._call(_SAFE_FOR_COMMITS, lambda timeout: self._commit(request, timeout))
+        except grpc.RpcError as error:
+            if error.code() in _PRECONDITION_FAILED and not _lacks_database(error):
+                return None
+            raise _translated(error, "task") from error
+
+    def query(self, parent: str, query: Message) -> list[Message]:
+        """Return the documents that a query finds.
+
+        Raises:
+            StoreUnavailable: Firestore did not answer, or refused.
+            InvalidInput: The query goes on behind something that cannot be a document.
+        """
+        return [answer.document for answer in self._answers(parent, query) if answer.HasField("document")]
+
+    def time(self, parent: str) -> datetime:
+        """Return what time it is at Firestore, by a query that finds nothing.
+
+        Raises:
+            StoreUnavailable: Firestore did not answer, or refused.
+        """
+        *_, last = self._answers(parent, _Query(from_=[{"collection_id": "-"}], limit={"value": 1}))
+        read_at: datetime = last.read_time.ToDatetime(UTC)
+        return read_at
+
+    def _answers(self, parent: str, query: Message) -> list[Message]:
+        request = firestore.RunQueryRequest.pb()(parent=parent, structured_query=query)
+
+        def run(timeout: float) -> list[Message]:
+            return list(self._query(request, timeout))
+
+        try:
+            answers: list[Message] = self._call(_SAFE_FOR_READS, run)
+        except grpc.RpcError as error:
+            raise _translated(error, "pageToken") from error
+        return answers
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    def _method(
+        self,
+        name: str,
+        request: Message,
+        response: Message,
+        *,
+        is_stream: bool = False,
+    ) -> Callable[[Message, float], Message]:
+        kind = self._channel.unary_stream if is_stream else self._channel.unary_unary
+        method = kind(
+            f"/google.firestore.v1.Firestore/{name}",
+            request_serializer=request.pb().SerializeToString,
+            response_deserializer=response.pb().FromString,
+        )
+        return lambda message, timeout: method(message, timeout=timeout, metadata=self._metadata)
+
+    def _call(self, safe: Collection[grpc.StatusCode], call: Callable[[float], Message]) -> Message:
+        try:
+            return repeated(call, safe, self._deadline)
+        except ValueError as error:  # gRPC's word for a closed channel
+            raise StoreUnavailable("Firestore", str(error)) from error
+
+
+def _lacks_database(error: grpc.RpcError) -> bool:
+    details = error.details() or ""
+    return "database" in details and "does not exist" in details
+
+
+def _translated(error: grpc.RpcError, field: str) -> CloudschedError:
+    code, details = error.code(), error.details() or ""
+    if _lacks_database(error):
+        return Misconfigured(f"{details} Make it with `gcloud firestore databases create`.")
+    if code is grpc.StatusCode.FAILED_PRECONDITION and "index" in details:
+        return Misconfigured(f"{details} Deploy infra/firestore.indexes.json.")
+    if code is grpc.StatusCode.INVALID_ARGUMENT:
+        return InvalidInput(field, "is not taken by Firestore", details)
+    return StoreUnavailable("Firestore", f"{code.name}: {details}")

@@ -1,0 +1,172 @@
+"""The queue in Google Cloud Tasks, or in a local one: one call a dispatch.
+
+Each priority has a queue of its own, whose rate and concurrency the operator sets: ``cloudsched`` for NORMAL,
+``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. Where a priority's queue is missing, the NORMAL one
+takes its dispatches, so that one queue is enough to begin with.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
+from google.cloud.tasks_v2.types import HttpMethod, cloudtasks
+from google.cloud.tasks_v2.types import queue as queue_types
+
+from cloudsched.adapters.google.channel import open_channel, repeated
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.errors import QueueUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.adapters.google.channel import Message
+    from cloudsched.engine.ports.store import Envelope
+
+TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
+
+DEADLINE = timedelta(seconds=5)
+"""How long handing over one dispatch may take, with its repetitions: somebody waits for it, and the sweep sends what
+was not taken."""
+
+DISPATCH_DEADLINE = timedelta(minutes=30)
+"""How long the queue waits for the executor's answer before it delivers again: the most that Cloud Tasks allows
+(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks); the task has a lease of its own."""
+
+_ATTEMPT_SECONDS = 2.5
+
+_SAFE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL}
+"""The codes after which a dispatch is handed over again. Google's clients repeat no CreateTask, since a task without a
+name would be made twice; ours have names, and the second one is refused as existing."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = timedelta(seconds=1)
+
+_Create: Message = cloudtasks.CreateTaskRequest.pb()
+_CreateQueue: Message = cloudtasks.CreateQueueRequest.pb()
+_Queue: Message = queue_types.Queue.pb()
+
+
+def queue_id(queue: str, priority: Priority) -> str:
+    """Return the id of the queue that takes a priority's dispatches, given that of the NORMAL one."""
+    return queue if priority is Priority.NORMAL else f"{queue}-{priority.lower()}"
+
+
+class CloudTasksDispatcher:
+    """A `Dispatcher` over Cloud Tasks queues."""
+
+    def __init__(  # noqa: PLR0913 - each is a setting of its own
+        self,
+        *,
+        project: str,
+        location: str,
+        queue: str,
+        url: str,
+        emulator: str | None = None,
+        invoker: str | None = None,
+        audience: str | None = None,
+        dispatch_deadline: timedelta = DISPATCH_DEADLINE,
+        deadline: timedelta = DEADLINE,
+    ) -> None:
+        """Open a channel; nothing is sent before the first dispatch.
+
+        Args:
+            project: The Google Cloud project of the queues.
+            location: Their region.
+            queue: The id of the NORMAL priority's queue; see `queue_id` for the others.
+            url: Where the executor takes dispatches.
+            emulator: ``host:port`` of a local Cloud Tasks; None for the service itself.
+            invoker: The service account as which the queue calls the executor (OIDC); None sends no identity.
+            audience: Whom that identity is meant for; the whole url if None.
+            dispatch_deadline: How long the queue waits for the executor, 15 seconds to 30 minutes.
+            deadline: How long handing over one dispatch may take, with its repetitions.
+
+        Raises:
+            Misconfigured: There are no credentials.
+        """
+        self._location = f"projects/{project}/locations/{location}"
+        self._queues = {each: f"{self._location}/queues/{queue_id(queue, each)}" for each in Priority}
+        self._deadline = deadline.total_seconds()
+        self._template = _template(url, invoker, audience, dispatch_deadline)
+        self._channel = open_channel(CloudTasksGrpcTransport, emulator)
+        self._create_task = self._method("CreateTask", _Create)
+        self._create_queue = self._method("CreateQueue", _CreateQueue)
+
+    def create(self, envelope: Envelope) -> None:
+        """Hand over a dispatch in one call; a name that is taken is as good as made."""
+        queue = self._queues[envelope.priority]
+        code = self._try(self._create_task, self._request(queue, envelope), queue)
+        normal = self._queues[Priority.NORMAL]
+        if code is grpc.StatusCode.NOT_FOUND and queue != normal:
+            code = self._try(self._create_task, self._request(normal, envelope), normal)
+        if code is grpc.StatusCode.NOT_FOUND:
+            hint = f"make it with `gcloud tasks queues create {normal.rpartition('/')[2]}`, and wait a minute"
+            raise QueueUnavailable(f"The queue {normal}", f"it does not exist; {hint}")
+
+    def ensure_queues(self) -> None:
+        """Make the queues that are missing, as they are by default. For a local Cloud Tasks.
+
+        Raises:
+            QueueUnavailable: They could not be made.
+        """
+        for name in self._queues.values():
+            request = _CreateQueue(parent=self._location, queue=_Queue(name=name))
+            self._try(self._create_queue, request, name)
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    def _request(self, queue: str, envelope: Envelope) -> Message:
+        request = _Create(parent=queue)
+        task = request.task
+        task.CopyFrom(self._template)
+        task.name = f"{queue}/tasks/{envelope.name}"
+        since = envelope.at - _EPOCH
+        task.schedule_time.seconds = since // _SECOND
+        task.schedule_time.nanos = since.microseconds * 1000
+        task.http_request.body = envelope.body
+        task.http_request.headers[TOKEN_HEADER] = envelope.token
+        return request
+
+    def _try(self, call: Callable[[Message, float], None], request: Message, queue: str) -> grpc.StatusCode:
+        """Make a call; return OK, ALREADY_EXISTS or NOT_FOUND, which mean something, and raise for the rest."""
+        try:
+            repeated(lambda left: call(request, min(left, _ATTEMPT_SECONDS)), _SAFE, self._deadline)
+        except grpc.RpcError as error:
+            code = error.code()
+            if code in {grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND}:
+                return code
+            raise QueueUnavailable(f"The queue {queue}", f"{code.name}: {error.details()}") from error
+        except ValueError as error:  # gRPC's word for a closed channel
+            raise QueueUnavailable(f"The queue {queue}", str(error)) from error
+        return grpc.StatusCode.OK
+
+    def _method(self, name: str, request: Message) -> Callable[[Message, float], None]:
+        method = self._channel.unary_unary(
+            f"/google.cloud.tasks.v2.CloudTasks/{name}",
+            request_serializer=request.SerializeToString,
+            response_deserializer=bytes,  # nobody reads it
+        )
+
+        def call(message: Message, timeout: float) -> None:
+            metadata = (("x-goog-request-params", f"parent={quote(message.parent, safe='')}"),)
+            method(message, timeout=timeout, metadata=metadata)
+
+        return call
+
+
+def _template(url: str, invoker: str | None, audience: str | None, dispatch_deadline: timedelta) -> Message:
+    """Return what all tasks have in common."""
+    task = _Create().task
+    task.http_request.url = url
+    task.http_request.http_method = HttpMethod.POST
+    task.http_request.headers["Content-Type"] = "application/json"
+    task.dispatch_deadline.FromTimedelta(dispatch_deadline)
+    if invoker is not None:
+        task.http_request.oidc_token.service_account_email = invoker
+        task.http_request.oidc_token.audience = audience or ""
+    return task

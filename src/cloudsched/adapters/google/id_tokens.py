@@ -1,0 +1,170 @@
+"""Proofs of identity that Google signs: Firebase ID tokens, and the OIDC tokens of service accounts.
+
+Both are JWTs, checked by Google's own libraries against Google's keys, which are fetched once in a while and kept as
+long as their Cache-Control says. The libraries are imported when the first token comes: they take a third of a second.
+
+Sources: firebase.google.com/docs/auth/admin/verify-id-tokens, cloud.google.com/docs/authentication/token-types#id.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.config.settings import is_firebase_emulated
+from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+FIREBASE_ISSUERS = "https://securetoken.google.com/"
+GOOGLE_ISSUERS = frozenset({"https://accounts.google.com", "accounts.google.com"})
+SKEW_SECONDS = 10
+"""How far the clocks of whoever made a token and of this process may lie apart."""
+LONGEST = 8_192
+"""How many characters a token may have; Google's are below 2,000."""
+REMOVED = "SIGNATURE_REMOVED_BY_GOOGLE"
+"""What Cloud Run puts in place of the signature of a token that it has checked itself
+(cloud.google.com/run/docs/troubleshooting, "signature removed")."""
+
+log = logging.getLogger(__name__)
+
+Claims = dict[str, Any]
+
+
+def claims_unverified(token: str) -> Claims:
+    """Return what a token says of itself, true or not.
+
+    Raises:
+        Unauthenticated: It is not a JWT.
+    """
+    from google.auth import jwt  # noqa: PLC0415 - only who has a token pays for it
+
+    if len(token) > LONGEST:
+        raise Unauthenticated("The token is too long.")
+    claims = _refusing(lambda: jwt.decode(token, verify=False))  # type: ignore[no-untyped-call]  # no types
+    if not isinstance(claims, dict):
+        raise Unauthenticated("The token is not a JWT.")
+    return claims
+
+
+class GoogleTokens:
+    """Verifies tokens for one project and one API.
+
+    Args:
+        firebase_project: Whose users' tokens are taken.
+        is_emulated: Whether the unsigned tokens of the Firebase Auth emulator are, and no others.
+        audiences: What OIDC tokens must have been made for.
+        trust_cloud_run: Whether a token whose signature Cloud Run took off is taken.
+    """
+
+    def __init__(
+        self,
+        *,
+        firebase_project: str | None = None,
+        is_emulated: bool = False,
+        audiences: Sequence[str] = (),
+        trust_cloud_run: bool = False,
+    ) -> None:
+        self._project = firebase_project
+        self._is_emulated = is_emulated
+        self._audiences = list(audiences)
+        self._trust_cloud_run = trust_cloud_run
+        self._making = threading.Lock()
+
+    def firebase(self, token: str) -> Claims:
+        """Return the claims of a Firebase user's ID token.
+
+        Raises:
+            Unauthenticated: It is not one of this project, or has expired.
+            Unavailable: Google's keys cannot be fetched.
+        """
+        if self._is_emulated != is_firebase_emulated():
+            raise Misconfigured("Set FIREBASE_AUTH_EMULATOR_HOST in the environment, or nowhere: the library reads it.")
+        with self._making:
+            client = self._firebase
+        claims: Claims = _refusing(lambda: client.verify_id_token(token, clock_skew_seconds=SKEW_SECONDS))
+        if self._is_emulated:
+            _require_present(claims)  # all else is not checked by the library then
+        return claims
+
+    def google(self, token: str) -> Claims:
+        """Return the claims of a service account's OIDC token, whose e-mail address is then known to be right.
+
+        Raises:
+            Unauthenticated: It is not one for this API, or has expired.
+            Unavailable: Google's keys cannot be fetched.
+        """
+        from google.oauth2 import id_token  # noqa: PLC0415 - the same
+
+        if not self._audiences:
+            raise Misconfigured("Set CLOUDSCHED_AUDIENCES to this API's address: tokens are made for one.")
+        if self._trust_cloud_run and token.endswith("." + REMOVED):
+            claims = claims_unverified(token)
+            _require_present(claims)
+            if claims.get("iss") not in GOOGLE_ISSUERS or claims.get("aud") not in self._audiences:
+                raise Unauthenticated("The token is not a Google token for this API.")
+        else:
+            claims = _refusing(
+                lambda: id_token.verify_oauth2_token(  # type: ignore[no-untyped-call]  # google-auth ships few types
+                    token, self._request, audience=self._audiences, clock_skew_in_seconds=SKEW_SECONDS
+                )
+            )
+        if claims.get("email_verified") is not True or not isinstance(claims.get("email"), str):
+            raise Unauthenticated("The token says no e-mail address that Google has verified.")
+        return claims
+
+    @cached_property
+    def _request(self) -> Any:  # noqa: ANN401 - google.auth ships no types for it
+        import cachecontrol  # noqa: PLC0415 - the same
+        import requests  # noqa: PLC0415 - the same
+        from google.auth.transport.requests import Request  # noqa: PLC0415 - the same
+
+        return Request(session=cachecontrol.CacheControl(requests.Session()))
+
+    @cached_property
+    def _firebase(self) -> Any:  # noqa: ANN401 - firebase-admin ships no types
+        import firebase_admin  # type: ignore[import-untyped] # noqa: PLC0415 - the same; it ships no types
+        from firebase_admin import auth  # noqa: PLC0415 - the same
+        from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - the same
+
+        class NoCredential(firebase_admin.credentials.Base):  # type: ignore[misc]  # firebase-admin ships no types
+            """Checking a token needs no rights of one's own."""
+
+            def get_credential(self) -> AnonymousCredentials:
+                return AnonymousCredentials()  # type: ignore[no-untyped-call]  # google-auth ships few types
+
+        app = firebase_admin.App(f"cloudsched-{id(self)}", NoCredential(), {"projectId": self._project})
+        return auth.Client(app)
+
+
+def _refusing(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
+    """Turn whatever a library says against a token into one error, which does not repeat the token."""
+    from google.auth.exceptions import TransportError  # noqa: PLC0415 - the same
+
+    try:
+        return verify()
+    except TransportError as error:
+        raise Unavailable("Google's keys", type(error).__name__) from error
+    except Exception as error:
+        if type(error).__name__ == "CertificateFetchError":  # importing its module is what is to be avoided
+            raise Unavailable("Google's keys", type(error).__name__) from error
+        # Its message may repeat the token, so the log has its kind alone.
+        log.info("token refused: %s", type(error).__name__, extra={"action": "token refused"})
+        expired = "expired" in str(error).lower()
+        raise Unauthenticated(
+            "The token has expired." if expired else "The token is not one that this API takes."
+        ) from None
+
+
+def _require_present(claims: Claims) -> None:
+    """Check the times of a token whose signature somebody else has answered for."""
+    now, expires, issued = time.time(), claims.get("exp"), claims.get("iat")
+    numbers = (int, float)
+    if not isinstance(expires, numbers) or not isinstance(issued, numbers):
+        raise Unauthenticated("The token does not say when it was made, and until when it is good.")
+    if expires + SKEW_SECONDS < now or issued - SKEW_SECONDS > now:
+        raise Unauthenticated("The token has expired.")

@@ -1,0 +1,145 @@
+"""The queue inside this process: for one process that schedules and runs, and needs no server.
+
+It is a hint and no more, as every queue is: what waits in it is gone with the process, and the sweep sends it again
+from the documents. One thread watches the time; others deliver.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+from collections import OrderedDict
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from cloudsched.errors import QueueUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from cloudsched.engine.ports.store import Clock, Envelope
+
+_LOG = logging.getLogger(__name__)
+
+FIRST_BACKOFF = timedelta(seconds=0.1)
+LONGEST_BACKOFF = timedelta(minutes=1)
+"""The wait before a dispatch that was not accepted is delivered again doubles from the first of these to the last."""
+
+REMEMBERED_NAMES = 100_000
+"""So many names of delivered dispatches stay taken, the latest ones."""
+
+LONGEST_WAIT = 1.0
+"""After so many seconds the clock is read again though nothing should be due: somebody may have set it."""
+
+
+class _Waiting(NamedTuple):
+    at: datetime
+    number: int
+    """The order of arrival, for those that are due at the same instant."""
+    envelope: Envelope
+    failures: int
+
+
+class InProcessDispatcher:
+    """A `Dispatcher` that calls the executor from threads of its own. Use it in a ``with``, or `start` and `close` it.
+
+    Args:
+        clock: What says when a dispatch is due; it runs as real time does.
+        deliver: The executor: given body and token, it returns if it accepts the dispatch, and raises if not.
+        workers: How many dispatches are delivered at the same time at most.
+    """
+
+    def __init__(self, clock: Clock, deliver: Callable[[bytes, str], object], *, workers: int = 8) -> None:
+        self._clock = clock
+        self._deliver = deliver
+        self._changed = threading.Condition()
+        self._heap: list[_Waiting] = []
+        self._numbers = itertools.count()
+        self._taken: set[str] = set()
+        self._delivered: OrderedDict[str, None] = OrderedDict()
+        self._due: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._is_closed = False
+        self._watch = threading.Thread(target=self._watch_time, name="cloudsched-queue", daemon=True)
+        self._workers = [
+            threading.Thread(target=self._work, name=f"cloudsched-worker-{number}", daemon=True)
+            for number in range(1, workers + 1)
+        ]
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        for thread in (self._watch, *self._workers):
+            thread.start()
+
+    def create(self, envelope: Envelope) -> None:
+        """Take a dispatch, unless its name is taken."""
+        with self._changed:
+            if self._is_closed:
+                raise QueueUnavailable("The queue in this process", "it was closed")
+            if envelope.name in self._taken or envelope.name in self._delivered:
+                return
+            self._taken.add(envelope.name)
+            self._put(_Waiting(envelope.at, next(self._numbers), envelope, 0))
+
+    def close(self) -> None:
+        """Finish what is being delivered, and stop. What waits is dropped; the sweep makes it good."""
+        with self._changed:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._changed.notify_all()
+        for _ in self._workers:
+            self._due.put(None)
+        for thread in (self._watch, *self._workers):
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def _put(self, waiting: _Waiting) -> None:
+        heapq.heappush(self._heap, waiting)
+        if self._heap[0] is waiting:
+            self._changed.notify()
+
+    def _watch_time(self) -> None:
+        with self._changed:
+            while not self._is_closed:
+                now = self._clock.now()
+                while self._heap and self._heap[0].at <= now:
+                    self._due.put(heapq.heappop(self._heap))
+                wait = (self._heap[0].at - self._clock.now()).total_seconds() if self._heap else LONGEST_WAIT
+                self._changed.wait(max(0.0, min(wait, LONGEST_WAIT)))
+
+    def _work(self) -> None:
+        while (waiting := self._due.get()) is not None and not self._is_closed:
+            try:
+                self._deliver(waiting.envelope.body, waiting.envelope.token)
+            except BaseException:  # noqa: BLE001 - the thread goes on, whatever a handler did
+                self._deliver_again(waiting)
+            else:
+                self._remember(waiting.envelope.name)
+
+    def _deliver_again(self, waiting: _Waiting) -> None:
+        wait = min(FIRST_BACKOFF * 2 ** min(waiting.failures, 20), LONGEST_BACKOFF)
+        _LOG.warning(
+            "Dispatch %s was not accepted; it is delivered again in %s.", waiting.envelope.name, wait, exc_info=True
+        )
+        at = self._clock.now() + wait
+        with self._changed:
+            if not self._is_closed:
+                self._put(_Waiting(at, next(self._numbers), waiting.envelope, waiting.failures + 1))
+
+    def _remember(self, name: str) -> None:
+        with self._changed:
+            self._taken.discard(name)
+            self._delivered[name] = None
+            if len(self._delivered) > REMEMBERED_NAMES:
+                self._delivered.popitem(last=False)

@@ -1,0 +1,4 @@
+"""The embedded store on SQLite, for laptops, tests and the simulation.
+
+May import `engine.ports` and the domain.
+"""

@@ -1,0 +1,325 @@
+"""The embedded store: tasks, executions and messages in one SQLite file, or in memory for tests.
+
+A document is JSON text, beside the columns that lists and sweeps look for. Instants are whole microseconds since 1970.
+Each task has a version number that every commit raises: the precondition of a commit is one ``UPDATE … WHERE``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from pydantic import ValidationError
+
+from cloudsched.adapters.sqlite.database import Database, Row
+from cloudsched.adapters.sqlite.queries import List, instant, list_of_offers, list_of_tasks, ticks
+from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
+from cloudsched.domain.documents.document import SCHEMA_VERSION, STORED, Document
+from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.documents.journal import JournalEntry
+from cloudsched.domain.documents.task import Task
+from cloudsched.domain.transitions.locks import Lock
+from cloudsched.engine.ports.page_tokens import make_token, read_token, readable
+from cloudsched.engine.ports.store import Page, Stored, StoredLock, TaskQuery, Version
+from cloudsched.errors import UnsupportedDocument, VersionConflict
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from cloudsched.engine.ports.store import Folded
+
+log = logging.getLogger(__name__)
+
+D = TypeVar("D", bound=Document)
+
+_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent", "lane", "place")
+"""What lists look for."""
+_INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
+    VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
+_FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
+_INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
+_DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
+_PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for, body) VALUES (?, ?, ?, ?)"
+_PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
+_DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
+_PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
+_IS_ALIVE = "SELECT 1 FROM tasks WHERE id = ? AND NOT is_deleted"
+_PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
+
+_PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
+_EXPIRED = "SELECT kind, parent, id FROM expiring WHERE expire_at <= ? ORDER BY expire_at LIMIT ?"
+_EXPIRE = {  # a record that was opened again since has no such instant any more
+    "execution": "DELETE FROM executions WHERE task_id = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
+    "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
+}
+
+_PURGE_SIZE = 1000
+"""How many documents one transaction removes, so that no other writer waits long for it."""
+
+
+class SqliteStore:
+    """A `Store` in a SQLite file that several threads and processes may use, or in memory."""
+
+    def __init__(self, path: Path | None = None, *, let_go: Callable[[str], None] = lambda _: None) -> None:
+        """Open the store, and make it if it is not there.
+
+        Args:
+            path: The file; None keeps everything in memory, as long as this object lives.
+            let_go: Called with ``taskId`` or ``taskId/executionId`` when that is removed, in the same transaction, so
+                that nobody makes it again meanwhile: what lies beside the store is to go, too.
+
+        Raises:
+            UnsupportedDocument: The file was laid out by another cloudsched.
+            Misconfigured: The file is something else.
+            StoreUnavailable: The file cannot be opened.
+        """
+        self._database = Database(path, LAYOUT, LAYOUT_VERSION, UPGRADES)
+        self._let_go_of = let_go
+
+    def load(self, task_id: str) -> Stored | None:
+        """Return the task as it is now, or None."""
+        rows = self._database.read("SELECT version, body FROM tasks WHERE id = ?", (task_id,))
+        if not rows:
+            return None
+        version, body = rows[0]
+        return _stored(task_id, version, body)
+
+    def commit(
+        self,
+        task: Task,
+        expect: Version | None,
+        executions: Sequence[Execution] = (),
+        messages: Sequence[Message] = (),
+        lock: StoredLock | None = None,
+        *,
+        entries: Sequence[JournalEntry] = (),
+        folded: Sequence[Folded] = (),
+    ) -> Version:
+        """Write a task, its records and a lock in one transaction, if task and lock have the expected versions."""
+        before = _new_version() if expect is None else cast("int", expect.value)
+        columns, body = _columns(task), _text(task)
+        execution_rows = [(task.id, e.id, ticks(e.scheduled_for), _text(e)) for e in executions]
+        entry_rows = [(task.id, e.execution_id, e.number, _text(e)) for e in entries]
+        folded_rows = [(task.id, each.execution_id) for each in folded]
+        message_rows = [(m.owner, m.id, ticks(m.created_at), _text(m)) for m in messages]
+
+        expiring_rows = [("execution", task.id, e.id, ticks(e.expire_at)) for e in executions if e.expire_at]
+        expiring_rows += [("message", m.owner, m.id, ticks(m.expire_at)) for m in messages if m.expire_at]
+
+        def work(connection: sqlite3.Connection) -> None:
+            if expect is None:
+                done = connection.execute(_INSERT, (*columns, body, task.id, before)).rowcount == 1
+            else:
+                done = _update(connection, columns, body, task.id, before)
+            if not done:
+                raise VersionConflict(f"task {task.id}")
+            if lock is not None:
+                _write_lock(connection, lock)
+            if execution_rows:
+                connection.executemany(_PUT_EXECUTION, execution_rows)
+            if message_rows:
+                connection.executemany(_PUT_MESSAGE, message_rows)
+            if folded_rows:
+                connection.executemany(_DELETE_STEPS, folded_rows)
+            if entry_rows:
+                connection.executemany(_PUT_STEP, entry_rows)
+            if expiring_rows:
+                connection.executemany(_PUT_EXPIRING, expiring_rows)
+
+        self._database.write(work)
+        return Version(before if expect is None else before + 1)
+
+    def load_lock(self, key: str) -> StoredLock:
+        """Return the lock of a key as it is now; an empty one if there is none."""
+        rows = self._database.read("SELECT version, body FROM locks WHERE key = ?", (key,))
+        if not rows:
+            return StoredLock(Lock(key=key), None)
+        version, body = rows[0]
+        return StoredLock(_read(Lock, key, body), Version(version))
+
+    def commit_lock(self, lock: StoredLock) -> None:
+        """Write a lock alone, if it still has the version that it was read at."""
+        self._database.write(lambda connection: _write_lock(connection, lock))
+
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        """Return the journal of an open execution, whole."""
+        rows = self._database.read(
+            "SELECT body FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number", (task_id, execution_id)
+        )
+        return [_read(JournalEntry, execution_id, body) for (body,) in rows]
+
+    def purge(self, task_id: str) -> None:
+        """Remove a deleted task's executions and journals, some at a time, then the task."""
+
+        def is_alive(connection: sqlite3.Connection) -> bool:
+            return connection.execute(_IS_ALIVE, (task_id,)).fetchone() is not None
+
+        def some(connection: sqlite3.Connection) -> int:
+            if is_alive(connection):
+                return 0
+            return connection.execute(_PURGE_SOME, (task_id, _PURGE_SIZE)).rowcount
+
+        def task(connection: sqlite3.Connection) -> None:
+            if is_alive(connection):
+                return
+            connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+            connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
+            self._let_go(task_id)
+
+        while self._database.write(some):
+            pass
+        self._database.write(task)
+
+    def expire(self, now: datetime) -> int:
+        """Remove executions and messages whose `expire_at` has come, some of them; return how many."""
+
+        def some(connection: sqlite3.Connection) -> int:
+            found = connection.execute(_EXPIRED, (ticks(now), _PURGE_SIZE)).fetchall()
+            for kind, parent, key in found:
+                removed = connection.execute(_EXPIRE[kind], (parent, key)).rowcount
+                if kind == "execution" and removed:
+                    self._let_go(f"{parent}/{key}")
+                connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
+            return len(found)
+
+        return self._database.write(some)
+
+    def _let_go(self, key: str) -> None:
+        """Let what lies beside the store go. If it stays, that is a pity, and keeps nobody from anything."""
+        try:
+            self._let_go_of(key)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the document goes
+            log.warning("what lies beside %s is left: %s", key, error, extra={"action": "left", "taskId": key})
+
+    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks that fit."""
+        return self._page(Task, query, list_of_tasks(query), limit, page_token)
+
+    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
+        wanted = List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(ticks(before),), passes_over=True)
+        return self._page(Task, "due", wanted, limit, page_token)
+
+    def offered(
+        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Stored]:
+        """Return tasks with an offer in one of the lanes, in its order."""
+        found: list[Stored] = []
+        while len(found) < limit:  # what cannot be read is passed over, and hides nothing behind it
+            wanted = limit - len(found)
+            rows = self._database.read(*list_of_offers(lanes, owner, wanted, after))
+            found += readable((key, partial(_stored, key, version, body)) for key, version, body, _ in rows)
+            if len(rows) < wanted:
+                break
+            key, _, _, place = rows[-1]
+            after = place, key
+        return found
+
+    def next_wake(self) -> datetime | None:
+        """Return the earliest `wake_at` of all tasks."""
+        rows = self._database.read("SELECT wake_at FROM tasks WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1")
+        return instant(rows[0][0]) if rows else None
+
+    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+        """Return one execution's record, or None."""
+        rows = self._database.read("SELECT body FROM executions WHERE task_id = ? AND id = ?", (task_id, execution_id))
+        return _read(Execution, execution_id, rows[0][0]) if rows else None
+
+    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first."""
+        wanted = List("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,))
+        return self._page(Execution, ("executions", task_id), wanted, limit, page_token)
+
+    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+        """Return a page of an owner's messages, the newest first."""
+        wanted = List("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
+        return self._page(Message, ("inbox", owner), wanted, limit, page_token)
+
+    def check(self) -> None:
+        """Look whether the database answers; it has no clock of its own."""
+        self._database.read("SELECT count(*) FROM sqlite_schema")
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def _page(self, kind: type[D], query: object, wanted: List, limit: int, page_token: str | None) -> Page[D]:
+        after = read_token(query, page_token) if page_token else None
+        rows = self._database.read(*wanted.statement(after, limit + 1))
+        documents = [(key, partial(_read, kind, key, body)) for key, _, body in rows[:limit]]
+        items = readable(documents) if wanted.passes_over else [read() for _, read in documents]
+        if len(rows) <= limit:
+            return Page(items)
+        key, at, _ = rows[limit - 1]
+        return Page(items, make_token(query, instant(at), key))
+
+
+def _new_version() -> int:
+    """Return a first version: random, so that what was removed and made again is not taken for its older self."""
+    return secrets.randbits(48)
+
+
+def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int) -> bool:
+    """Write a task that has this version; return whether there is one.
+
+    Only columns that change are named, since SQLite writes a page for every index of a column that is.
+    """
+    found = connection.execute(_FIND, (task_id, version)).fetchone()
+    if found is None:
+        return False
+    changes = [(name, new) for name, old, new in zip(_COLUMNS, found, columns, strict=True) if old != new]
+    names = "".join(f", {name} = ?" for name, _ in changes)
+    statement = f"UPDATE tasks SET body = ?, version = version + 1{names} WHERE id = ? AND version = ?"  # noqa: S608
+    values = (body, *(value for _, value in changes), task_id, version)
+    return connection.execute(statement, values).rowcount == 1
+
+
+def _write_lock(connection: sqlite3.Connection, lock: StoredLock) -> None:
+    key, version = lock.lock.key, lock.version
+    if lock.lock.is_empty:
+        done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
+    elif version is None:
+        done = connection.execute(_INSERT_LOCK, (_text(lock.lock), key, _new_version())).rowcount == 1
+    else:
+        done = connection.execute(_UPDATE_LOCK, (_text(lock.lock), key, version.value)).rowcount == 1
+    if not done:
+        raise VersionConflict(f"lock {key}")
+
+
+def _columns(task: Task) -> Row:
+    return (
+        task.owner,
+        task.handler,
+        task.status,
+        task.deleted_at is not None,
+        ticks(task.created_at),
+        None if task.next_execution_time is None else ticks(task.next_execution_time),
+        None if task.wake_at is None else ticks(task.wake_at),
+        None if task.parent is None else task.parent.task_id,
+        *((None, None) if task.offer is None else (task.offer.lane, task.offer.order)),
+    )
+
+
+def _stored(task_id: str, version: int, body: str) -> Stored:
+    return Stored(_read(Task, task_id, body), Version(version))
+
+
+def _text(document: Document) -> str:
+    return document.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def _read(kind: type[D], key: str, body: str) -> D:
+    try:
+        document = kind.model_validate_json(body, context=STORED)
+    except ValidationError:
+        return kind.from_stored(key, json.loads(body))  # says so if the document is of a newer schema
+    if document.schema_version > SCHEMA_VERSION:
+        raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
+    return document

@@ -1,0 +1,116 @@
+"""``cloudsched next``: when does this schedule fire?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from cloudsched.adapters.clocks import SystemClock
+from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.recurrence.time_zones import version
+from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_MARKS = {
+    ClockChange.SHIFTED: "↷ moved out of a gap",
+    ClockChange.REPEATED: "↺ shown twice",
+    ClockChange.CHANGED: "◷ clocks changed",
+}
+
+
+@click.command("next")
+@click.argument("schedule")
+@click.option(
+    "--dtstart", metavar="LOCAL", help="From when the rule counts, such as 2027-01-31T09:00:00. Default: now."
+)
+@click.option("--tz", "timezone", default="UTC", show_default=True, metavar="ZONE", help="An IANA name: Europe/Paris.")
+@click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
+@click.option("--after", metavar="INSTANT", help="Show what is later than this. Default: now.")
+@click.option("--gap", type=click.Choice(["shift", "skip"]), help="Local times that a clock change skips.")
+@click.option("--fold", type=click.Choice(["first", "last", "both"]), help="Local times that it repeats.")
+@click.option("--sub-daily", type=click.Choice(["elapsed", "wall"]), help="How rules finer than a day step.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+def next_command(  # noqa: PLR0913 -- one argument for each option
+    *,
+    schedule: str,
+    dtstart: str | None,
+    timezone: str,
+    count: int,
+    after: str | None,
+    gap: str | None,
+    fold: str | None,
+    sub_daily: str | None,
+    as_json: bool,
+) -> None:
+    """Show when SCHEDULE fires next, in local time and in UTC.
+
+    SCHEDULE is an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an iCalendar block, an instant
+    (2027-01-31T09:00:00Z) or a duration from now (PT5M).
+    """
+    now = SystemClock().now()
+    policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
+    try:
+        start = _instant(after, timezone) if after else now
+        parsed = _parsed(schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value})
+        found = preview(parsed, start, count)
+    except InvalidSchedule as error:
+        raise click.UsageError(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(_document(parsed, found), indent=2))
+    else:
+        _print(parsed, found)
+
+
+def _parsed(text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str]) -> Schedule:
+    is_rule = "=" in text  # it must not be anchored now if it has a beginning of its own
+    schedule = Schedule.parse(text, timezone=timezone, now=None if dtstart and is_rule else now)
+    if not dtstart and not policies:
+        return schedule
+    fields = schedule.model_dump(exclude_none=True) | policies
+    if dtstart:
+        if schedule.is_one_time:
+            raise InvalidSchedule("dtstart", "has no meaning beside a single instant", "leave it out")
+        fields["dtstart"] = dtstart
+    return Schedule.model_validate(fields)
+
+
+def _instant(text: str, timezone: str) -> datetime:
+    try:
+        at = Schedule.parse(text, timezone=timezone).at
+    except InvalidSchedule as error:
+        if error.field == "timezone":
+            raise
+        at = None
+    if at is None:
+        raise click.UsageError(f"--after: {text[:40]!r} is no instant; write it like 2027-01-31T09:00:00Z.")
+    return at
+
+
+def _document(schedule: Schedule, found: list[Preview]) -> dict[str, object]:
+    return {
+        "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+        "description": schedule.describe(),
+        "tzdata": version(),
+        "occurrences": [each.wire() for each in found],
+    }
+
+
+def _print(schedule: Schedule, found: list[Preview]) -> None:
+    from rich.console import Console  # noqa: PLC0415 -- JSON needs none of it
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    table = Table(title=schedule.describe(), title_justify="left", caption_justify="left")
+    table.caption = f"tzdata {version()}" if found else "It does not fire again."
+    table.add_column("local", no_wrap=True)
+    table.add_column("UTC", no_wrap=True)
+    table.add_column("clock change", style="yellow")
+    for each in found:
+        mark = _MARKS[each.clock_change] if each.clock_change else ""
+        table.add_row(f"{each.local:%a %Y-%m-%d %H:%M:%S %z}", f"{each.at:%Y-%m-%d %H:%M:%S}", mark)
+    console.print(table)

@@ -1,0 +1,296 @@
+"""``cloudsched tasks``: look at tasks and change them, through the API.
+
+Tables are for people; ``--json`` prints what the API says, a page's items one a line, for programs.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cloudsched.cli.main import NO_PROOF
+from cloudsched.cli.output import Printer
+from cloudsched.cli.tree import send, tree
+from cloudsched.client.client import Client
+from cloudsched.errors import InvalidInput, InvalidSchedule, QuotaExceeded, Unauthenticated, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import IO
+
+    from cloudsched.domain.documents.execution import Execution, ExecutionStatus
+
+POLL_SECONDS = 1.0
+"""How often ``logs --follow`` looks."""
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+_task_id = click.argument("task_id", metavar="ID")
+
+
+class _Tasks(click.Group):
+    """A group whose commands say what is missing in the words of the command line."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's
+        try:
+            return super().invoke(ctx)
+        except Unauthenticated as error:
+            if any(ctx.params[name] for name in ("key", "token", "platform_token")):
+                raise
+            raise Unauthenticated(NO_PROOF.format(place=f"The API at {ctx.params['url']}")) from error
+
+
+@click.group(cls=_Tasks)
+@click.option(
+    "--url",
+    envvar="CLOUDSCHED_URL",
+    default="http://127.0.0.1:8080",
+    show_default=True,
+    help="The API's address. [env: CLOUDSCHED_URL]",
+)
+@click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
+@click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
+@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own check.")
+@click.pass_context
+def tasks(context: click.Context, url: str, key: str | None, token: str | None, platform_token: str | None) -> None:
+    """Look at tasks and change them, through the API."""
+    client = Client(url, key=key, token=token, platform_token=platform_token)
+    context.obj = client
+    context.call_on_close(client.close)
+
+
+tasks.add_command(tree)
+tasks.add_command(send)
+
+
+@tasks.command("list")
+@click.option("--owner")
+@click.option("--status", help="ACTIVE, PAUSED, COMPLETED, FAILED, CANCELLED or EXPIRED.")
+@click.option("--handler")
+@click.option("--soonest", is_flag=True, help="Those that run next come first; without it, the newest do.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@_json
+@click.pass_obj
+def list_(client: Client, *, owner: str, status: str, handler: str, soonest: bool, limit: int, as_json: bool) -> None:
+    """List tasks."""
+    order = "nextExecutionTime" if soonest else None
+    size = min(limit, 500)
+    found = client.tasks(owner=owner, status=status, handler=handler, order_by=order, page_size=size)
+    Printer(as_json=as_json).tasks(task for _, task in zip(range(limit), found, strict=False))
+
+
+@tasks.command()
+@_task_id
+@_json
+@click.pass_obj
+def get(client: Client, task_id: str, *, as_json: bool) -> None:
+    """Show a task."""
+    Printer(as_json=as_json).task(client.get(task_id))
+
+
+@tasks.command()
+@click.argument("title")
+@click.option("--handler", help="The registered function to run.")
+@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run in its place.")
+@click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
+@click.option("--owner", help="Whose it is; you, if you are a user.")
+@click.option("--id", "task_id", help="A stable id of your own: creating it again edits it.")
+@click.option("--payload", default="{}", help="What the handler is given, as JSON.")
+@click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
+@click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
+@click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
+@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
+@_json
+@click.pass_obj
+def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> None:
+    """Create a task; without --rrule and --at it runs once, in five minutes."""
+    schedule = _schedule(options["rrule"], options["at"], options["timezone"])
+    fields = {
+        "title": title,
+        "payload": _parsed("--payload", options["payload"]),
+        **_to_run(options["handler"], options["script"], options["tools"]),
+        **_given(owner=options["owner"], id=options["task_id"], schedule=schedule),
+        **_fields(options["more"]),
+    }
+    try:
+        task = client.create(**fields)
+    except InvalidInput as error:
+        if error.field == "owner" and "owner" not in fields:
+            raise click.UsageError("--owner is missing: say whose task it is.") from error
+        raise
+    Printer(as_json=as_json).task(task)
+
+
+@tasks.command()
+@_task_id
+@click.option("--title")
+@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript, in place of its older one.")
+@click.option("--payload", help="What the handler is given, as JSON.")
+@click.option("--rrule", help="When it runs: an RFC 5545 rule.")
+@click.option("--at", help="When it runs once.")
+@click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
+@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null puts its default back.")
+@_json
+@click.pass_obj
+def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) -> None:
+    """Change some of a task's fields; refused if somebody else changes it at the same moment."""
+    payload = None if options["payload"] is None else _parsed("--payload", options["payload"])
+    schedule = _schedule(options["rrule"], options["at"], options["timezone"])
+    script = options["script"] and {"source": _text(options["script"])}
+    given = _given(title=options["title"], payload=payload, schedule=schedule, script=script)
+    changes = {**given, **_fields(options["more"])}
+    if not changes:
+        raise click.UsageError("Say what to change.")
+    Printer(as_json=as_json).task(client.update(task_id, etag=client.get(task_id).etag, **changes))
+
+
+def _verb(name: str, about: str) -> None:
+    @tasks.command(name, help=about)
+    @_task_id
+    @_json
+    @click.pass_obj
+    def command(client: Client, task_id: str, *, as_json: bool) -> None:
+        Printer(as_json=as_json).task(getattr(client, name)(task_id))
+
+
+_verb("pause", "Hold a task until it is resumed.")
+_verb("resume", "Let a paused task go on from now.")
+_verb("cancel", "End a task; its record stays.")
+_verb("trigger", "Run a task now, without moving its plan.")
+
+
+@tasks.command()
+@_task_id
+@click.argument("execution_id", required=False)
+@_json
+@click.pass_obj
+def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bool) -> None:
+    """Give an execution one more attempt; the last one, if none is named."""
+    Printer(as_json=as_json).task(client.retry(task_id, execution_id))
+
+
+@tasks.command()
+@_task_id
+@click.option("--follow", "-f", is_flag=True, help="Go on as executions begin and end, until Ctrl-C.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to begin with.")
+@_json
+@click.pass_obj
+def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
+    """Show a task's executions, the earliest first."""
+    printer = Printer(as_json=as_json)
+    shown = 0
+    try:
+        for execution in follow_executions(client, task_id, limit, ends=not follow):
+            printer.execution(execution)
+            shown += 1
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+    if not shown and not as_json:
+        click.echo("No executions yet.")
+
+
+def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -> Iterator[Execution]:
+    """Yield a task's executions, the earliest first, and again each time that one has changed.
+
+    Args:
+        client: Who to ask.
+        task_id: Whose executions.
+        limit: How many of the latest are looked at.
+        ends: Whether to stop after what is there now.
+    """
+    known: dict[str, tuple[ExecutionStatus, int]] = {}
+    is_answered = False
+    while True:
+        try:
+            latest = [execution for _, execution in zip(range(limit), client.executions(task_id), strict=False)]
+        except (Unavailable, QuotaExceeded) as error:
+            if ends or not is_answered:
+                raise
+            click.echo(f"cloudsched: tries again: {error}", err=True)
+            latest = []
+        is_answered = True
+        for execution in reversed(latest):
+            state = execution.status, execution.attempt_count
+            if known.get(execution.id) != state:
+                known[execution.id] = state
+                yield execution
+        if ends:
+            return
+        time.sleep(POLL_SECONDS)
+
+
+def _schedule(rrule: str | None, at: str | None, timezone: str | None) -> dict[str, str] | None:
+    if rrule and at:
+        raise click.UsageError("Give --rrule or --at, not both.")
+    if timezone is not None and not rrule and not at:
+        raise click.UsageError("--timezone is the zone of --rrule or --at; give one of them, too.")
+    if rrule:
+        return {"rrule": rrule, "timezone": timezone or "UTC"}
+    return {"at": _instant(at, timezone), "timezone": timezone or "UTC"} if at else None
+
+
+def _instant(text: str, timezone: str | None) -> str:
+    """Return an instant with its offset; a local time is one of the zone's."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f"--at: {text!r} is no instant; write it like 2027-01-01T09:00:00Z.") from None
+    if at.tzinfo is not None:
+        return text
+    if timezone is None:
+        raise click.UsageError(f"--at: {text!r} has no time zone; end it with Z for UTC, or give --timezone.")
+    from cloudsched.domain.recurrence.schedule import Schedule  # noqa: PLC0415 - only who gives a local time pays for it
+
+    try:
+        return str(Schedule.parse(at.isoformat(timespec="seconds"), timezone).at)
+    except InvalidSchedule as error:
+        option = "--timezone" if error.field == "timezone" else "--at"
+        raise click.UsageError(f"{option}: {error.problem} ({error.hint}).") from None
+
+
+def _to_run(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:
+    """Return what a new task runs. Neither is needed with ``--set children=…``."""
+    if handler and script:
+        raise click.UsageError("Give --handler or --script, not both.")
+    if tools and not script:
+        raise click.UsageError("--tool says what a --script may call.")
+    if script is None:
+        return _given(handler=handler)
+    return {"script": {"source": _text(script), **({"tools": list(tools)} if tools else {})}}
+
+
+def _text(script: IO[str]) -> str:
+    try:
+        return script.read()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"--script: {script.name} is not UTF-8: {error.reason} at byte {error.start}.") from None
+
+
+def _given(**fields: object) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _fields(more: Iterable[str]) -> dict[str, Any]:
+    """Read ``field=JSON``; what is no JSON is text."""
+    found: dict[str, Any] = {}
+    for each in more:
+        name, equals, text = each.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {each}: write FIELD=VALUE.")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def _parsed(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option} is not JSON: {error}") from error

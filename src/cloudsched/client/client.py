@@ -1,0 +1,277 @@
+"""A client of the HTTP API, typed, with paging, retries, and the same errors as the library's.
+
+::
+
+    with Client("https://api.example", token=firebase_id_token) as client:
+        task = client.create(title="Greet", handler="greet", payload={"name": "Ada"}, schedule={"rrule": "FREQ=DAILY"})
+        for execution in client.executions(task.id):
+            print(execution.scheduled_for, execution.status)
+
+What is safe to repeat is repeated, some times and with growing waits, if the service does not answer or is overloaded:
+reads, creations, which carry an idempotency key, and what a worker says of its claims (`WorkerCalls`). Instants are
+datetimes in UTC, durations are numbers of seconds.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import quote
+
+from pydantic.alias_generators import to_camel
+
+from cloudsched.client.connection import RETRIES, Connection
+from cloudsched.client.problems import error_of_problem
+from cloudsched.client.views import Beat, ClaimView, Created, TaskView, TreeView
+from cloudsched.client.worker_api import WorkerCalls, task_of
+from cloudsched.domain.documents.execution import Execution, Message
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.drafts import wire_fields
+from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+T = TypeVar("T")
+
+__all__ = ["RETRIES", "Beat", "ClaimView", "Client", "Created", "TaskView", "TreeView"]
+
+PAGE = 100
+POLL = timedelta(seconds=1)
+"""How often to look, at first, whether a task has ended."""
+SHORTEST_LOOK = 5.0
+"""How many seconds such a look may take at the least."""
+GROWTH, SLOWEST = 1.2, 10
+"""How much longer the waits between two looks become with each of them, and how much at the most."""
+
+
+class Client(WorkerCalls):
+    """Talks to one API.
+
+    Args:
+        url: Its address, without a path.
+        token: A Firebase ID token or a Google OIDC token; or what returns one, asked for each request.
+        key: An API key.
+        platform_token: A token for Cloud Run's own check, for a private service that takes `token` for its users.
+        timeout: How many seconds to wait for a connection, and then for a whole answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | Callable[[], str] | None = None,
+        key: str | None = None,
+        platform_token: str | Callable[[], str] | None = None,
+        timeout: float = 30,
+    ) -> None:
+        bearers = {"Authorization": token, "X-Serverless-Authorization": platform_token}
+        self._connection = Connection(url, bearers, key, timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connection.close()
+
+    # ── Tasks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, *, idempotency_key: str | None = None, **fields: Any) -> TaskView:
+        """Create a task, or edit the one of the same `id`. Fields have their Python names; see `TaskDraft`.
+
+        It is safe to repeat: by its `id`, or else by the key, which is a new one if it is None.
+
+        Raises:
+            InvalidInput: A field is wrong.
+            QuotaExceeded: The owner has as much as one owner may have.
+        """
+        content = wire_fields(fields)
+        headers = {} if content.get("id") is not None else {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        return task_of(self._connection.send("POST", "/v1/tasks", content, headers=headers, is_safe=True))
+
+    def create_many(self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None) -> list[Created]:
+        """Create up to 500 tasks with one request; the results are in the same order, each a task or an error."""
+        content = {"tasks": [wire_fields(task) for task in tasks]}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        if any(task.get("id") is not None for task in content["tasks"]):
+            headers = {}
+        answer = self._connection.send("POST", "/v1/tasks:batchCreate", content, headers=headers, is_safe=True)
+        return answer.listed("results", _created)
+
+    def get(self, task_id: str) -> TaskView:
+        """Return a task. Raises NotFound if there is none, or it is not the caller's to see."""
+        return task_of(self._connection.send("GET", _path(task_id)))
+
+    def tasks(self, **filters: str | int | None) -> Iterator[TaskView]:
+        """Yield the tasks that fit, page by page: `owner`, `status`, `handler`, `due_from`, `due_until`, `order_by`."""
+        return self._listed("/v1/tasks", "tasks", filters, TaskView.of)
+
+    def update(self, task_id: str, *, etag: str | None = None, **changes: Any) -> TaskView:
+        """Change some fields, by their Python names; None puts one back to its default.
+
+        Raises:
+            PreconditionFailed: The task is not in the state with this `etag` any more. Nothing was changed.
+        """
+        headers = {} if etag is None else {"If-Match": etag}
+        return task_of(self._connection.send("PATCH", _path(task_id), wire_fields(changes), headers=headers))
+
+    def delete(self, task_id: str) -> None:
+        """Remove a task and its executions."""
+        self._connection.send("DELETE", _path(task_id))
+
+    def pause(self, task_id: str) -> TaskView:
+        """Hold a task until it is resumed."""
+        return self._changed(task_id, "pause")
+
+    def resume(self, task_id: str) -> TaskView:
+        """Let a paused task go on from now."""
+        return self._changed(task_id, "resume")
+
+    def cancel(self, task_id: str) -> TaskView:
+        """End a task; its record stays."""
+        return self._changed(task_id, "cancel")
+
+    def trigger(self, task_id: str) -> TaskView:
+        """Run a task now, without moving its plan."""
+        return self._changed(task_id, "trigger")
+
+    def retry(self, task_id: str, execution_id: str | None = None) -> TaskView:
+        """Give an execution one more attempt; the one that has ended last, if none is named."""
+        content = {} if execution_id is None else {"executionId": execution_id}
+        return self._changed(task_id, "retry", content)
+
+    def backfill(self, task_id: str, start: datetime, end: datetime) -> TaskView:
+        """Run the occurrences of a past range again, both ends included."""
+        return self._changed(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
+
+    def send_event(self, task_id: str, event: str, payload: Any = None, *, execution_id: str | None = None) -> TaskView:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler, or one of its executions alone, something that it waits for, or will."""
+        path = f"{_path(task_id)}/events/{quote(event, safe='')}"
+        only = {} if execution_id is None else {"executionId": execution_id}
+        return task_of(self._connection.send("POST", path, {"payload": payload, **only}))
+
+    def tree(self, task_id: str, execution_id: str | None = None) -> TreeView:
+        """Return a task with the calls below it, of all its executions or of one; cut where there are too many."""
+        query = None if execution_id is None else {"executionId": execution_id}
+        return self._connection.send("GET", f"{_path(task_id)}/tree", query=query).read(
+            "a tree", TreeView.model_validate
+        )
+
+    def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL) -> Execution:
+        """Return a task's latest execution once the task has ended, and nothing of it runs any more.
+
+        Args:
+            task_id: The task.
+            timeout: How long to wait.
+            every: How often to look at first. The waits grow with the time that it takes, to ten times that.
+
+        An API that does not answer meanwhile is asked again; the last look may take up to 5 seconds more.
+
+        Raises:
+            TimeoutError: That was not so within that time.
+            Unavailable: Nobody answered in all that time.
+            QuotaExceeded: The same, since there were too many requests.
+            TypeError: `timeout` is no timedelta.
+            NotFound: There is no such task, or it ended without an execution.
+        """
+        if not isinstance(timeout, timedelta):
+            raise TypeError(f"wait takes a timedelta, such as timedelta(minutes=5), and not {timeout!r}.")
+        give_up_at = time.monotonic() + timeout.total_seconds()
+        pause = every.total_seconds()
+        is_answered = False
+        while True:
+            silence: CloudschedError | None = None
+            try:
+                if (ended := self._ended(task_id, give_up_at)) is not None:
+                    return ended
+                is_answered = True
+            except (Unavailable, QuotaExceeded) as error:
+                silence = error
+            left = give_up_at - time.monotonic()
+            if left <= 0 and silence is not None and not is_answered:
+                raise silence
+            if left <= 0:
+                raise TimeoutError(f"Task {task_id} has not ended within {timeout}.") from silence
+            time.sleep(min(pause, left))
+            pause = min(pause * GROWTH, every.total_seconds() * SLOWEST)
+
+    def _ended(self, task_id: str, give_up_at: float) -> Execution | None:
+        """Return a task's latest execution if the task has ended, and None if it has not; each request is sent once."""
+
+        def within() -> float:
+            return max(SHORTEST_LOOK, give_up_at - time.monotonic())
+
+        task = task_of(self._connection.send("GET", _path(task_id), within=within()))
+        if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} or task.is_running:
+            return None
+        page = self._connection.send("GET", f"{_path(task_id)}/executions", query={"pageSize": 1}, within=within())
+        found = page.listed("executions", Execution.model_validate)
+        if not found:
+            raise NotFound("execution of task", task_id)
+        return found[0]
+
+    def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
+        """Return a task's next occurrences, in UTC."""
+        answer = self._connection.send("GET", f"{_path(task_id)}/upcoming", query={"count": count})
+        return answer.listed("occurrences", _instant)
+
+    # ── What became of them ──────────────────────────────────────────────────────────────────────────────────────
+
+    def executions(self, task_id: str) -> Iterator[Execution]:
+        """Yield a task's executions, the latest first, page by page."""
+        return self._listed(f"{_path(task_id)}/executions", "executions", {}, Execution.model_validate)
+
+    def execution(self, task_id: str, execution_id: str) -> Execution:
+        """Return one execution."""
+        path = f"{_path(task_id)}/executions/{quote(execution_id, safe='')}"
+        return self._connection.send("GET", path).read("an execution", Execution.model_validate)
+
+    def inbox(self, owner: str) -> Iterator[Message]:
+        """Yield the messages in an owner's inbox, the newest first, page by page."""
+        path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
+        return self._listed(path, "messages", {}, Message.model_validate)
+
+    def preview(self, schedule: dict[str, Any], count: int = 10) -> list[datetime]:
+        """Return the next occurrences of a schedule, in UTC, without storing it."""
+        answer = self._connection.send(
+            "POST", "/v1/schedules/preview", {"schedule": schedule, "count": count}, is_safe=True
+        )
+        return answer.listed("occurrences", _instant)
+
+    def _changed(self, task_id: str, verb: str, content: dict[str, Any] | None = None) -> TaskView:
+        return task_of(self._connection.send("POST", f"{_path(task_id)}/{verb}", content))
+
+    def _listed(
+        self, path: str, name: str, filters: dict[str, str | int | None], read: Callable[[Any], T]
+    ) -> Iterator[T]:
+        query: dict[str, Any] = {to_camel(key): value for key, value in filters.items() if value is not None}
+        query.setdefault("pageSize", PAGE)
+        while True:
+            answer = self._connection.send("GET", path, query=query)
+            yield from answer.listed(name, read)
+            if "nextPageToken" not in answer.content:
+                return
+            query["pageToken"] = answer.content["nextPageToken"]
+
+
+def _path(task_id: str) -> str:
+    return f"/v1/tasks/{quote(task_id, safe='')}"
+
+
+def _instant(occurrence: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(occurrence["utc"])
+
+
+def _created(result: dict[str, Any]) -> Created:
+    if "task" in result:
+        return Created(task=TaskView.of(result["task"]), error=None)
+    return Created(task=None, error=error_of_problem(result["problem"], result["status"]))

@@ -1,0 +1,168 @@
+"""How the client's requests reach the API: who it says it is, how long it waits, and what it sends again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import requests
+from urllib3.exceptions import HTTPError
+from urllib3.util import Retry
+
+from cloudsched.client.deadline import Impatient
+from cloudsched.client.responses import Answer, answer_of
+from cloudsched.errors import InvalidInput, Misconfigured, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from urllib3.response import BaseHTTPResponse
+
+RETRIES = 3
+"""How often a request is repeated: after about 0, 1 and 2 seconds, or when ``Retry-After`` says."""
+_SAFE = frozenset({"GET", "DELETE"})
+_REPEATED = (502, 503, 504)
+"""Nobody has answered, or it cannot now. A full quota (429) is for the caller to deal with."""
+_LONGEST_WAIT = 10.0
+"""How many seconds are waited before a repetition at the most, whatever ``Retry-After`` says."""
+
+
+class Connection:
+    """Sends requests to one API.
+
+    Args:
+        url: Its address, without a path.
+        bearers: The headers that carry a token, and each one's token, or what returns it.
+        key: An API key.
+        timeout: How many seconds to wait for a connection, and then for a whole answer.
+
+    Raises:
+        Misconfigured: That is no address, or no header can carry that key.
+    """
+
+    def __init__(
+        self, url: str, bearers: Mapping[str, str | Callable[[], str] | None], key: str | None, timeout: float
+    ) -> None:
+        require_address(url)
+        self._url = url.rstrip("/")
+        self._place = f"The API at {self._url}"
+        self._bearers = bearers
+        self._timeout = timeout
+        _require_sendable("key", key)
+        self._once = _session(0, key)
+        self._often = _session(RETRIES, key)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._once.close()
+        self._often.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        content: dict[str, Any] | None = None,
+        *,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        is_safe: bool = False,
+        within: float | None = None,
+    ) -> Answer:
+        """Send a request, again and again if that is safe, and return the answer.
+
+        Args:
+            method: The HTTP method.
+            path: The path, encoded.
+            content: The body, as JSON.
+            query: What follows the path.
+            headers: What else it says.
+            is_safe: Whether it may be repeated, where the method does not say so.
+            within: How many seconds it may take at most; then it is sent once.
+
+        Raises:
+            InvalidInput: The content has something that JSON cannot say.
+            Misconfigured: No header can carry that token.
+            Unavailable: There was no answer, not the API's own, or the service is overloaded.
+            CloudschedError: The API refused it.
+        """
+        session = self._often if within is None and (is_safe or method in _SAFE) else self._once
+        said = {**(headers or {}), **self._proof()}
+        if content is not None:
+            said["Content-Type"] = "application/json"
+        try:
+            response = session.request(
+                method,
+                self._url + path,
+                data=None if content is None else _encoded(content),
+                params=query,
+                headers=said,
+                timeout=self._timeout if within is None else min(self._timeout, within),
+                allow_redirects=False,  # a token is for this API alone
+                stream=True,
+            )
+            return answer_of(response, self._place)
+        except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
+            raise Unavailable(self._place, type(error).__name__) from error
+
+    def _proof(self) -> dict[str, str]:
+        tokens = {name: token() if callable(token) else token for name, token in self._bearers.items()}
+        for token in tokens.values():
+            _require_sendable("token", token)
+        return {name: f"Bearer {token}" for name, token in tokens.items() if token}
+
+
+def require_address(url: str) -> None:
+    """Check that a text is an address over HTTP. Raises Misconfigured."""
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and url.isprintable()
+    except ValueError:  # such as a port that is no number
+        is_one = False
+    if not is_one:
+        raise Misconfigured(f"{url!r} is no address; write the API's address, such as https://api.example.")
+
+
+def _require_sendable(what: str, proof: str | None) -> None:
+    if proof is not None and not (proof.isascii() and proof.isprintable()):
+        raise Misconfigured(f"The {what} has characters that no header carries. Does it end with a line break?")
+    if proof is not None and proof != proof.strip():
+        raise Misconfigured(f"The {what} begins or ends with a space. Copy it without.")
+
+
+def _encoded(content: dict[str, Any]) -> bytes:
+    """Return JSON as short as it can be, since the API counts its bytes; lone surrogates stay escapes."""
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("(body)", f"is not JSON: {error}", "Use what JSON can say.") from error
+    return text.encode("utf-8", "backslashreplace")
+
+
+class _Repeat(Retry):
+    """Waits as ``Retry-After`` says where the service is overloaded, and nowhere else."""
+
+    RETRY_AFTER_STATUS_CODES = frozenset({503})
+
+    def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
+        """Return how many seconds that is, as far as anybody waits."""
+        seconds = super().get_retry_after(response)
+        return None if seconds is None else min(seconds, _LONGEST_WAIT)
+
+
+def _session(retries: int, key: str | None) -> requests.Session:
+    """Return a session that repeats a request that often, if it was not answered or the service was overloaded."""
+    repeat = _Repeat(
+        retries,
+        redirect=False,
+        backoff_factor=0.5,
+        status_forcelist=_REPEATED if retries else (),
+        allowed_methods=None,
+        raise_on_status=False,
+    )
+    made = requests.Session()
+    if key is not None:
+        made.headers["X-Api-Key"] = key
+    made.mount("http://", Impatient(max_retries=repeat))
+    made.mount("https://", Impatient(max_retries=repeat))
+    return made

@@ -1,0 +1,133 @@
+"""What the API answers, as the client gives it to its callers. What a newer API says besides is in `model_extra`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from cloudsched.domain.documents.execution import ProgressStep
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import CloudschedError, Unavailable
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
+
+
+class TaskView(_View):
+    """A task as the API shows it. What a newer API says besides is in `model_extra`."""
+
+    id: str
+    owner: str
+    title: str
+    handler: str
+    status: TaskStatus
+    revision: int
+    schedule: dict[str, Any]
+    script: dict[str, Any] | None = None
+    timezone: str
+    payload: dict[str, Any] = Field(default_factory=dict)
+    priority: Priority = Priority.NORMAL
+    pull: dict[str, Any] | None = None
+    """The queue, and the skill if it asks for one, of the workers that run it; None if the executor does."""
+    message: str = ""
+    next_execution_time: datetime | None = None
+    offered_at: datetime | None = None
+    """Since when it waits for a worker; None if it does not."""
+    created_at: datetime
+    updated_at: datetime
+    run_count: int = 0
+    is_running: bool = False
+    dispatch_deferred: bool = False
+    failed_execution: dict[str, Any] | None = None
+    """In the answer to `fail`: the record, if it has failed for good and the API has called no hook; call yours."""
+    etag: str = Field(default="", exclude=True)
+    """The state that was seen: give it to an edit to make just that one."""
+
+    @classmethod
+    def of(cls, content: object, etag: str = "") -> TaskView:
+        """Read what the API answered. Raises Unavailable if that is no task: somebody else has answered."""
+        try:
+            return cls.model_validate({**content, "etag": etag} if isinstance(content, dict) else content)
+        except ValidationError as error:
+            raise _unexpected("a task", error) from error
+
+
+class Created(BaseModel):
+    """What became of one task of a batch: the task, or the error with it."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+
+    task: TaskView | None
+    error: CloudschedError | None
+
+
+class TreeView(_View):
+    """A task with the calls below it, in their order."""
+
+    task: TaskView
+    children: tuple[TreeView, ...] = ()
+    left_out: int = 0
+    """How many calls of this task are not among the children, since there are too many; at least so many."""
+
+
+class ClaimView(_View):
+    """A run that is this worker's as long as its lease lasts: do what `task` says, then complete, fail or release it.
+
+    The lease token is what proves that; it is not shown by `repr`, and nobody else is to have it.
+    """
+
+    task: TaskView
+    """The task as it was when it was claimed."""
+    task_data: dict[str, Any] = Field(repr=False)
+    """The same as the JSON that came."""
+    execution_id: str
+    """The same on every retry of the occurrence: use it as an idempotency key towards others."""
+    scheduled_for: AwareDatetime
+    """The occurrence's instant, in UTC."""
+    attempt: int
+    """Which attempt this is, counted from 1."""
+    started_at: AwareDatetime
+    """When this attempt began."""
+    progress: tuple[ProgressStep, ...] = ()
+    """What earlier attempts have said."""
+    lease_token: str = Field(repr=False)
+    lease_until: AwareDatetime
+    """When another worker may begin the next attempt, unless a heartbeat comes before."""
+
+    @classmethod
+    def of(cls, content: object) -> ClaimView:
+        """Read what the API answered. Raises Unavailable if that is no claim."""
+        try:
+            data = {**content, "taskData": content.get("task")} if isinstance(content, dict) else content
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise _unexpected("a claim", error) from error
+
+
+class Beat(_View):
+    """What a heartbeat found."""
+
+    lease_until: AwareDatetime
+    """When the lease ends now."""
+    renewed_at: AwareDatetime | None = None
+    """When it was renewed, by the clock that leases are measured by; None if the API is too old to say so."""
+    is_cancelled: bool
+    """Whether the task was cancelled: stop, and say that it is `complete` as CANCELLED."""
+
+    @classmethod
+    def of(cls, content: object) -> Beat:
+        """Read what the API answered. Raises Unavailable if that is no heartbeat's answer."""
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            raise _unexpected("a heartbeat's answer", error) from error
+
+
+def _unexpected(what: str, error: ValidationError) -> Unavailable:
+    """Return the error for an answer that is not what was asked for; its words repeat nothing of the answer."""
+    return Unavailable("The API", f"what answered is not the API: it is not {what}, {error.error_count()} errors")

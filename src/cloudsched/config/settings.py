@@ -1,0 +1,200 @@
+"""What can be set from outside: one frozen object, read once from the environment and handed down.
+
+This is the only module that reads the environment. Every variable is listed in the table of ``docs/configuration.md``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cloudsched.config.access import Access
+from cloudsched.config.sandbox import Sandbox
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXECUTE_PATH = "/v1/tasks/execute"
+"""Where the executor listens, below its function's address."""
+
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How one app reaches its surroundings.
+
+    Attributes:
+        project: The Google Cloud project of the store and the queue.
+        location: The queue's region.
+        queue: The queue's short id.
+        executor_url: The executor function's address, without a path.
+        secret: What dispatches are signed with.
+        previous_secret: The secret before it, which is still accepted.
+        store: ``firestore`` or ``sqlite``.
+        database: The Firestore database.
+        data: The SQLite file; None keeps everything in memory.
+        tasks_emulator: ``host:port`` of a local Cloud Tasks, whose clock the app then follows.
+        firestore_emulator: ``host:port`` of Google's Firestore emulator.
+        invoker: The service account by which the queue proves itself to Cloud Run (OIDC); None for none.
+        default_lead: When a task runs whose caller gives no time, from now.
+        minimum_lead: The least time between a task's creation and its first run.
+        fallback: Whether the sweep hands due dispatches to the executor itself while the queue cannot be reached.
+        retention: How long ended tasks are kept whose callers do not say; None for ever.
+        bucket: The Cloud Storage bucket for results too large for a document; None keeps them in local files.
+        time_limit: How long the executor function may run; a durable handler is suspended before that.
+        replays_each_step: Whether durable handlers are suspended at every durable point, to test that they replay the
+            same.
+        access: Who may use the API, and how much.
+        sandbox: How much one script may use.
+        is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
+    """
+
+    project: str = "demo-cloudsched"
+    location: str = "us-central1"
+    queue: str = "cloudsched"
+    executor_url: str = ""
+    secret: str = field(default="", repr=False)
+    previous_secret: str | None = field(default=None, repr=False)
+    store: Literal["firestore", "sqlite"] = "firestore"
+    database: str = "(default)"
+    data: Path | None = None
+    tasks_emulator: str | None = None
+    firestore_emulator: str | None = None
+    invoker: str | None = None
+    default_lead: timedelta = timedelta(minutes=5)
+    minimum_lead: timedelta = timedelta(0)
+    fallback: bool = False
+    retention: timedelta | None = timedelta(days=7)
+    bucket: str | None = None
+    time_limit: timedelta = timedelta(minutes=9)
+    replays_each_step: bool = False
+    access: Access = field(default_factory=Access)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    is_deployed: bool = False
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read the settings from environment variables; what is not set keeps its default.
+
+        Raises:
+            Misconfigured: A variable cannot be understood. The message names it.
+        """
+        env = os.environ if environment is None else environment
+        defaults = cls()
+        store = env.get("CLOUDSCHED_STORE", defaults.store)
+        if store not in {"firestore", "sqlite"}:
+            raise Misconfigured(f"CLOUDSCHED_STORE is {store!r}; it must be firestore or sqlite.")
+        data = env.get("CLOUDSCHED_DATA")
+        return cls(
+            project=env.get("GOOGLE_CLOUD_PROJECT") or defaults.project,
+            location=env.get("CLOUDSCHED_LOCATION", defaults.location),
+            queue=env.get("CLOUDSCHED_QUEUE", defaults.queue),
+            executor_url=env.get("CLOUDSCHED_EXECUTOR_URL", "").rstrip("/"),
+            secret=env.get("CLOUDSCHED_SECRET", "").strip(),
+            previous_secret=env.get("CLOUDSCHED_PREVIOUS_SECRET", "").strip() or None,
+            store="sqlite" if store == "sqlite" else "firestore",
+            database=env.get("CLOUDSCHED_DATABASE", defaults.database),
+            data=Path(data) if data else None,
+            tasks_emulator=env.get("CLOUD_TASKS_EMULATOR_HOST") or None,
+            firestore_emulator=env.get("FIRESTORE_EMULATOR_HOST") or None,
+            invoker=env.get("CLOUDSCHED_INVOKER") or None,
+            default_lead=_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
+            minimum_lead=_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
+            fallback=_switch(env, "CLOUDSCHED_FALLBACK"),
+            retention=_retention(env, defaults.retention),
+            bucket=env.get("CLOUDSCHED_BUCKET") or None,
+            time_limit=_time_limit(env, defaults.time_limit),
+            replays_each_step=_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
+            access=Access.of(env),
+            sandbox=Sandbox.of(env),
+            is_deployed="K_SERVICE" in env,
+        )
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the variables from which `from_environment` reads these settings again."""
+        return {name: value for name, value in self._variables().items() if value}
+
+    def around(self, **more: str) -> dict[str, str]:
+        """Return this process's environment, with these settings in place of what it says about them, and `more`."""
+        ours = self._variables()
+        theirs = {name: value for name, value in os.environ.items() if name not in ours}
+        return {**theirs, **self.to_environment(), **more}
+
+    def _variables(self) -> dict[str, str | None]:
+        return {
+            "GOOGLE_CLOUD_PROJECT": self.project,
+            "CLOUDSCHED_LOCATION": self.location,
+            "CLOUDSCHED_QUEUE": self.queue,
+            "CLOUDSCHED_EXECUTOR_URL": self.executor_url,
+            "CLOUDSCHED_SECRET": self.secret,
+            "CLOUDSCHED_PREVIOUS_SECRET": self.previous_secret,
+            "CLOUDSCHED_STORE": self.store,
+            "CLOUDSCHED_DATABASE": self.database,
+            "CLOUDSCHED_DATA": str(self.data) if self.data else None,
+            "CLOUD_TASKS_EMULATOR_HOST": self.tasks_emulator,
+            "FIRESTORE_EMULATOR_HOST": self.firestore_emulator,
+            "CLOUDSCHED_INVOKER": self.invoker,
+            "CLOUDSCHED_DEFAULT_LEAD_SECONDS": f"{self.default_lead.total_seconds():g}",
+            "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
+            "CLOUDSCHED_FALLBACK": "on" if self.fallback else "",
+            "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
+            "CLOUDSCHED_BUCKET": self.bucket,
+            "CLOUDSCHED_TIME_LIMIT_SECONDS": f"{self.time_limit.total_seconds():g}",
+            "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
+            **self.access.variables(),
+            **self.sandbox.variables(),
+            "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
+        }
+
+
+def is_firebase_emulated() -> bool:
+    """Return whether Google's library, which looks at the environment itself, takes unsigned tokens in this process."""
+    return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "off")
+    if text not in {"on", "off", ""}:
+        raise Misconfigured(f"{name} is {text!r}; it must be on or off.")
+    return text == "on"
+
+
+def _retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:
+    text = env.get("CLOUDSCHED_RETENTION_DAYS")
+    if text is None:
+        return default
+    if text == "never":
+        return None
+    try:
+        days = float(text) * _DAY
+    except (ValueError, OverflowError):
+        days = timedelta(0)
+    if days <= timedelta(0):
+        raise Misconfigured(f"CLOUDSCHED_RETENTION_DAYS is {text!r}; it must be a number of days above 0, or never.")
+    return days
+
+
+def _time_limit(env: Mapping[str, str], default: timedelta) -> timedelta:
+    limit = _seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", default)
+    if not limit:
+        raise Misconfigured("CLOUDSCHED_TIME_LIMIT_SECONDS is 0; it must be above that: no handler could do anything.")
+    return limit
+
+
+def _seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:
+    text = env.get(name)
+    if text is None:
+        return default
+    try:
+        value = timedelta(seconds=float(text))
+    except (ValueError, OverflowError):
+        raise Misconfigured(f"{name} is {text!r}; it must be a number of seconds.") from None
+    if value < timedelta(0):
+        raise Misconfigured(f"{name} is {text!r}; it must not be negative.")
+    return value

@@ -1,0 +1,4 @@
+"""What is stored: tasks, executions, journals, policies, and their limits.
+
+May import `domain.recurrence` and errors.
+"""

@@ -1,0 +1,88 @@
+"""How every stored and transmitted object is shaped.
+
+Python is snake_case; JSON on the wire and documents in Firestore are camelCase. The aliases made here are the only
+bridge between the two. An instant is an aware datetime and is kept in UTC; a naive one is refused. A duration is a
+`timedelta`, and a number of seconds on the wire.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
+from cloudsched.errors import UnsupportedDocument
+
+SCHEMA_VERSION = 1
+"""The version that this code writes on every document, and the newest that it reads."""
+
+STORED = {"stored": True}
+"""The validation context of what was checked when it was made: it is read without the costly checks."""
+
+
+def _in_utc(value: datetime) -> datetime:
+    # Python's last year is left free, so that no zone, jitter or lease leads beyond what a datetime can say.
+    if not FIRST_YEAR <= value.year <= LAST_YEAR:
+        raise ValueError(f"the year is not in {FIRST_YEAR} to {LAST_YEAR}")
+    return value if value.tzinfo is UTC else value.astimezone(UTC)
+
+
+def _as_seconds(value: timedelta) -> int | float:
+    seconds = value.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def no_number(value: object) -> object:
+    """Refuse seconds since 1970, as a number or as text, where an instant is meant."""
+    if isinstance(value, int | float) or (isinstance(value, str) and value[4:5] != "-"):
+        raise ValueError("is not an instant such as 2027-01-01T09:00:00Z")
+    return value
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc), BeforeValidator(no_number)]
+"""A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
+
+Duration = Annotated[timedelta, PlainSerializer(_as_seconds)]
+"""A length of time. JSON: a number of seconds; an ISO 8601 duration (``PT5M``) is read as well."""
+
+
+class Value(BaseModel):
+    """An immutable part of a document, camelCase on the wire; an unknown field is an error."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="forbid",
+        ser_json_bytes="base64",
+    )
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the object as JSON types with camelCase keys; what is None is left out."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class Document(Value):
+    """An object with a place of its own in the store."""
+
+    schema_version: int = SCHEMA_VERSION
+    """The layout that this document was written in."""
+
+    def to_stored(self) -> dict[str, Any]:
+        """Return the document as the store's types (instants stay datetimes) with camelCase keys."""
+        return self.model_dump(mode="python", by_alias=True, exclude_none=True)
+
+    @classmethod
+    def from_stored(cls, key: str, data: dict[str, Any]) -> Self:
+        """Read a stored document.
+
+        Raises:
+            UnsupportedDocument: It was written by a newer cloudsched.
+        """
+        version = data.get("schemaVersion")
+        if not isinstance(version, int) or version > SCHEMA_VERSION:
+            raise UnsupportedDocument(key, version, SCHEMA_VERSION)
+        return cls.model_validate(data, context=STORED)

@@ -1,0 +1,114 @@
+"""What a task says about failure, lateness and overlap: the choices, each with its meaning.
+
+Retry: the attempt after the n-th failure begins ``first_delay`` later for n = 1 (at once by default), then
+``base``, ``base * factor``, ``base * factor²`` …, never more than ``cap``; each is spread by ``jitter``. With the
+defaults that is: at once, 5 s, 25 s, 125 s.
+
+Catch-up: what becomes of occurrences that came due while nothing could run them (an outage, a purged queue):
+``latest`` runs only the newest of them, ``all`` runs each in order (those older than ``window`` excepted), ``none``
+runs one only if it is no later than ``window``. What is not run is recorded as SKIPPED and says why.
+
+Overlap: what becomes of occurrences that come due while a run of the same task is still open (running, or waiting
+for its next attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and
+skips the others, ``allow`` runs them side by side.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pydantic import Field, model_validator
+
+from cloudsched.domain.documents.document import Duration, Value
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+class RetryPolicy(Value):
+    """How often, and how far apart, a failing handler is called again."""
+
+    max_retries: int = Field(default=3, ge=0, le=20)
+    """Calls after the first one; 0 means that a failure is final."""
+    first_delay: Duration = Field(default=timedelta(0), ge=timedelta(0))
+    """The wait before the first retry."""
+    base: Duration = Field(default=timedelta(seconds=5), ge=timedelta(0))
+    """The wait before the second retry."""
+    factor: float = Field(default=5.0, ge=1, le=100)
+    """How much longer each further wait is."""
+    cap: Duration = Field(default=timedelta(hours=1), ge=timedelta(0), le=timedelta(days=30))
+    """No wait is longer than this."""
+    jitter: float = Field(default=0.1, ge=0, le=1)
+    """Each wait is lengthened by a random part of itself, at most this one."""
+
+    def delay(self, failures: int, random: Random) -> timedelta:
+        """Return the wait before the next attempt after `failures` failed ones (1 or more)."""
+        exponent = failures - 2
+        wait = self.first_delay if exponent < 0 else self._grown(exponent)
+        return min(wait, self.cap) * (1 + self.jitter * random.random())
+
+    def _grown(self, exponent: int) -> timedelta:
+        try:
+            return self.base * self.factor**exponent
+        except OverflowError:
+            return self.cap
+
+
+def retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FBT001 - True, 3 or a policy
+    """Return what a policy, a number of retries, True (the default) or False (none) stands for."""
+    if isinstance(retry, RetryPolicy):
+        return retry
+    if isinstance(retry, bool):
+        return RetryPolicy() if retry else RetryPolicy(max_retries=0)
+    return RetryPolicy(max_retries=retry)
+
+
+class Priority(StrEnum):
+    """Which queue carries a task's dispatches, each with a rate of its own, and which the sweep repairs first."""
+
+    CRITICAL = "CRITICAL"
+    HIGH = "HIGH"
+    NORMAL = "NORMAL"
+    LOW = "LOW"
+
+    @property
+    def rank(self) -> int:
+        """Its place in the order, from 0 for the most urgent."""
+        return tuple(Priority).index(self)
+
+
+class CatchUpMode(StrEnum):
+    """Which of several missed occurrences are run."""
+
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class CatchUp(Value):
+    """What becomes of occurrences that nothing could run in time. The mode alone may stand for all of it."""
+
+    mode: CatchUpMode = CatchUpMode.LATEST
+    window: Duration | None = Field(default=None, gt=timedelta(0))
+    """How late an occurrence may still run. None: any lateness for ``latest`` and ``all``, a minute for ``none``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_alone(cls, value: object) -> object:
+        return {"mode": value} if isinstance(value, str) else value
+
+    def tolerance(self) -> timedelta:
+        """Return how late an occurrence may be and still run."""
+        if self.window is not None:
+            return self.window
+        return timedelta(minutes=1) if self.mode is CatchUpMode.NONE else timedelta.max
+
+
+class Overlap(StrEnum):
+    """What becomes of an occurrence that comes due while a run is open."""
+
+    SKIP = "skip"
+    BUFFER = "buffer"
+    ALLOW = "allow"

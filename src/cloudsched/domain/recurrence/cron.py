@@ -1,0 +1,201 @@
+"""Cron expressions of five fields, as recurrence rules.
+
+The fields are minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), each ``*``, a value, a
+range, a step or a list; months and weekdays also by name. ``L`` as day of the month is its last day (``L-2`` the one
+two days earlier), ``5L`` or ``FRIL`` as weekday the month's last Friday, ``5#2`` its second.
+
+Two habits of cron are kept, as Debian's cron and crontab(5) have them:
+
+- If day of the month and weekday are both restricted, a day that fits either counts; unless one of the fields begins
+  with ``*`` (such as ``*/2``), when it must fit both.
+- If the minute or the hour begins with ``*``, the job runs whenever the clock shows a matching time: not at all for
+  times in a gap, and twice for times in a fold. Otherwise it is a daily job, and runs once on every day that it names.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, NoReturn
+
+from cloudsched.domain.recurrence.rrule import WEEKDAYS
+from cloudsched.errors import InvalidSchedule
+
+_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+
+
+class _Field(NamedTuple):
+    name: str
+    lowest: int
+    highest: int
+    names: tuple[str, ...] = ()
+
+
+_MINUTE = _Field("minute", 0, 59)
+_HOUR = _Field("hour", 0, 23)
+_MONTH_DAY = _Field("day of the month", 1, 31)
+_MONTH = _Field("month", 1, 12, _MONTHS)
+_WEEKDAY = _Field("day of the week", 0, 7, _DAYS)
+
+_FIELD = re.compile(r"[0-9A-Za-z*?/,#-]+\Z")
+_STEPPED = re.compile(r"([^/]+)(?:/([0-9]{1,3}))?\Z")
+_LAST_DAY = re.compile(r"L(?:-([0-9]{1,2}))?\Z")
+_NTH_DAY = re.compile(r"([0-7]|[A-Z]{3})(?:#([1-5])|L)\Z")
+
+
+class _Weekday(NamedTuple):
+    nth: int
+    code: str
+
+
+def is_cron(text: str) -> bool:
+    """Return whether a text has the look of a cron expression."""
+    fields = text.split()
+    return text.lower() in _MACROS or (len(fields) == 5 and all(map(_FIELD.match, fields)))  # noqa: PLR2004 -- see above
+
+
+def cron_rules(text: str) -> tuple[str, ...]:
+    """Return the RRULE values whose union a cron expression means.
+
+    Raises:
+        InvalidSchedule: A field is not valid.
+    """
+    minute, hour, month_day, month, weekday = _MACROS.get(text.lower(), text).upper().replace("?", "*").split()
+    month_days = _month_days(month_day)
+    weekdays = _weekdays(weekday)
+    choices: list[tuple[list[int], list[_Weekday]]] = [(month_days, weekdays)]
+    if not (month_day.startswith("*") or weekday.startswith("*")):
+        choices = [(month_days, []), ([], weekdays)] if month_days and weekdays else [([], [])]
+    by_month = _part("BYMONTH", _values(_MONTH, month))
+    minutes, hours = _values(_MINUTE, minute), _values(_HOUR, hour)
+    if hours and minutes and not (minute.startswith("*") or hour.startswith("*")):
+        times = _part("BYHOUR", hours) + _part("BYMINUTE", minutes)
+        return tuple(_daily(days, names) + by_month + times for days, names in choices)
+    frequency = "FREQ=HOURLY" if minutes else "FREQ=MINUTELY"
+    times = _part("BYHOUR", hours) + _part("BYMINUTE", minutes) + ";BYSECOND=0"
+    rules: list[str] = []
+    for days, names in choices:
+        if days and any(name.nth < 0 or (name.nth and min(days) < 0) for name in names):
+            # "the 1st, if it is among the last seven days": no limits say that, but a monthly rule does.
+            every_hour = _part("BYHOUR", hours or range(24)) + _part("BYMINUTE", minutes or range(60))
+            rules.append(_daily(days, names) + by_month + every_hour)
+        else:
+            rules += [frequency + day + by_month + times for day in _limits(days, names)]
+    if not rules:
+        raise InvalidSchedule("text", "names a day that no month has", "check the days of the month and the weekdays")
+    return tuple(rules)
+
+
+def _daily(month_days: list[int], weekdays: list[_Weekday]) -> str:
+    named = _part("BYMONTHDAY", month_days)
+    if weekdays:
+        named += ";BYDAY=" + ",".join(f"{day.nth or ''}{day.code}" for day in weekdays)
+    if month_days or any(day.nth for day in weekdays):
+        return "FREQ=MONTHLY" + named
+    return ("FREQ=WEEKLY" if weekdays else "FREQ=DAILY") + named
+
+
+def _limits(month_days: list[int], weekdays: list[_Weekday]) -> list[str]:
+    """Return the days as limits on an hourly rule, where BYDAY takes no number: the 2nd Friday is one of 8 to 14."""
+    plain = [day.code for day in weekdays if not day.nth]
+    limits = []
+    if plain or not weekdays:
+        limits.append(_part("BYMONTHDAY", month_days) + _part("BYDAY", plain))
+    for nth, code in weekdays:
+        if nth:
+            span = range(-7, 0) if nth < 0 else range(7 * nth - 6, min(7 * nth, _MONTH_DAY.highest) + 1)
+            both = [day for day in span if not month_days or day in month_days]
+            if both:
+                limits.append(_part("BYMONTHDAY", both) + f";BYDAY={code}")
+    return limits
+
+
+def _month_days(text: str) -> list[int]:
+    plain, days = [], []
+    for item in text.split(","):
+        last = _LAST_DAY.match(item)
+        if last:
+            back = int(last.group(1) or 0) + 1
+            if back > _MONTH_DAY.highest:
+                _refuse(_MONTH_DAY, item)
+            days.append(-back)
+        else:
+            plain.append(item)
+    numbers = _values(_MONTH_DAY, ",".join(plain)) if plain else []
+    return [] if plain and not numbers else numbers + days
+
+
+def _weekdays(text: str) -> list[_Weekday]:
+    plain, days = [], []
+    for item in text.split(","):
+        numbered = _NTH_DAY.match(item)
+        if numbered:
+            name, nth = numbered.groups()
+            days.append(_Weekday(int(nth or -1), _code(_number(_WEEKDAY, name, item))))
+        else:
+            plain.append(item)
+    if plain:
+        # Sunday is 0 and 7, and last in iCalendar's order.
+        numbers = sorted({number % 7 or 7 for number in _values(_WEEKDAY, ",".join(plain))})
+        if not numbers or len(numbers) == len(WEEKDAYS):
+            return []
+        days = [_Weekday(0, _code(number)) for number in numbers] + days
+    return list(dict.fromkeys(days))
+
+
+def _code(number: int) -> str:
+    return WEEKDAYS[(number - 1) % 7]
+
+
+def _values(field: _Field, text: str) -> list[int]:
+    """Return the values that a field lists, ascending; an empty list if it lists all."""
+    values: set[int] = set()
+    for item in text.split(","):
+        found = _STEPPED.match(item)
+        step = int(found.group(2) or 1) if found else 0
+        if not found or not step:
+            _refuse(field, item)
+        span = found.group(1)
+        first, dash, last = span.partition("-")
+        if span == "*":
+            low, high = field.lowest, field.highest
+        else:
+            low = _number(field, first, item)
+            high = _number(field, last, item) if dash else (field.highest if found.group(2) else low)
+        if low > high:  # such as FRI-MON
+            count = 7 if field is _WEEKDAY else field.highest - field.lowest + 1
+            high += count
+            values.update((value - field.lowest) % count + field.lowest for value in range(low, high + 1, step))
+        else:
+            values.update(range(low, high + 1, step))
+    if field is _WEEKDAY:
+        return sorted(values)
+    return [] if len(values) == field.highest - field.lowest + 1 else sorted(values)
+
+
+def _number(field: _Field, text: str, item: str) -> int:
+    if text in field.names:
+        return field.names.index(text) + (1 if field is _MONTH else 0)
+    if not (text.isdigit() and field.lowest <= int(text) <= field.highest):
+        _refuse(field, item)
+    return int(text)
+
+
+def _part(name: str, values: object) -> str:
+    listed = ",".join(map(str, values)) if isinstance(values, list | range) else ""
+    return f";{name}={listed}" if listed else ""
+
+
+def _refuse(field: _Field, item: str) -> NoReturn:
+    names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
+    hint = f"{field.lowest} to {field.highest}{names}, as a list, a range a-b or a step */n"
+    raise InvalidSchedule("text", f"the {field.name} of a cron expression cannot be {item[:40]!r}", hint)

@@ -1,0 +1,312 @@
+"""Which days a rule names: the BYxxx parts of RFC 5545 above the hour, period by period.
+
+Days are numbered from 1970-01-01, day 0; weekdays from Monday, 0. A rule without the parts that its period needs takes
+them from DTSTART, once: a monthly rule that starts on the 31st means the 31st for ever.
+
+The Gregorian calendar repeats after 400 years, and has few kinds of years and 28 kinds of months. What a rule
+names in a period depends on its kind alone, so each kind is worked out once, and a rule that names nothing in a whole
+cycle never will.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from calendar import isleap, monthrange
+from datetime import date
+from typing import TYPE_CHECKING, Protocol
+
+from typing_extensions import override
+
+from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+LAST_YEAR = 9998  # the week-numbering year of its last days still has a calendar
+LAST_DAY = date(LAST_YEAR, 12, 31).toordinal() - EPOCH_ORDINAL
+CYCLE_YEARS = 400
+
+
+def day_number(year: int, month: int, day: int) -> int:
+    """Return the number of a date, days after 1970-01-01."""
+    return date(year, month, day).toordinal() - EPOCH_ORDINAL
+
+
+def date_of(day: int) -> date:
+    """Return the date of a day number."""
+    return date.fromordinal(day + EPOCH_ORDINAL)
+
+
+def weekday_of(day: int) -> int:
+    """Return the weekday of a day number, Monday being 0."""
+    return (day + 3) % 7
+
+
+def first_week(year: int, week_start: int) -> int:
+    """Return the day on which week 1 of a year begins: the first week with at least four days in the year."""
+    new_year = day_number(year, 1, 1)
+    into_week = (weekday_of(new_year) - week_start) % 7
+    return new_year - into_week if into_week <= 3 else new_year + 7 - into_week  # noqa: PLR2004 -- four of seven days
+
+
+def year_kind(year: int, new_year: int) -> Hashable:
+    """Return what all years with the same calendar and the same week numbers have in common.
+
+    The neighbouring years settle the week numbers of the first and last days.
+    """
+    return weekday_of(new_year), isleap(year), isleap(year - 1), isleap(year + 1)
+
+
+class Days(Protocol):
+    """The days that a rule names, period by period. A period's index grows by one from each to the next."""
+
+    cycle: int
+    """The number of periods after which the pattern of days repeats."""
+    most: int
+    """The largest number of days that a period can have."""
+    lookback: int
+    """1 if a period may name days that lie in the next one, else 0."""
+
+    def period_of(self, day: int) -> int:
+        """Return the index of the period that a day lies in."""
+
+    def base(self, period: int) -> tuple[int, Hashable]:
+        """Return the first day of a period, and its kind: periods of one kind name the same days after their first."""
+
+    def offsets(self, period: int) -> tuple[int, ...]:
+        """Return the days that the rule names in a period, counted from its first day, ascending."""
+
+    def following(self, period: int) -> int:
+        """Return the first later period that may name a day."""
+
+
+class DayFilter:
+    """The parts that limit days, whatever the period: BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO, BYDAY."""
+
+    def __init__(self, rule: Rule, *, weekdays: Iterable[int] = ()) -> None:
+        self._months = frozenset(rule.months)
+        self._month_days = frozenset(rule.month_days)
+        self._year_days = frozenset(rule.year_days)
+        self._week_numbers = frozenset(rule.week_numbers)
+        self._weekdays = frozenset(weekdays)
+        self._week_start = rule.week_start
+        self.is_open = not (self._months or self._month_days or self._year_days or self._week_numbers or self._weekdays)
+        self._by_kind: dict[Hashable, tuple[int, ...]] = {}
+
+    def matches(self, day: int) -> bool:
+        """Return whether a day passes."""
+        if self._weekdays and weekday_of(day) not in self._weekdays:
+            return False
+        if self._week_numbers and not self._in_week(day):
+            return False
+        if not (self._months or self._month_days or self._year_days):
+            return True
+        when = date_of(day)
+        return (
+            (not self._months or when.month in self._months)
+            and (not self._month_days or self._in_month(when))
+            and (not self._year_days or self._in_year(when))
+        )
+
+    def first_from(self, day: int) -> int | None:
+        """Return the first day that passes and is not before ``day``; None if there is none."""
+        if day > LAST_DAY:
+            return None
+        if self.is_open or self.matches(day):
+            return day
+        first_year = date_of(day).year
+        for year in range(first_year, min(first_year + CYCLE_YEARS, LAST_YEAR) + 1):
+            new_year = day_number(year, 1, 1)
+            days = self._of_year(year, new_year)
+            at = bisect_left(days, day - new_year) if year == first_year else 0
+            if at < len(days):
+                return new_year + days[at]
+        return None
+
+    def _of_year(self, year: int, new_year: int) -> tuple[int, ...]:
+        kind = year_kind(year, new_year)
+        days = self._by_kind.get(kind)
+        if days is None:
+            days = tuple(offset for offset in range(365 + isleap(year)) if self.matches(new_year + offset))
+            self._by_kind[kind] = days
+        return days
+
+    def _in_month(self, when: date) -> bool:
+        length = monthrange(when.year, when.month)[1]
+        return when.day in self._month_days or when.day - length - 1 in self._month_days
+
+    def _in_year(self, when: date) -> bool:
+        number = when.timetuple().tm_yday
+        return number in self._year_days or number - 366 - isleap(when.year) in self._year_days
+
+    def _in_week(self, day: int) -> bool:
+        year = date_of(day).year
+        if day >= first_week(year + 1, self._week_start):
+            year += 1
+        elif day < first_week(year, self._week_start):
+            year -= 1
+        weeks = (first_week(year + 1, self._week_start) - first_week(year, self._week_start)) // 7
+        number = (day - first_week(year, self._week_start)) // 7 + 1
+        return number in self._week_numbers or number - weeks - 1 in self._week_numbers
+
+
+class DailyDays(Days):
+    """Every day that passes the limits; each day is its own period."""
+
+    most = 1
+    lookback = 0
+
+    def __init__(self, rule: Rule, start_weekday: int) -> None:
+        weekdays = {day.weekday for day in rule.weekdays}
+        reached = {(start_weekday + step * rule.interval) % 7 for step in range(7)}
+        self._filter = DayFilter(rule, weekdays=weekdays)
+        self._is_open = self._filter.is_open
+        self.cycle = 0 if weekdays and not weekdays & reached else 146_097
+
+    @override
+    def period_of(self, day: int) -> int:
+        return day
+
+    @override
+    def base(self, period: int) -> tuple[int, Hashable]:
+        return period, self._is_open or self._filter.matches(period)
+
+    @override
+    def offsets(self, period: int) -> tuple[int, ...]:
+        return (0,) if self._filter.matches(period) else ()
+
+    @override
+    def following(self, period: int) -> int:
+        return period + 1 if self._is_open else self._filter.first_from(period + 1) or LAST_DAY + 1
+
+
+class WeeklyDays(Days):
+    """The weekdays of BYDAY, or DTSTART's, in weeks that begin on WKST."""
+
+    most = 7
+    lookback = 0
+
+    def __init__(self, rule: Rule, start_weekday: int) -> None:
+        self._week_start = rule.week_start
+        limits = rule.months or rule.month_days or rule.year_days or rule.week_numbers
+        weekdays = [day.weekday for day in rule.weekdays]
+        if not weekdays:
+            only_months = not (rule.month_days or rule.year_days or rule.week_numbers)
+            weekdays = [start_weekday] if only_months else list(range(7))
+        self._in_week = tuple(sorted((weekday - self._week_start) % 7 for weekday in weekdays))
+        self._filter = DayFilter(rule, weekdays=weekdays) if limits else None
+        self.cycle = 20_871 if limits else 1
+
+    @override
+    def period_of(self, day: int) -> int:
+        return (day + 3 - self._week_start) // 7
+
+    @override
+    def base(self, period: int) -> tuple[int, Hashable]:
+        return period * 7 - 3 + self._week_start, period if self._filter else 0
+
+    @override
+    def offsets(self, period: int) -> tuple[int, ...]:
+        if self._filter is None:
+            return self._in_week
+        first = self.base(period)[0]
+        return tuple(offset for offset in self._in_week if self._filter.matches(first + offset))
+
+    @override
+    def following(self, period: int) -> int:
+        if self._filter is None:
+            return period + 1
+        day = self._filter.first_from(self.base(period + 1)[0])
+        return self.period_of(LAST_DAY) + 1 if day is None else self.period_of(day)
+
+
+class MonthlyDays(Days):
+    """The days of BYMONTHDAY and BYDAY in each month, or DTSTART's day of the month."""
+
+    cycle = CYCLE_YEARS * 12
+    most = 31
+
+    def __init__(self, rule: Rule, start: date) -> None:
+        named = rule.month_days or rule.weekdays or rule.year_days or rule.week_numbers
+        self._month_days = rule.month_days if named else (start.day,)
+        self._weekdays = rule.weekdays
+        self._months = frozenset(rule.months) or frozenset(range(1, 13))
+        self._skip = rule.skip
+        self.lookback = 0 if rule.skip == "OMIT" else 1
+        others = Rule(
+            Frequency.DAILY, year_days=rule.year_days, week_numbers=rule.week_numbers, week_start=rule.week_start
+        )
+        self._filter = DayFilter(others)
+
+    @override
+    def period_of(self, day: int) -> int:
+        when = date_of(day)
+        return when.year * 12 + when.month - 1
+
+    @override
+    def base(self, period: int) -> tuple[int, Hashable]:
+        year, month = divmod(period, 12)
+        first = day_number(year, month + 1, 1)
+        if month + 1 not in self._months:
+            return first, None
+        if not self._filter.is_open:
+            return first, (month, year_kind(year, day_number(year, 1, 1)))
+        return first, (weekday_of(first), monthrange(year, month + 1)[1])
+
+    @override
+    def offsets(self, period: int) -> tuple[int, ...]:
+        year, month = divmod(period, 12)
+        if month + 1 not in self._months:
+            return ()
+        length = monthrange(year, month + 1)[1]
+        first = day_number(year, month + 1, 1)
+        named: set[int] | None = None
+        if self._month_days:
+            resolved = (resolve(number, length, self._skip) for number in self._month_days)
+            named = {day - 1 for day in resolved if day is not None}
+        if self._weekdays:
+            weekdays = nth_weekdays(self._weekdays, weekday_of(first), length)
+            named = weekdays if named is None else named & weekdays
+        if named is None:
+            named = set(range(length))
+        return tuple(sorted(offset for offset in named if self._filter.is_open or self._filter.matches(first + offset)))
+
+    @override
+    def following(self, period: int) -> int:
+        period += 1
+        if not self._filter.is_open:
+            day = self._filter.first_from(self.base(period)[0])
+            period = self.period_of(LAST_DAY) + 1 if day is None else self.period_of(day)
+        while period % 12 + 1 not in self._months:
+            period += 1
+        return period
+
+
+def resolve(number: int, length: int, skip: str) -> int | None:
+    """Return the 1-based day that a BYMONTHDAY or BYYEARDAY number means in a month or year of ``length`` days.
+
+    A day that does not exist is left out, or becomes its neighbour by SKIP (RFC 7529, section 4.1): 0 is the last day
+    before, ``length + 1`` the first day after.
+    """
+    day = number if number > 0 else length + 1 + number
+    if 1 <= day <= length:
+        return day
+    if skip == "OMIT":
+        return None
+    if number > 0:
+        return length if skip == "BACKWARD" else length + 1
+    return 0 if skip == "BACKWARD" else 1
+
+
+def nth_weekdays(wanted: Iterable[NthDay], first_weekday: int, length: int) -> set[int]:
+    """Return the zero-based days of a month or year that BYDAY names, given its first weekday and its length."""
+    days: set[int] = set()
+    for nth, weekday in wanted:
+        first = (weekday - first_weekday) % 7
+        each = range(first, length, 7)
+        if nth == 0:
+            days.update(each)
+        elif -len(each) <= nth <= len(each):
+            days.add(each[nth - 1 if nth > 0 else nth])
+    return days

@@ -1,0 +1,153 @@
+"""Hourly, minutely and secondly rules on one unbroken stretch of wall-clock time.
+
+A rule's periods lie on a grid: ``phase`` plus a multiple of INTERVAL hours, minutes or seconds. Within a period the
+finer parts name its members. BYHOUR and what lies above it limit by what the clock shows; each mismatch lets the
+search leap to the next hour, day or year that can match.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from math import gcd
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, Work
+from cloudsched.domain.recurrence.rrule import Frequency, Rule
+
+if TYPE_CHECKING:
+    from cloudsched.domain.recurrence.days import DayFilter
+
+HOUR = 3600
+MINUTE = 60
+_UNITS = {Frequency.HOURLY: HOUR, Frequency.MINUTELY: MINUTE, Frequency.SECONDLY: 1}
+_EXHAUSTIVE = 9_000  # the most times of day that are tried one by one for a rule that may never match
+
+
+class Periods:
+    """The grid of a rule that is finer than a day, without BYSETPOS.
+
+    Attributes:
+        unit: The length of a period in seconds.
+        step: The distance from one period's start to the next, in seconds.
+    """
+
+    def __init__(self, rule: Rule, start_minute: int, start_second: int, days: DayFilter) -> None:
+        self.unit = _UNITS[rule.frequency]
+        self.step = rule.interval * self.unit
+        self._hours = _Slots(rule.hours, 24, HOUR)
+        minutely = rule.frequency >= Frequency.MINUTELY
+        self._minutes = _Slots(rule.minutes if minutely else (), 60, MINUTE)
+        secondly = rule.frequency == Frequency.SECONDLY
+        self._seconds = _Slots(rule.seconds if secondly else (), 60, 1)
+        self._rule = rule
+        self._start_minute, self._start_second = start_minute, start_second
+        self._days = days
+        self._grids: dict[int, Grid] = {}
+
+    def at_phase(self, phase: int) -> Grid:
+        """Return the grid on which ``phase`` is the start of a period."""
+        phase %= self.step
+        grid = self._grids.get(phase)
+        if grid is None:
+            grid = self._grids[phase] = Grid(self, phase)
+        return grid
+
+    def members(self, phase: int) -> tuple[int, ...]:
+        """Return the seconds after a period's start that the parts within a period name, ascending."""
+        rule, into_hour = self._rule, phase % HOUR
+        if self.unit == 1:
+            return (0,)
+        minutes: tuple[int, ...] = (0,)
+        if self.unit == HOUR:
+            minutes = tuple(range(60)) if rule.minutes else (self._start_minute,)
+        seconds = range(60) if rule.seconds else (self._start_second,)
+        each = (minute * MINUTE + second for minute in minutes for second in seconds)
+        if self.unit == HOUR and rule.minutes:
+            each = (at for at in each if (into_hour + at) // MINUTE % 60 in rule.minutes)
+        if rule.seconds:
+            each = (at for at in each if (into_hour + at) % 60 in rule.seconds)
+        return tuple(each)
+
+    def mismatch(self, wall: int) -> int | None:
+        """Return the next time at which the limits may let something through; None if they do already."""
+        day = wall // DAY
+        if not self._days.is_open and not self._days.matches(day):
+            following = self._days.first_from(day + 1)
+            return LAST_SECOND + 1 if following is None else following * DAY
+        for slots in (self._hours, self._minutes, self._seconds):
+            if slots.is_limit:
+                leap = slots.leap(wall)
+                if leap:
+                    return leap
+        return None
+
+    def passes_time(self, time: int) -> bool:
+        """Return whether the limits below the day let a time of day through."""
+        return not any(slots.leap(time) for slots in (self._hours, self._minutes, self._seconds) if slots.is_limit)
+
+
+class Grid:
+    """The members of all periods on one grid, as wall-clock times.
+
+    Attributes:
+        never: There are none: INTERVAL keeps every period away from what the rule allows.
+    """
+
+    def __init__(self, periods: Periods, phase: int) -> None:
+        self._periods = periods
+        self._phase = phase
+        self._members = periods.members(phase)
+        self.never = not self._members or not self._can_match()
+
+    def first_from(self, wall: int, last: int, work: Work) -> int | None:
+        """Return the first member that is not before ``wall``; None if there is none until ``last``.
+
+        Raises:
+            InvalidSchedule: The work is spent.
+        """
+        if self.never:
+            return None
+        members, step, mismatch = self._members, self._periods.step, self._periods.mismatch
+        while True:
+            inside = (wall - self._phase) % step
+            if inside > members[-1]:
+                wall += step - inside + members[0]
+            else:
+                wall += members[bisect_left(members, inside)] - inside
+            if wall > last:
+                return None
+            leap = mismatch(wall)
+            if leap is None:
+                return wall
+            wall = leap
+            work.spend()
+
+    def _can_match(self) -> bool:
+        """Return False if INTERVAL keeps every period away from the times of day that the rule allows.
+
+        The grid's times of day repeat every ``gcd(step, one day)`` seconds.
+        """
+        every = gcd(self._periods.step, DAY)
+        if DAY // every * len(self._members) > _EXHAUSTIVE:
+            return True  # so many different times of day that the search itself settles it
+        return any(
+            self._periods.passes_time((start + member) % DAY)
+            for start in range(self._phase % every, DAY, every)
+            for member in self._members
+        )
+
+
+class _Slots:
+    """A limit on the hour, minute or second that a clock shows."""
+
+    def __init__(self, allowed: tuple[int, ...], count: int, length: int) -> None:
+        self.is_limit = bool(allowed)
+        self._count, self._length = count, length
+        # For each value the distance to the next allowed one, in slots; 0 if it is allowed itself.
+        self._distance = tuple(min(((value - now) % count for value in allowed), default=0) for now in range(count))
+
+    def leap(self, wall: int) -> int:
+        """Return the start of the next allowed slot, or 0 if this one is."""
+        slot = wall // self._length
+        distance = self._distance[slot % self._count]
+        return (slot + distance) * self._length if distance else 0

@@ -1,0 +1,79 @@
+"""Schedules as people write them: which notation is it, and what are the schedule's fields?"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import datetime, timedelta
+from typing import Any
+
+from cloudsched.domain.recurrence.cron import cron_rules, is_cron
+from cloudsched.domain.recurrence.icalendar import from_ical
+from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, parse_moment
+from cloudsched.domain.recurrence.time_zones import tzinfo
+from cloudsched.domain.recurrence.wall_clock import wall_clock
+from cloudsched.errors import InvalidSchedule
+
+MAX_LENGTH = 65_536
+CRON_START = EPOCH.isoformat()
+
+_ICAL = re.compile(r"(BEGIN|DTSTART|RRULE|RDATE|EXDATE)[:;]", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
+_DURATION = re.compile(
+    r"\+?P(?=[\dT])(?:(\d{1,6})Y)?(?:(\d{1,6})M)?(?:(\d{1,6})W)?(?:(\d{1,9})D)?"
+    r"(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})S)?)?\Z",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def fields_of(text: str, *, timezone: str, now: datetime | None) -> dict[str, Any]:
+    """Return the fields of the schedule that a text describes.
+
+    Raises:
+        InvalidSchedule: The text is in no notation that is known, or not valid in its own.
+    """
+    text = text.strip()
+    if len(text) > MAX_LENGTH:
+        raise InvalidSchedule("text", f"is {len(text)} characters long", f"at most {MAX_LENGTH}")
+    if _ICAL.match(text):
+        return from_ical(text, timezone)
+    if "=" in text:
+        return {"rrule": text, "timezone": timezone}
+    duration = _DURATION.match(text)
+    if duration:
+        numbers = [int(number or 0) for number in duration.groups()]
+        return {"at": _from_now(text, numbers, timezone, now), "timezone": timezone}
+    if _DATE.match(text):
+        return {"at": _instant(text, timezone), "timezone": timezone}
+    if is_cron(text):
+        # A cron expression means the same whenever it begins, so it needs no DTSTART of its own.
+        return {"rrule": cron_rules(text), "dtstart": None if now else CRON_START, "timezone": timezone}
+    raise InvalidSchedule(
+        "text",
+        f"{text[:40]!r} is no schedule",
+        "write an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) "
+        "or a duration from now (PT5M)",
+    )
+
+
+def _instant(text: str, timezone: str) -> datetime:
+    moment = parse_moment(text, "at")
+    if moment.offset is not None:
+        return UTC_EPOCH + timedelta(seconds=moment.wall - moment.offset)
+    return UTC_EPOCH + timedelta(seconds=wall_clock(timezone).instants(moment.wall)[0])
+
+
+def _from_now(text: str, numbers: list[int], timezone: str, now: datetime | None) -> datetime:
+    """Add a duration to now: years to days on the local calendar, the rest as real time (RFC 5545, section 3.3.6)."""
+    if now is None:
+        raise InvalidSchedule("at", f"{text!r} counts from now, and no `now` was given", "give one, or an instant")
+    years, months, weeks, days, hours, minutes, seconds = numbers
+    local = now.astimezone(tzinfo(timezone))
+    try:
+        if years or months or weeks or days:
+            year, month = divmod(local.year * 12 + local.month - 1 + years * 12 + months, 12)
+            day = min(local.day, monthrange(year, month + 1)[1])
+            local = local.replace(year=year, month=month + 1, day=day, fold=0) + timedelta(weeks=weeks, days=days)
+        return UTC_EPOCH + (local - UTC_EPOCH) + timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    except (OverflowError, ValueError):
+        raise InvalidSchedule("at", f"{text!r} from now is beyond the calendar", "give a shorter duration") from None

@@ -1,0 +1,83 @@
+"""What a schedule will do, for people to look at before they trust it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from cloudsched.domain.recurrence.iso8601 import utc_seconds
+from cloudsched.domain.recurrence.time_zones import Zone, tzinfo, zone
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.recurrence.schedule import Schedule
+
+MAX_PREVIEW = 1000
+
+
+class ClockChange(StrEnum):
+    """How a clock change touches an occurrence."""
+
+    SHIFTED = "shifted"
+    """The local time that the schedule names does not exist on that day; it fires as much later as the clocks jump."""
+    REPEATED = "repeated"
+    """The clock shows this local time twice."""
+    CHANGED = "changed"
+    """The clocks have changed since the occurrence before, and all is as the schedule says."""
+
+
+class Preview(NamedTuple):
+    """One occurrence: the instant in UTC, the same on the schedule's clock, and what a clock change did to it."""
+
+    at: datetime
+    local: datetime
+    clock_change: ClockChange | None
+
+    def wire(self) -> dict[str, str | None]:
+        """Return the JSON form."""
+        return {
+            "utc": self.at.isoformat().replace("+00:00", "Z"),
+            "local": self.local.isoformat(),
+            "clockChange": self.clock_change and self.clock_change.value,
+        }
+
+
+def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
+    """Return the next occurrences strictly later than ``start``, at most ``count`` and at most 1,000.
+
+    Raises:
+        InvalidSchedule: The schedule is not anchored.
+    """
+    clock, of = tzinfo(schedule.timezone), zone(schedule.timezone)
+    unshifted = schedule.model_copy(update={"gap": "skip"})
+    previews = []
+    before = start.astimezone(clock)
+    for at in schedule.upcoming(start, min(count, MAX_PREVIEW)):
+        local = at.astimezone(clock)
+        change: ClockChange | None = None
+        near = _near_change(of, utc_seconds(at))
+        if near > 0 and schedule.at is None and not unshifted.occurs(at):
+            change = ClockChange.SHIFTED
+        elif near < 0:
+            change = ClockChange.REPEATED
+        elif local.utcoffset() != before.utcoffset():
+            change = ClockChange.CHANGED
+        previews.append(Preview(at, local, change))
+        before = local
+    return previews
+
+
+def _near_change(of: Zone, instant: int) -> int:
+    """Return 1 as long after a gap as it was wide, -1 within one of a fold's two halves, else 0."""
+    table = of.until(instant + 100_000)
+    at = bisect_right(table.changes, instant)
+    for number in range(max(at - 1, 0), min(at + 1, len(table.changes))):
+        width = table.offsets[number + 1] - table.offsets[number]
+        since = instant - table.changes[number]
+        if width > 0 and 0 <= since < width:
+            return 1
+        if width < 0 and width <= since < -width:
+            return -1
+    return 0

@@ -1,0 +1,111 @@
+"""A whole schedule on the time line: the union of its rules and RDATEs without its EXDATEs (RFC 5545, section 3.8.5).
+
+All is compared as instants. A rule's COUNT and UNTIL are its own; an EXDATE takes away an instant that COUNT has
+already counted; a date that comes twice is one occurrence. DTSTART is an occurrence only if a rule names it, or if
+there is no rule at all.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+
+from typing_extensions import override
+
+from cloudsched.domain.recurrence.expand import DAY, Work
+from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
+from cloudsched.domain.recurrence.rrule import parse_rule
+from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily
+from cloudsched.domain.recurrence.wall_clock import Fold, Gap, WallClock, wall_clock
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """The instants of a schedule, in seconds since 1970 UTC."""
+
+    streams: tuple[Stream, ...]
+    excluded: frozenset[int]
+    excluded_days: frozenset[int]
+    clock: WallClock
+
+    def first_from(self, instant: int) -> int | None:
+        """Return the first instant that is not before ``instant``; None if there is none.
+
+        Raises:
+            InvalidSchedule: The search took more than its share of work.
+        """
+        work = Work()
+        while True:
+            found = self._any_from(instant)
+            if found is None:
+                return None
+            if self.excluded_days:
+                zone = self.clock.zone
+                day = (found + zone.offset_at(found)) // DAY
+                if day in self.excluded_days:
+                    instant = max(found + 1, (day + 1) * DAY - zone.largest)
+                    work.spend()
+                    continue
+            if found not in self.excluded:
+                return found
+            instant = found + 1
+
+    def _any_from(self, instant: int) -> int | None:
+        if len(self.streams) == 1:
+            return self.streams[0].first_from(instant)
+        each = (stream.first_from(instant) for stream in self.streams)
+        return min((found for found in each if found is not None), default=None)
+
+
+class Dates(Stream):
+    """A few instants given one by one."""
+
+    def __init__(self, instants: set[int]) -> None:
+        self._instants = sorted(instants)
+
+    @override
+    def first_from(self, instant: int) -> int | None:
+        at = bisect_left(self._instants, instant)
+        return self._instants[at] if at < len(self._instants) else None
+
+
+@lru_cache(maxsize=1024)
+def compiled(  # noqa: PLR0913, PLR0917 -- the arguments are the parts of a schedule, and together the cache's key
+    rules: tuple[str, ...],
+    dtstart: str,
+    timezone: str,
+    rdates: tuple[str, ...],
+    exdates: tuple[str, ...],
+    gap: Gap,
+    fold: Fold,
+    sub_daily: SubDaily,
+) -> Recurrence:
+    """Work out the parts of a schedule once, so that each search pays for the search alone.
+
+    Raises:
+        InvalidSchedule: A part is not valid.
+    """
+    clock = wall_clock(timezone, gap, fold)
+    start = parse_moment(dtstart, "dtstart").wall
+    streams: list[Stream] = [RuleStream(parse_rule(rule), start, clock, sub_daily) for rule in rules]
+    dates: set[int] = set() if rules else set(clock.instants(start))
+    for number, text in enumerate(rdates):
+        dates.update(_instants(parse_moment(text, f"rdates.{number}"), clock, start % DAY))
+    if dates or not streams:
+        streams.append(Dates(dates))
+    excluded: set[int] = set()
+    excluded_days: set[int] = set()
+    for number, text in enumerate(exdates):
+        moment = parse_moment(text, f"exdates.{number}")
+        if moment.is_date:
+            excluded_days.add(moment.wall // DAY)
+        else:
+            excluded.update(_instants(moment, clock, 0))
+    return Recurrence(tuple(streams), frozenset(excluded), frozenset(excluded_days), clock)
+
+
+def _instants(moment: Moment, clock: WallClock, time_of_day: int) -> tuple[int, ...]:
+    if moment.offset is not None:
+        return (moment.wall - moment.offset,)
+    return clock.instants(moment.wall + (time_of_day if moment.is_date else 0))

@@ -1,0 +1,328 @@
+r"""The schedule: when a task is due, for ever and in any time zone.
+
+A schedule is one instant, or the recurrence set of RFC 5545: the union of RRULEs and RDATEs from a DTSTART on, without
+the EXDATEs, on the wall clock of an IANA time zone. What it means near a clock change is a policy of the schedule:
+
+======== ============ =====================================================================================
+policy   value        meaning
+======== ============ =====================================================================================
+gap      ``shift``    a local time that does not exist is read with the offset before the gap: 02:30 fires
+                      at 03:30, and counts (RFC 5545, section 3.3.5, erratum 4271)
+\         ``skip``     it does not fire, and COUNT does not count it
+fold     ``first``    a local time that comes twice fires the first time
+\         ``last``     it fires the second time
+\         ``both``     it fires both times
+subDaily ``elapsed``  a rule finer than a day steps in real time: hourly is once every real hour. Its BYxxx
+                      parts filter by what the clock shows
+\         ``wall``     it steps on the clock face, under ``gap`` and ``fold``: every six hours stays at 2, 8,
+                      14 and 20. An instant that is named twice fires once
+======== ============ =====================================================================================
+
+COUNT counts the instants that its rule names under these policies, before EXDATEs are taken away. All occurrences lie
+on whole seconds, except one given as a single instant.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from cloudsched.domain.documents.document import no_number
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, UTC_EPOCH, parse_moment, utc_seconds
+from cloudsched.domain.recurrence.recurrence_set import Recurrence, compiled
+from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalised, parse_rule
+from cloudsched.domain.recurrence.rule_streams import SubDaily
+from cloudsched.domain.recurrence.wall_clock import Fold, Gap
+from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_RULES = 20
+MAX_DATES = 1000
+MAX_LISTED = 100_000
+_FROM_THE_BEGINNING = -(10**11)
+
+
+def _in_utc(at: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise InvalidSchedule("at", f"the year {at.year} is out of range", f"{FIRST_YEAR} to {LAST_YEAR}")
+    return UTC_EPOCH + (at - UTC_EPOCH)
+
+
+def _rule_text(value: object) -> object:
+    """Bring one or several rules to their canonical text: a string for one, a tuple for several, None for none."""
+    if isinstance(value, str):
+        if len(value) > MAX_LENGTH:
+            raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
+        text = normalised(value)
+        if not text:
+            raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
+        if "=" not in text:
+            raise InvalidSchedule("rrule", f"{value[:40]!r} is no rule", "write it like FREQ=WEEKLY;BYDAY=MO,WE")
+        return text
+    if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
+        if len(value) > MAX_RULES:
+            raise InvalidSchedule("rrule", f"{len(value)} rules", f"at most {MAX_RULES}")
+        rules = tuple(dict.fromkeys(_rule_text(rule) for rule in value))
+        return rules if len(rules) > 1 else next(iter(rules), None)
+    return value
+
+
+def _local_text(value: object) -> object:
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, str):
+        moment = parse_moment(value, "dtstart")
+        if moment.offset is not None:
+            raise InvalidSchedule(
+                "dtstart", "is a local time and takes no offset", "leave the offset out; timezone says where"
+            )
+        return moment._replace(is_date=False).isoformat()
+    return value
+
+
+def _date_texts(value: object, info: ValidationInfo) -> object:
+    field = str(info.field_name)
+    if isinstance(value, str | datetime):
+        value = (value,)
+    if isinstance(value, list | tuple):
+        if len(value) > MAX_DATES:
+            raise InvalidSchedule(field, f"{len(value)} dates", f"at most {MAX_DATES}")
+        dates = (date.isoformat() if isinstance(date, datetime) else date for date in value)
+        return tuple(
+            parse_moment(date, f"{field}.{number}").isoformat() if isinstance(date, str) else date
+            for number, date in enumerate(dates)
+        )
+    return value
+
+
+class Schedule(BaseModel):
+    """One instant, or a recurrence set. Immutable; camelCase in JSON and Firestore.
+
+    Attributes:
+        at: The one instant of a schedule that fires once; aware.
+        rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, whose union counts.
+        dtstart: The local time, as ISO text, from which the rules count; it gives them the parts they do not name.
+            Without it the schedule is not anchored yet: see `anchored`.
+        timezone: The IANA name of the zone of all local times here. With ``at`` it is only for display.
+        rdates: More occurrences: local times, instants with an offset, or dates (at DTSTART's time of day).
+        exdates: Occurrences to leave out: local times, instants, or dates (everything on that local day).
+        gap: What becomes of a local time that a clock change skips.
+        fold: Which of the two instants a local time means that a clock change repeats.
+        sub_daily: Whether rules finer than a day step in elapsed time or on the wall clock.
+
+    Raises:
+        InvalidSchedule: A part is not valid, the parts contradict each other, or the schedule can never fire.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    at: Annotated[datetime, AfterValidator(_in_utc), BeforeValidator(no_number)] | None = None
+    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_rule_text)] = None
+    dtstart: Annotated[str | None, BeforeValidator(_local_text)] = None
+    timezone: str = "UTC"
+    rdates: Annotated[tuple[str, ...], BeforeValidator(_date_texts)] = ()
+    exdates: Annotated[tuple[str, ...], BeforeValidator(_date_texts)] = ()
+    gap: Gap = "shift"
+    fold: Fold = "first"
+    sub_daily: SubDaily = Field(default="elapsed")
+
+    @classmethod
+    def once(cls, at: datetime, timezone: str = "UTC") -> Self:
+        """Return the schedule of one instant.
+
+        Raises:
+            InvalidSchedule: ``at`` has no time zone.
+        """
+        return cls(at=at, timezone=timezone)
+
+    @classmethod
+    def every(cls, interval: timedelta, *, start: datetime | None = None, timezone: str = "UTC") -> Self:
+        """Return the schedule of one occurrence every ``interval``.
+
+        Whole days and weeks keep their local time through clock changes; anything else is real, elapsed time.
+
+        Args:
+            interval: Whole seconds, at least one.
+            start: The first occurrence, aware. Without it the schedule is not anchored yet.
+            timezone: The IANA name of the zone whose days count.
+
+        Raises:
+            InvalidSchedule: The interval is not a positive number of whole seconds.
+        """
+        seconds = interval.days * 86_400 + interval.seconds
+        if seconds < 1 or interval.microseconds:
+            raise InvalidSchedule("rrule", f"cannot repeat every {interval}", "give whole seconds, 1 or more")
+        units = (("WEEKLY", 604_800), ("DAILY", 86_400), ("HOURLY", 3600), ("MINUTELY", 60), ("SECONDLY", 1))
+        name, length = next(unit for unit in units if seconds % unit[1] == 0)
+        count = seconds // length
+        rule = f"FREQ={name}" + (f";INTERVAL={count}" if count > 1 else "")
+        schedule = cls(rrule=rule, timezone=timezone)
+        return schedule if start is None else schedule.anchored(start)
+
+    @classmethod
+    def parse(cls, text: str, timezone: str = "UTC", *, now: datetime | None = None) -> Self:
+        """Read a schedule as people write it.
+
+        Accepts an RRULE value, an iCalendar block, a cron expression of five fields, an ISO 8601 instant or local
+        time, and an ISO 8601 duration from ``now``.
+
+        Args:
+            text: What they wrote.
+            timezone: The zone of local times that name none.
+            now: What a duration counts from. An RRULE without DTSTART is anchored here if it is given.
+
+        Raises:
+            InvalidSchedule: The text is none of these, or not valid.
+        """
+        from cloudsched.domain.recurrence.parse import fields_of  # noqa: PLC0415 -- stored schedules never need it
+
+        schedule = cls(**fields_of(text, timezone=timezone, now=now))
+        return schedule.anchored(now) if now is not None and not schedule.is_anchored else schedule
+
+    @model_validator(mode="after")
+    def _check(self, info: ValidationInfo) -> Self:
+        """Refuse what contradicts itself or never fires; a document from the store was checked when it was made."""
+        if info.context and info.context.get("stored"):
+            return self
+        zones.zone(self.timezone)
+        if self.at is not None:
+            for field in ("rrule", "dtstart", "rdates", "exdates"):
+                if getattr(self, field):
+                    raise InvalidSchedule(field, "cannot stand beside `at`", "give one instant, or a recurrence")
+        elif self.dtstart is None:
+            if self.rrule is None:
+                raise InvalidSchedule("rrule", "is missing", "give `at` for one instant, or `rrule` for several")
+            for rule in self.rules:
+                parse_rule(rule)
+        elif self._recurrence.first_from(_FROM_THE_BEGINNING) is None:
+            raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
+        return self
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The RRULE values, none for a single instant."""
+        if self.rrule is None:
+            return ()
+        return (self.rrule,) if isinstance(self.rrule, str) else self.rrule
+
+    @property
+    def is_one_time(self) -> bool:
+        """Whether this is a single instant."""
+        return self.at is not None
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether the schedule says from when its rules count."""
+        return self.at is not None or self.dtstart is not None
+
+    def anchored(self, start: datetime) -> Self:
+        """Return the schedule with DTSTART at ``start``, to the second; unchanged if it is anchored already.
+
+        What a rule names coarsely begins at the full hour or minute: ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever
+        the minute and second of ``start``.
+
+        Raises:
+            InvalidSchedule: ``start`` has no time zone, or the schedule can never fire from there.
+        """
+        if self.is_anchored:
+            return self
+        if start.tzinfo is None:
+            raise InvalidSchedule("dtstart", "cannot begin at a time without a zone", "give an aware datetime")
+        local = start.astimezone(zones.tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
+        rules = [parse_rule(rule) for rule in self.rules]
+        if any(rule.hours and not rule.minutes for rule in rules):
+            local = local.replace(minute=0)
+        if any((rule.hours or rule.minutes) and not rule.seconds for rule in rules):
+            local = local.replace(second=0)
+        return type(self).model_validate({**self.model_dump(), "dtstart": local.isoformat()})
+
+    def after(self, instant: datetime) -> datetime | None:
+        """Return the first occurrence strictly later than ``instant``, in UTC; None if there is none.
+
+        Raises:
+            InvalidSchedule: The schedule is not anchored, or its rule is so sparse that the search gave up.
+            ValueError: ``instant`` has no time zone.
+        """
+        if instant.tzinfo is None:
+            raise ValueError("the instant has no time zone; give an aware datetime")
+        if self.at is not None:
+            return self.at if self.at > instant else None
+        found = self._recurrence.first_from(utc_seconds(instant) + 1)
+        return None if found is None else UTC_EPOCH + timedelta(seconds=found)
+
+    def occurs(self, instant: datetime) -> bool:
+        """Return whether ``instant`` is an occurrence."""
+        return self.after(instant - timedelta(microseconds=1)) == instant
+
+    def first(self) -> datetime | None:
+        """Return the first occurrence of all, in UTC."""
+        if self.at is not None:
+            return self.at
+        found = self._recurrence.first_from(_FROM_THE_BEGINNING)
+        return None if found is None else UTC_EPOCH + timedelta(seconds=found)
+
+    def upcoming(self, start: datetime, count: int) -> list[datetime]:
+        """Return the next ``count`` occurrences strictly later than ``start``, in UTC; fewer if there are no more."""
+        found: list[datetime] = []
+        for occurrence in self._later_than(start):
+            if len(found) == count:
+                break
+            found.append(occurrence)
+        return found
+
+    def between(self, start: datetime, end: datetime) -> list[datetime]:
+        """Return the occurrences from ``start`` on and before ``end``, in UTC.
+
+        Raises:
+            InvalidSchedule: There are more than 100,000 of them.
+        """
+        found: list[datetime] = []
+        for occurrence in self._later_than(start - timedelta(microseconds=1)):
+            if occurrence >= end:
+                break
+            if len(found) == MAX_LISTED:
+                raise InvalidSchedule("rrule", f"more than {MAX_LISTED} occurrences in that range", "ask for less")
+            found.append(occurrence)
+        return found
+
+    def describe(self) -> str:
+        """Return the schedule in English, such as ``every weekday at 09:00, Europe/Paris``."""
+        from cloudsched.domain.recurrence.describe import describe  # noqa: PLC0415 -- only those who show it pay for it
+
+        return describe(self)
+
+    def to_ical(self) -> str:
+        """Return the schedule as iCalendar properties, one a line, that `parse` reads back."""
+        from cloudsched.domain.recurrence.icalendar import to_ical  # noqa: PLC0415 -- only those who export pay for it
+
+        return to_ical(self)
+
+    @property
+    def _recurrence(self) -> Recurrence:
+        if self.dtstart is None:
+            raise InvalidSchedule("dtstart", "is missing, so the rule has no beginning", "give dtstart, or anchor it")
+        return compiled(
+            self.rules, self.dtstart, self.timezone, self.rdates, self.exdates, self.gap, self.fold, self.sub_daily
+        )
+
+    def _later_than(self, instant: datetime) -> Iterator[datetime]:
+        found = self.after(instant)
+        while found is not None:
+            yield found
+            found = self.after(found)

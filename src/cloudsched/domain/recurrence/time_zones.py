@@ -1,0 +1,169 @@
+"""IANA time zones, always from the ``tzdata`` package.
+
+``zoneinfo`` alone prefers the operating system's files where there are any, so that a laptop, a function and CI can
+disagree about the same instant. Here the package decides, and `version` says which release it is.
+
+A `Zone` is a table of clock changes in plain integers, because a search for the next occurrence asks for offsets
+far more often than it needs a datetime. All seconds count from 1970-01-01; offsets are seconds east of UTC.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import lru_cache
+from importlib import import_module
+from io import BytesIO
+from pkgutil import get_data
+from zoneinfo import ZoneInfo
+
+from cloudsched.domain.recurrence.posix_tz import Footer, parse_footer
+from cloudsched.errors import InvalidSchedule, Misconfigured
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
+LAST_YEAR = 9999
+_TABLE_YEARS = 100  # how many years one extension of a table covers
+_FIRST_TABLE_ENDS = 2100
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """What a zone's clocks do until ``end``.
+
+    Attributes:
+        changes: The instants of the clock changes, ascending.
+        offsets: One more than there are changes: ``offsets[i]`` holds until ``changes[i]``.
+        end: The first instant that the table does not answer for.
+        next_year: The first year whose changes are not listed yet.
+    """
+
+    changes: tuple[int, ...]
+    offsets: tuple[int, ...]
+    end: float
+    next_year: int
+
+
+class Zone:
+    """One time zone and its table of clock changes, extended into the future as far as it is asked about."""
+
+    __slots__ = ("_footer", "_listed_until", "_table", "largest", "name", "smallest")
+
+    def __init__(
+        self, name: str, changes: list[int], offsets: list[int], footer: Footer | None, listed_until: int
+    ) -> None:
+        self.name = name
+        self._footer = footer
+        self._listed_until = listed_until  # the footer rules only what comes later
+        recurring = footer is not None and footer.summer is not None
+        end = float("-inf") if recurring else float("inf")
+        self._table = Offsets(tuple(changes), tuple(offsets), end, (EPOCH + timedelta(seconds=listed_until)).year)
+        if recurring:
+            self._extend(_FIRST_TABLE_ENDS)
+        self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
+
+    def until(self, seconds: int) -> Offsets:
+        """Return a table that answers for an instant."""
+        if self._table.end <= seconds:
+            year = (EPOCH + timedelta(seconds=seconds)).year
+            self._extend(min(year + _TABLE_YEARS, LAST_YEAR))
+        return self._table
+
+    def offset_at(self, seconds: int) -> int:
+        """Return the offset in force at a UTC instant."""
+        table = self.until(seconds)
+        return table.offsets[bisect_right(table.changes, seconds)]
+
+    def _extend(self, to_year: int) -> None:
+        table, footer = self._table, self._footer
+        if footer is None:
+            return
+        changes, offsets = list(table.changes), list(table.offsets)
+        for year in range(table.next_year, to_year):
+            for at, offset in footer.changes(year):
+                if at > self._listed_until and offset != offsets[-1]:
+                    changes.append(at)
+                    offsets.append(offset)
+        end = (datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH).total_seconds()
+        # One assignment, so that threads see the old table or the new one.
+        self._table = Offsets(tuple(changes), tuple(offsets), end if to_year < LAST_YEAR else float("inf"), to_year)
+
+
+def version() -> str:
+    """Return the IANA release that all schedules are computed with, such as ``2026a``."""
+    return str(import_module("tzdata").IANA_VERSION)
+
+
+@lru_cache(maxsize=1024)
+def tzinfo(name: str) -> ZoneInfo:
+    """Return the zone as a tzinfo for display, from the same data as `zone`.
+
+    Raises:
+        InvalidSchedule: There is no zone of that name.
+    """
+    return ZoneInfo.from_file(BytesIO(_file(name)), key=name)
+
+
+@lru_cache(maxsize=1024)
+def zone(name: str) -> Zone:
+    """Return the zone's table of clock changes.
+
+    Raises:
+        InvalidSchedule: There is no zone of that name.
+    """
+    return _read(name, _file(name))
+
+
+@lru_cache(maxsize=1)
+def names() -> tuple[str, ...]:
+    """Return the names of all zones in the package, sorted."""
+    return tuple(sorted(_data("zones").decode().split()))
+
+
+def _file(name: str) -> bytes:
+    if name not in _name_set():
+        from difflib import get_close_matches  # noqa: PLC0415 -- only who is refused waits for it
+
+        close = get_close_matches(name[:64], names(), n=1)
+        hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
+        raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
+    return _data(f"zoneinfo/{name}")
+
+
+def _data(path: str) -> bytes:
+    data = get_data("tzdata", path)
+    if data is None:
+        raise Misconfigured(f"the tzdata package cannot be read: it has no {path}")
+    return data
+
+
+@lru_cache(maxsize=1)
+def _name_set() -> frozenset[str]:
+    return frozenset(names())
+
+
+def _read(name: str, data: bytes) -> Zone:
+    """Read a TZif file of version 2 or later (RFC 8536, section 3)."""
+    start = 44 + _block_length(data, 0, width=4)
+    _, standard, leaps, times, types, characters = struct.unpack_from(">6l", data, start + 20)
+    at = start + 44
+    changes = list(struct.unpack_from(f">{times}q", data, at))
+    kinds = struct.unpack_from(f">{times}B", data, at + 8 * times)
+    base = at + 9 * times
+    offset_of = [struct.unpack_from(">l", data, base + 6 * number)[0] for number in range(types)]
+    end = start + 44 + _block_length(data, start, width=8)
+    del standard, leaps, characters
+    footer = data[end:].strip(b"\n").decode("ascii")
+    offsets = [offset_of[0]]
+    kept: list[int] = []
+    for change, kind in zip(changes, kinds, strict=True):
+        if offset_of[kind] != offsets[-1]:
+            kept.append(change)
+            offsets.append(offset_of[kind])
+    return Zone(name, kept, offsets, parse_footer(footer) if footer else None, changes[-1] if changes else 0)
+
+
+def _block_length(data: bytes, start: int, *, width: int) -> int:
+    utc, standard, leaps, times, types, characters = struct.unpack_from(">6l", data, start + 20)
+    return int(times * (width + 1) + types * 6 + characters + leaps * (width + 4) + standard + utc)

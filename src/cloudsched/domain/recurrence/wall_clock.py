@@ -1,0 +1,147 @@
+"""Wall-clock times on the time line: what a clock change does to a schedule.
+
+When clocks go forward, some local times do not exist (a *gap*); when they go back, some come twice (a *fold*).
+
+``gap``
+    - ``shift``: a time in the gap is read with the offset before it, so that 02:30 fires at 03:30. RFC 5545, section
+      3.3.5; its erratum 4271 settles that this holds for recurrences too, against 3.3.10.
+    - ``skip``: a time in the gap does not fire, and COUNT does not count it.
+``fold``
+    - ``first``: the first of the two. RFC 5545, section 3.3.5.
+    - ``last``: the second.
+    - ``both``: one occurrence each.
+
+Whole skipped or repeated days are gaps and folds like any other. Two times that the policies put on one instant are
+one occurrence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from cloudsched.domain.recurrence.expand import DAY
+from cloudsched.domain.recurrence.time_zones import Offsets, Zone, zone
+
+if TYPE_CHECKING:
+    from cloudsched.domain.recurrence.expand import WallTimes
+
+Gap = Literal["shift", "skip"]
+Fold = Literal["first", "last", "both"]
+
+_SETTLED = 30 * 3600  # longer than any clock change
+
+
+class _Stretches(NamedTuple):
+    table: Offsets
+    cuts: list[int]
+    offsets: list[tuple[int, ...]]
+
+
+class WallClock:
+    """The clock of one zone under one pair of policies.
+
+    The time line is cut into stretches. In each, the occurrences are the wall-clock times of the schedule read with
+    each of the stretch's offsets: usually one; two after a gap, whose times are shifted there; none where a fold's
+    repeated times do not fire.
+    """
+
+    def __init__(self, of: Zone, gap: Gap, fold: Fold) -> None:
+        self.zone = of
+        self.gap: Gap = gap
+        self.fold: Fold = fold
+        self._stretches = self._cut(of.until(0))
+
+    def first_from(self, times: WallTimes, instant: int) -> int | None:
+        """Return the first instant, not before ``instant``, on which one of the wall-clock times falls."""
+        while True:
+            stretches = self._until(instant)
+            at = bisect_right(stretches.cuts, instant)
+            end = stretches.cuts[at] if at < len(stretches.cuts) else stretches.table.end
+            offsets = stretches.offsets[at]
+            best = following = None
+            for offset in offsets:
+                wall = times.first_from(instant + offset)
+                if wall is not None:
+                    if wall - offset < end and (best is None or wall - offset < best):
+                        best = wall - offset
+                    following = wall if following is None else min(following, wall)
+            if best is not None:
+                return best
+            if end == float("inf"):
+                return None
+            # Nothing lies between here and `following` on the clock; beyond a clock change that is known to hold only
+            # if the stretch was longer than the change.
+            settled = offsets and end - instant > _SETTLED
+            if settled and following is None:
+                return None
+            instant = int(end)
+            if settled and following is not None:
+                instant = max(instant, following - self.zone.largest)
+
+    def instants(self, wall: int) -> tuple[int, ...]:
+        """Return the instants of one wall-clock time: one, none (a skipped gap) or two (both of a fold)."""
+        table = self.zone.until(wall + 2 * DAY)
+        low = bisect_right(table.changes, wall - self.zone.largest - 1)
+        high = bisect_right(table.changes, wall - self.zone.smallest)
+        found = []
+        for at in range(low, high + 1):
+            instant = wall - table.offsets[at]
+            if (at == 0 or table.changes[at - 1] <= instant) and (
+                at == len(table.changes) or instant < table.changes[at]
+            ):
+                found.append(instant)
+        if not found:
+            return () if self.gap == "skip" else (self._before_gap(table, wall, low, high),)
+        if self.fold == "both":
+            return tuple(sorted(set(found)))
+        return (min(found),) if self.fold == "first" else (max(found),)
+
+    @staticmethod
+    def _before_gap(table: Offsets, wall: int, low: int, high: int) -> int:
+        for at in range(low, high):
+            if table.changes[at] + table.offsets[at] <= wall < table.changes[at] + table.offsets[at + 1]:
+                return wall - table.offsets[at]
+        return wall - table.offsets[low]
+
+    def _until(self, instant: int) -> _Stretches:
+        table = self.zone.until(instant)
+        if table is not self._stretches.table:
+            self._stretches = self._cut(table)
+        return self._stretches
+
+    def _cut(self, table: Offsets) -> _Stretches:
+        """Cut the time line where the zone's offset, or what the policies make of it, changes."""
+        shifted: list[tuple[int, int, int]] = []  # from, until, offset before the gap
+        silent: list[tuple[int, int]] = []
+        for at, change in enumerate(table.changes):
+            before, after = table.offsets[at], table.offsets[at + 1]
+            if after > before and self.gap == "shift":
+                shifted.append((change, change + after - before, before))
+            elif after < before and self.fold == "first":
+                silent.append((change, change + before - after))
+            elif after < before and self.fold == "last":
+                silent.append((change - (before - after), change))
+        cuts = sorted({*table.changes, *(edge for span in (*shifted, *silent) for edge in span[:2])})
+        offsets: list[tuple[int, ...]] = [(table.offsets[0],)]
+        for cut in cuts:
+            own = table.offsets[bisect_right(table.changes, cut)]
+            offsets.append((own,))
+        for start, until, before in shifted:
+            for at in range(bisect_right(cuts, start), bisect_right(cuts, until - 1) + 1):
+                offsets[at] = (*offsets[at], before)
+        for start, until in silent:
+            for at in range(bisect_right(cuts, start), bisect_right(cuts, until - 1) + 1):
+                offsets[at] = offsets[at][1:]
+        return _Stretches(table, cuts, offsets)
+
+
+@lru_cache(maxsize=1024)
+def wall_clock(zone_name: str, gap: Gap = "shift", fold: Fold = "first") -> WallClock:
+    """Return the clock of a zone by name.
+
+    Raises:
+        InvalidSchedule: There is no zone of that name.
+    """
+    return WallClock(zone(zone_name), gap, fold)

@@ -1,0 +1,333 @@
+"""What a caller says to create or change a task, and the task that follows from it.
+
+Times: without a schedule the task runs once, in five minutes. A schedule without DTSTART begins then, too. An instant
+in the past, or nearer than the configured lead, is refused; a recurring schedule that began in the past goes on with
+its first occurrence from now.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self, get_args
+
+from pydantic import BaseModel, StringConstraints, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from cloudsched.domain.documents import children
+from cloudsched.domain.documents import script as scripts
+from cloudsched.domain.documents.document import Value
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.json_limits import as_json, require_unhidden
+from cloudsched.domain.documents.policy import RetryPolicy, retry_policy
+from cloudsched.domain.documents.pull import QueueName, Skill
+from cloudsched.domain.documents.task import EventName, Owner, Task, TaskId, TaskStatus, Wish
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.transitions.lifecycle import Step, closed, moved, pumped, settled, unbegun, without_unbegun
+from cloudsched.domain.transitions.planning import occurrence_from
+from cloudsched.errors import InvalidInput, InvalidSchedule
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Execution, Run
+
+
+@dataclass(frozen=True, slots=True)
+class LeadTimes:
+    """How soon a task may run, and when it does if its caller gives no time."""
+
+    default: timedelta = timedelta(minutes=5)
+    """When the first run is, from now, if the caller gives no time."""
+    minimum: timedelta = timedelta(0)
+    """The least time between a task's creation and its first run."""
+
+
+_IN_PLACE = {"children": children.HANDLER, "script": scripts.HANDLER}
+"""What a task may say in place of a handler, and the built-in handler that runs it."""
+
+
+class TaskDraft(Wish):
+    """What a caller says about a task that is to be created, or put in place of an older one of the same id."""
+
+    id: TaskId | None = None
+    """The caller's own stable id; a random UUID if there is none."""
+    owner: Owner
+    schedule: Schedule | None = None
+    """When it runs: once in five minutes if there is none."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_thing_to_run(cls, data: object) -> object:
+        """Take a built-in handler where there is what it runs, and nowhere else."""
+        if not isinstance(data, dict):
+            return data
+        handler = data.get("handler")
+        given = [name for name in _IN_PLACE if data.get(name)]
+        if given and handler is not None and handler not in _IN_PLACE.values():
+            raise InvalidInput(given[0], "is given beside a handler", "Give one or the other.")
+        if len(given) > 1:
+            raise InvalidInput(given[1], f"is given beside {given[0]}", "Give one or the other.")
+        if data.get("children") == [] and (handler is None or handler in _IN_PLACE.values()) and not given:
+            raise InvalidInput("children", "is empty", "Name at least one child, or give a handler in its place.")
+        if given:
+            return {**data, "handler": _IN_PLACE[given[0]]}
+        return {name: value for name, value in data.items() if name != "handler" or handler not in _IN_PLACE.values()}
+
+    @classmethod
+    def from_wire(cls, data: object) -> Self:
+        """Read a draft that came as JSON.
+
+        Raises:
+            InvalidInput: It does not fit; `field` names the first thing that is wrong.
+        """
+        try:
+            return cls.model_validate(data, by_alias=True, by_name=False)
+        except InvalidSchedule as error:
+            raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
+        except ValidationError as error:
+            raise invalid_input(error) from error
+
+    @classmethod
+    def of(cls, **fields: Any) -> Self:
+        """Return a draft with these fields, by their Python names.
+
+        `payload` may be an instance of the handler's model, and `schedule` an aware datetime. What is given goes
+        through JSON, as it will on its way to production.
+
+        Raises:
+            InvalidInput: A field does not fit.
+        """
+        if isinstance(at := fields.get("schedule"), datetime):
+            fields["schedule"] = Schedule.once(at)
+        return cls.from_wire(wire_fields(fields))
+
+
+def wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields by their Python names as JSON with camelCase names; `retry` may be a number, True or False."""
+    if isinstance(retry := fields.get("retry"), int):
+        fields = {**fields, "retry": _policy_of(retry)}
+    return {to_camel(name): _on_the_wire(name, value) for name, value in fields.items()}
+
+
+def _policy_of(retry: int) -> RetryPolicy:
+    try:
+        return retry_policy(retry)
+    except ValidationError as error:
+        raise InvalidInput("retry", f"is {retry}", "Give 0 to 20 retries, True, False or a RetryPolicy.") from error
+
+
+def _on_the_wire(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, BaseModel):
+        said = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, Value))
+        require_unhidden(to_camel(name), value, said)
+        return said
+    return as_json(to_camel(name), value)
+
+
+def invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
+    """Return pydantic's first complaint as an error that names the field as the caller wrote it."""
+    first = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *first["loc"])) or "(body)"
+    hint = {
+        "extra_forbidden": "Remove it, or check its spelling; names are camelCase.",
+        "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
+        "missing": "It is required.",
+    }.get(first["type"], "")
+    problem = _IN_WORDS.get(str(first.get("ctx", {}).get("pattern"))) or first["msg"].removeprefix("Value error, ")
+    return kind(path, problem, hint)
+
+
+def _pattern_of(kind: object) -> str:
+    return next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints))
+
+
+_IN_WORDS = {
+    _pattern_of(kind): f"must be {words}"
+    for kind, words in (
+        (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
+        (Owner, "1 to 128 characters, none of them a slash or a control character"),
+        (EventName, "1 to 128 letters, digits, dots, hyphens and underscores"),
+        (QueueName, "1 to 64 letters, digits, hyphens and underscores"),
+        (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
+    )
+}
+"""What the patterns of names mean."""
+
+
+def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
+    """Return the task that a draft describes, ready to be stored for the first time."""
+    schedule = _anchored(draft.schedule, now, lead)
+    wish = _wish_of(draft)
+    task = Task(
+        id=draft.id or str(uuid.uuid4()),
+        owner=draft.owner,
+        schedule=schedule,
+        is_one_time=schedule.is_one_time,
+        timezone=schedule.timezone,
+        created_at=now,
+        updated_at=now,
+        status_changed_at=now,
+        **wish,
+    )
+    return Step(moved(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created."))
+
+
+def edited(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
+    """Return the task as its owner wants it now.
+
+    The plan changes only where the schedule, its end or its run limit do; what of the old one has come due, waits for a
+    worker and is not in the new one is recorded as SKIPPED. A task that has ended begins again if it is given a new
+    schedule. A draft that changes nothing changes nothing.
+    """
+    wish = _wish_of(draft)
+    schedule = _schedule_of_edit(task, draft, now, lead)
+    replanned = schedule != task.schedule or any(wish[name] != getattr(task, name) for name in ("until", "max_runs"))
+    if not replanned and all(value == getattr(task, name) for name, value in wish.items()):
+        return Step(task)
+    changed = task.model_copy(
+        update={
+            **wish,
+            "schedule": schedule,
+            "is_one_time": schedule.is_one_time,
+            "timezone": schedule.timezone,
+            "revision": task.revision + 1,
+        }
+    )
+    if not replanned:
+        return Step(moved(changed, now))
+    changed, records = _rescheduled(changed, now) if schedule != task.schedule else _curtailed(changed, now)
+    if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
+        due = task.next_execution_time  # it may have come already, and wait for its jitter, a run or its dispatch
+        following = occurrence_from(changed, now if due is None else min(due, now))
+        planned = changed.model_copy(update={"next_execution_time": following})
+        return Step(settled(pumped(planned, now), now), records)
+    first = _first_of_edit(task, changed, now, lead)
+    if task.status is TaskStatus.PAUSED:
+        return Step(moved(changed, now), records)
+    active = moved(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
+    return Step(active, records)
+
+
+def _rescheduled(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task with what its old plan has left behind put aside, and the records of that."""
+    rest, records = _skipped(task, unbegun(task), now, "Its task was rescheduled before it had begun.")
+    begun = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
+    had = task.planned_to  # which the new schedule may have, too: it is the same occurrence, and is not run again
+    is_shared = had is not None and task.schedule.after(had - timedelta(microseconds=1)) == had
+    outcome = task.outcome if is_shared else None
+    anew = {"run_count": 0, "failures_in_row": 0, "backfill": None, "overlapped": None, "outcome": outcome}
+    return rest.model_copy(update={**anew, "runs": begun, "planned_to": had if is_shared else None}), records
+
+
+def _curtailed(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+    """Return the task without what waits beyond its end or run limit, and the records of that."""
+    waiting = unbegun(task)
+    late = [run for run in waiting if task.until is not None and run.scheduled_for > task.until]
+    excess = 0 if task.max_runs is None else task.run_count - task.max_runs
+    fewest = max(0, len(waiting) - max(excess, len(late)))
+    return _skipped(task, waiting[fewest:], now, "Its task was given an earlier end before it had begun.")
+
+
+def _skipped(task: Task, runs: list[Run], now: datetime, why: str) -> tuple[Task, tuple[Execution, ...]]:
+    records = tuple(closed(task, run, ExecutionStatus.SKIPPED, now, message=why) for run in runs)
+    return without_unbegun(task, *runs), records
+
+
+def draft_of(task: Task) -> dict[str, Any]:
+    """Return what the task's owner has said about it, as JSON: what a partial edit is merged into."""
+    said = task.to_wire()
+    names = {field.alias or name for name, field in TaskDraft.model_fields.items()}
+    return {name: value for name, value in said.items() if name in names and (name != "children" or value)}
+
+
+def require_known(patch: dict[str, Any]) -> None:
+    """Check that every name in a partial edit is one: a misspelled one that is put to null would go unnoticed.
+
+    Raises:
+        InvalidInput: One is not; `field` says which.
+    """
+    _require_known(patch, TaskDraft, "")
+
+
+def _require_known(patch: dict[str, Any], model: type[BaseModel], prefix: str) -> None:
+    known = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    for name, value in patch.items():
+        if name not in known:
+            hint = "Check its spelling; names are camelCase."
+            raise InvalidInput(f"{prefix}{name}", "is not a field that can be edited", hint)
+        for part in (known[name], *get_args(known[name])):
+            if isinstance(value, dict) and isinstance(part, type) and issubclass(part, Value):
+                _require_known(value, part, f"{prefix}{name}.")
+
+
+def _wish_of(draft: TaskDraft) -> dict[str, Any]:
+    return {name: getattr(draft, name) for name in Wish.model_fields}
+
+
+def default_schedule(now: datetime, lead: LeadTimes) -> Schedule:
+    """Return when a task runs if its caller does not say: once, in a while."""
+    return Schedule.once(now + max(lead.default, lead.minimum))
+
+
+def _anchored(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Schedule:
+    start = now + max(lead.default, lead.minimum)
+    if schedule is None:
+        return default_schedule(now, lead)
+    try:
+        return schedule if schedule.is_anchored else schedule.anchored(start)
+    except InvalidSchedule as error:
+        raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
+
+
+def _schedule_of_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:
+    """Return the schedule that an edit asks for; one that says less than the task's own leaves that in place.
+
+    So a creation that is heard again, however late, does not run an ended task again.
+    """
+    if draft.schedule is None:
+        return task.schedule
+    if not draft.schedule.is_anchored:
+        unanchored = task.schedule.model_copy(update={"dtstart": None})
+        if unanchored == draft.schedule:
+            return task.schedule
+    return _anchored(draft.schedule, now, lead)
+
+
+def _first_of_edit(task: Task, changed: Task, now: datetime, lead: LeadTimes) -> datetime:
+    try:
+        return _first_occurrence(changed, now, lead)
+    except InvalidSchedule as error:
+        if not task.has_ended or changed.schedule != task.schedule:
+            raise
+        problem = f"is over: the task is {task.status}, and this edit would begin it again"
+        raise InvalidSchedule("schedule", problem, "Give it a new schedule, too.") from error
+
+
+def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
+    """Return the task's first occurrence from now on.
+
+    Raises:
+        InvalidInput: There is none, or it is in the past or too near.
+    """
+    earliest = now + lead.minimum
+    first = occurrence_from(task, earliest)
+    if first is not None:
+        return first
+    before = earliest - timedelta(microseconds=1)
+    whole = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
+    if whole is not None:
+        raise InvalidInput("until", f"ends the task before its first run at {_iso(whole)}", "Give a later end.")
+    if task.schedule.is_one_time:
+        late = f"is in the past (now is {_iso(now)})"
+        near = f"is nearer than the minimum lead of {lead.minimum} (now is {_iso(now)})"
+        gone = "is the instant of an occurrence that the task has had"
+        at = task.schedule.after(now - timedelta(microseconds=1))
+        problem = late if at is None else near if at < earliest else gone
+        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run in a while.")
+    raise InvalidSchedule("schedule", f"has no occurrence from {_iso(earliest)} on", "Give a later end or count.")
+
+
+def _iso(instant: datetime) -> str:
+    return instant.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,4 @@
+"""Cloud Tasks' RPCs over the model: the services, and the codecs between messages and the model.
+
+May import `emulator.model`.
+"""

@@ -1,0 +1,196 @@
+"""The calls around the queues: IAM, locations, encryption keys, batches and what became of them, buffered tasks.
+
+None of them guards anything here: a policy is kept and given back, and whoever asks has all permissions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api.task_codec import put_instant
+from cloudsched.emulator.model import names
+from cloudsched.emulator.model.errors import Code, Refused, invalid, missing
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.api.messages import Proto
+    from cloudsched.emulator.api.tasks_service import TaskCalls
+
+REGIONS: Final = (
+    "asia-east1", "asia-northeast1", "asia-south1", "asia-southeast1", "australia-southeast1", "europe-central2",
+    "europe-north1", "europe-west1", "europe-west2", "europe-west3", "europe-west4", "europe-west6",
+    "northamerica-northeast1", "southamerica-east1", "us-central1", "us-east1", "us-east4", "us-west1", "us-west2",
+)  # fmt: skip
+MAX_BATCH_CREATE: Final = 100
+MAX_BATCH_DELETE: Final = 1000
+_NONE_SUCCEEDED: Final = "None of the requests succeeded, refer to {}.failed_requests for individual error details"
+_Policy: Final = schema.message_class("google.iam.v1.Policy")
+_Permissions: Final = schema.message_class("google.iam.v1.TestIamPermissionsResponse")
+_Location: Final = schema.message_class("google.cloud.location.Location")
+_Locations: Final = schema.message_class("google.cloud.location.ListLocationsResponse")
+_Operation: Final = schema.message_class("google.longrunning.Operation")
+_Status: Final = schema.message_class("google.rpc.Status")
+_Empty: Final = schema.message_class("google.protobuf.Empty")
+_CmekConfig: Final = schema.message_class("CmekConfig")
+_CreateMetadata: Final = schema.message_class("BatchCreateTasksMetadata")
+_CreateResponse: Final = schema.message_class("BatchCreateTasksResponse")
+_DeleteMetadata: Final = schema.message_class("BatchDeleteTasksMetadata")
+_CreateTask: Final = schema.message_class("CreateTaskRequest")
+_DeleteTask: Final = schema.message_class("DeleteTaskRequest")
+_BufferResponse: Final = schema.message_class("BufferTaskResponse")
+
+
+class Administration:
+    """The calls around the queues.
+
+    Args:
+        calls: The calls on the queues and tasks themselves.
+    """
+
+    def __init__(self, calls: TaskCalls) -> None:
+        self._calls = calls
+        self._policies: dict[str, Proto] = {}
+        self._keys: dict[str, str] = {}
+        self._operations: dict[str, Proto] = {}
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._policies.clear()
+        self._keys.clear()
+        self._operations.clear()
+
+    # IAM -------------------------------------------------------------------------------------------------------
+
+    def get_iam_policy(self, request: Proto) -> Proto:
+        """GetIamPolicy: the policy that was set, or an empty one."""
+        self._calls.board.queue(request.resource)
+        return self._policies.get(request.resource) or _Policy(etag=b"\0\1")
+
+    def set_iam_policy(self, request: Proto) -> Proto:
+        """SetIamPolicy: replaces the policy, unless it carries the etag of an older one."""
+        self._calls.board.queue(request.resource)
+        present = self._policies.get(request.resource) or _Policy(etag=b"\0\1")
+        if request.policy.etag and request.policy.etag != present.etag:
+            raise Refused(
+                Code.ABORTED,
+                "There were concurrent policy changes. "
+                "Please retry the whole read-modify-write with exponential backoff.",
+            )
+        policy = _Policy()
+        policy.CopyFrom(request.policy)
+        policy.etag = hashlib.sha256(present.etag + policy.SerializeToString(deterministic=True)).digest()[:8]
+        self._policies[request.resource] = policy
+        return policy
+
+    def test_iam_permissions(self, request: Proto) -> Proto:
+        """TestIamPermissions: all that were asked for."""
+        self._calls.board.queue(request.resource)
+        return _Permissions(permissions=request.permissions)
+
+    # Locations and keys ----------------------------------------------------------------------------------------
+
+    def list_locations(self, request: Proto) -> Proto:
+        """ListLocations: the service's regions, and wherever there is a queue."""
+        project = request.name.removeprefix("projects/")
+        used = (names.split_queue(name) for name in self._calls.board.queues)
+        regions = sorted({*REGIONS, *(name.location for name in used if name.project == project)})
+        return _Locations(locations=[_location(f"projects/{project}/locations/{region}") for region in regions])
+
+    def get_location(self, request: Proto) -> Proto:
+        """GetLocation: any that is well-formed."""
+        return _location(names.check_location(request.name))
+
+    def get_cmek_config(self, request: Proto) -> Proto:
+        """GetCmekConfig: the key that was set; nothing is encrypted with it."""
+        return _CmekConfig(name=request.name, kms_key=self._keys.get(request.name, ""))
+
+    def update_cmek_config(self, request: Proto) -> Proto:
+        """UpdateCmekConfig."""
+        self._keys[request.cmek_config.name] = request.cmek_config.kms_key
+        return request.cmek_config
+
+    # Batches ---------------------------------------------------------------------------------------------------
+
+    def batch_create_tasks(self, request: Proto) -> Proto:
+        """BatchCreateTasks: up to 100 tasks, each on its own; the operation is done at once."""
+        if not 0 < len(request.requests) <= MAX_BATCH_CREATE:
+            raise invalid(f"BatchCreateTasksRequest.requests must have between 1 and {MAX_BATCH_CREATE} requests.")
+        if any(one.parent not in ("", request.parent) for one in request.requests):
+            raise invalid("The parent of each request must be the batch's own.")
+        self._calls.board.queue(request.parent)
+        operation, metadata = self._begin(request, _CreateMetadata)
+        if operation.done:
+            return operation
+        response = _CreateResponse()
+        for index, one in enumerate(request.requests):
+            try:
+                asked = _CreateTask(parent=request.parent, task=one.task, response_view=one.response_view)
+                response.tasks.append(self._calls.create_task(asked))
+            except Refused as refused:
+                metadata.failed_requests[index].CopyFrom(_Status(code=refused.code, message=refused.message))
+        return self._end(operation, metadata, response, len(request.requests))
+
+    def batch_delete_tasks(self, request: Proto) -> Proto:
+        """BatchDeleteTasks: up to 1000 tasks, each on its own; the operation is done at once."""
+        if not 0 < len(request.names) <= MAX_BATCH_DELETE:
+            raise invalid(f"BatchDeleteTasksRequest.names must have between 1 and {MAX_BATCH_DELETE} names.")
+        self._calls.board.queue(request.parent)
+        if any(not name.startswith(f"{request.parent}/tasks/") for name in request.names):
+            raise invalid("Each name must be one of a task in the batch's queue.")
+        operation, metadata = self._begin(request, _DeleteMetadata)
+        if operation.done:
+            return operation
+        for index, name in enumerate(request.names):
+            try:
+                self._calls.delete_task(_DeleteTask(name=name))
+            except Refused as refused:
+                metadata.failed_requests[index].CopyFrom(_Status(code=refused.code, message=refused.message))
+        return self._end(operation, metadata, _Empty(), len(request.names))
+
+    def get_operation(self, request: Proto) -> Proto:
+        """GetOperation: what became of a batch."""
+        operation = self._operations.get(request.name)
+        if operation is None:
+            raise missing()
+        return operation
+
+    def _begin(self, request: Proto, metadata_class: Proto) -> tuple[Proto, Proto]:
+        """A new operation, or the one that the same request id has begun already."""
+        location = names.split_queue(request.parent).parent
+        name = f"{location}/operations/{request.request_id or self._calls.new_id()}"
+        metadata = metadata_class()
+        put_instant(metadata.start_time, self._calls.now())
+        return self._operations.get(name) or _Operation(name=name), metadata
+
+    def _end(self, operation: Proto, metadata: Proto, response: Proto, asked: int) -> Proto:
+        failed = len(metadata.failed_requests)
+        state = "FAILED" if failed == asked else "PARTIALLY_SUCCEEDED" if failed else "SUCCEEDED"
+        metadata.state = metadata.State.Value(state)
+        put_instant(metadata.end_time, self._calls.now())
+        operation.done = True
+        if failed == asked:
+            kind = metadata.DESCRIPTOR.name
+            operation.error.CopyFrom(_Status(code=Code.ABORTED, message=_NONE_SUCCEEDED.format(kind)))
+        else:
+            operation.response.Pack(response)
+        operation.metadata.Pack(metadata)
+        self._operations[operation.name] = operation
+        return operation
+
+    # Buffered tasks --------------------------------------------------------------------------------------------
+
+    def buffer_task(self, request: Proto) -> Proto:
+        """BufferTask: a task of nothing but a body, for a queue whose HTTP target has the rest."""
+        asked = _CreateTask(parent=request.queue)
+        if request.task_id:
+            asked.task.name = f"{request.queue}/tasks/{request.task_id}"
+        asked.task.http_request.body = request.body.data
+        if request.body.content_type:
+            asked.task.http_request.headers["Content-Type"] = request.body.content_type
+        return _BufferResponse(task=self._calls.create_task(asked))
+
+
+def _location(name: str) -> Proto:
+    region = name.rpartition("/")[2]
+    return _Location(name=name, location_id=region, labels={"cloud.googleapis.com/region": region})

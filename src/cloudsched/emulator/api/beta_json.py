@@ -1,0 +1,116 @@
+"""The JSON of the beta versions, which differs from v2's in a few names.
+
+gcloud speaks v2 as a rule, v2beta3 as `gcloud beta` and v2beta2 as `gcloud alpha`. What only those versions have, pull
+queues, is not emulated and is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.emulator.model.errors import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "v2beta3": {"appEngineHttpQueue.appEngineRoutingOverride": "appEngineRoutingOverride"},
+    "v2beta2": {
+        "appEngineHttpTarget.appEngineRoutingOverride": "appEngineRoutingOverride",
+        "rateLimits.maxTasksDispatchedPerSecond": "rateLimits.maxDispatchesPerSecond",
+        "rateLimits.maxConcurrentTasks": "rateLimits.maxConcurrentDispatches",
+        "appEngineHttpRequest.relativeUrl": "appEngineHttpRequest.relativeUri",
+        "appEngineHttpRequest.payload": "appEngineHttpRequest.body",
+        "status.attemptDispatchCount": "dispatchCount",
+        "status.attemptResponseCount": "responseCount",
+        "status.firstAttemptStatus": "firstAttempt",
+        "status.lastAttemptStatus": "lastAttempt",
+    },
+}
+"""The names of each version, and v2's for the same."""
+_WITHOUT_MEANING: Final = ("appEngineHttpQueue", "appEngineHttpTarget", "type", "taskTtl", "tombstoneTtl", "stats")
+"""What is accepted and passed over: an empty group, and what only the service itself sets."""
+_UNLIMITED: Final = "retryConfig.unlimitedAttempts"
+
+
+def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
+    """A request's JSON in v2's names; changed in place.
+
+    Raises:
+        Refused: INVALID_ARGUMENT if it is about a pull queue.
+    """
+    names = _NAMES.get(version)
+    if names is None:
+        return content
+    for resource in resources(content):
+        if "pullTarget" in resource or "pullMessage" in resource or resource.get("type") == "PULL":
+            raise invalid("Pull queues are not emulated.")
+        for theirs, ours in names.items():
+            _move(resource, theirs, ours)
+        if _take(resource, _UNLIMITED):
+            resource["retryConfig"]["maxAttempts"] = -1
+        for name in _WITHOUT_MEANING:
+            resource.pop(name, None)
+    return content
+
+
+def from_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
+    """A reply's JSON in the names of that version; changed in place."""
+    names = _NAMES.get(version)
+    if names is None:
+        return content
+    for resource in resources(content):
+        for theirs, ours in names.items():
+            _move(resource, ours, theirs)
+        if "rateLimits" in resource and version == "v2beta3":
+            resource["type"] = "PUSH"
+        if version == "v2beta2":
+            resource.pop("dispatchDeadline", None)
+            if _take(resource, "retryConfig.maxAttempts", -1):
+                resource["retryConfig"]["unlimitedAttempts"] = True
+    return content
+
+
+def mask_to_v2(version: str, path: str) -> str:
+    """A path of an update mask in v2's names; empty if it names what has no meaning here."""
+    if path == _UNLIMITED:
+        return "retryConfig.maxAttempts"
+    path = _NAMES.get(version, {}).get(path, path)
+    return "" if version in _NAMES and path.partition(".")[0] in _WITHOUT_MEANING else path
+
+
+def resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The queues and tasks in a request or reply."""
+    yield content
+    for value in (content.get("task"), *_list(content, "queues"), *_list(content, "tasks")):
+        if isinstance(value, dict):
+            yield value
+    for request in _list(content, "requests"):
+        if isinstance(request, dict) and isinstance(request.get("task"), dict):
+            yield request["task"]
+
+
+def _list(content: dict[str, Any], name: str) -> list[Any]:
+    value = content.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _move(resource: dict[str, Any], source: str, destination: str) -> None:
+    group, _, name = source.rpartition(".")
+    holder = resource.get(group) if group else resource
+    if isinstance(holder, dict) and name in holder:
+        value = holder.pop(name)
+        if group and not holder:
+            del resource[group]
+        group, _, name = destination.rpartition(".")
+        (resource.setdefault(group, {}) if group else resource)[name] = value
+
+
+def _take(resource: dict[str, Any], path: str, wanted: object = True) -> bool:  # noqa: FBT002 - a value, not a switch
+    """Remove a field; true if it had that value."""
+    group, _, name = path.partition(".")
+    holder = resource.get(group)
+    if not isinstance(holder, dict) or name not in holder or holder[name] != wanted:
+        return False
+    del holder[name]
+    return True

@@ -1,0 +1,112 @@
+"""Which call each gRPC method and each REST route means.
+
+REST routes are those of the v2 reference's `google.api.http` annotations. A route is a method, the pattern of a path
+whose groups fill fields of the request, and the field that the body fills (`*` for the request itself).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api.messages import Proto
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.api.admin_service import Administration
+    from cloudsched.emulator.api.tasks_service import TaskCalls
+
+Call = Callable[[Proto], Proto]
+
+_LOCATION: Final = "projects/[^/]+/locations/[^/:]+"
+_QUEUE: Final = f"{_LOCATION}/queues/[^/:]+"
+BUFFERED: Final = "buffered"
+"""In place of a body field: the body is a task's own, as it comes."""
+_TEST: Final = "TestIamPermissions"
+_TASK: Final = f"{_QUEUE}/tasks/[^/:]+"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One call: where gRPC and REST find it, and what its request is."""
+
+    grpc: str
+    request: Proto
+    call: Call
+    verb: str
+    path: re.Pattern[str]
+    body: str = ""
+
+
+def _method(call: Call, grpc: str, request: str, verb: str, path: str, body: str = "") -> Method:
+    service = "" if "/" in grpc else "google.cloud.tasks.v2.CloudTasks/"
+    return Method(f"/{service}{grpc}", schema.message_class(request), call, verb, re.compile(path), body)
+
+
+def administration_methods(calls: Administration) -> list[Method]:
+    """The calls around the queues."""
+    queue = rf"(?P<resource>{_QUEUE})"
+    location = rf"(?P<name>{_LOCATION})"
+    tasks = rf"(?P<parent>{_QUEUE})/tasks"
+    key = rf"{_LOCATION}/cmekConfig"
+    buffer = rf"(?P<queue>{_QUEUE})/tasks(?:/(?P<task_id>[^/:]*))?:buffer"
+    operation = rf"(?P<name>{_LOCATION}/operations/[^/:]+)"
+    get_iam, set_iam, test_iam = (f"google.iam.v1.{name}Request" for name in ("GetIamPolicy", "SetIamPolicy", _TEST))
+    list_places, get_place = (
+        f"google.cloud.location.{name}" for name in ("ListLocationsRequest", "GetLocationRequest")
+    )
+    get_operation = "google.longrunning.GetOperationRequest"
+    places, operations = "google.cloud.location.Locations/", "google.longrunning.Operations/"
+    return [
+        _method(calls.get_iam_policy, "GetIamPolicy", get_iam, "POST", f"{queue}:getIamPolicy", "*"),
+        _method(calls.set_iam_policy, "SetIamPolicy", set_iam, "POST", f"{queue}:setIamPolicy", "*"),
+        _method(calls.test_iam_permissions, _TEST, test_iam, "POST", f"{queue}:testIamPermissions", "*"),
+        _method(
+            calls.list_locations, f"{places}ListLocations", list_places, "GET", "(?P<name>projects/[^/]+)/locations"
+        ),
+        _method(calls.get_location, f"{places}GetLocation", get_place, "GET", location),
+        _method(calls.get_cmek_config, "GetCmekConfig", "GetCmekConfigRequest", "GET", f"(?P<name>{key})"),
+        _method(
+            calls.update_cmek_config,
+            "UpdateCmekConfig",
+            "UpdateCmekConfigRequest",
+            "PATCH",
+            f"(?P<cmek_config__name>{key})",
+            "cmek_config",
+        ),
+        _method(
+            calls.batch_create_tasks, "BatchCreateTasks", "BatchCreateTasksRequest", "POST", f"{tasks}:batchCreate", "*"
+        ),
+        _method(
+            calls.batch_delete_tasks, "BatchDeleteTasks", "BatchDeleteTasksRequest", "POST", f"{tasks}:batchDelete", "*"
+        ),
+        _method(calls.get_operation, f"{operations}GetOperation", get_operation, "GET", operation),
+        _method(calls.buffer_task, "BufferTask", "BufferTaskRequest", "POST", buffer, BUFFERED),
+    ]
+
+
+def task_methods(calls: TaskCalls) -> list[Method]:
+    """The calls on queues and tasks."""
+    queues = rf"(?P<parent>{_LOCATION})/queues"
+    tasks = rf"(?P<parent>{_QUEUE})/tasks"
+    queue = rf"(?P<name>{_QUEUE})"
+    task = rf"(?P<name>{_TASK})"
+    return [
+        _method(calls.create_task, "CreateTask", "CreateTaskRequest", "POST", tasks, "*"),
+        _method(calls.get_task, "GetTask", "GetTaskRequest", "GET", task),
+        _method(calls.list_tasks, "ListTasks", "ListTasksRequest", "GET", tasks),
+        _method(calls.delete_task, "DeleteTask", "DeleteTaskRequest", "DELETE", task),
+        _method(calls.run_task, "RunTask", "RunTaskRequest", "POST", f"{task}:run", "*"),
+        _method(calls.create_queue, "CreateQueue", "CreateQueueRequest", "POST", queues, "queue"),
+        _method(calls.get_queue, "GetQueue", "GetQueueRequest", "GET", queue),
+        _method(calls.list_queues, "ListQueues", "ListQueuesRequest", "GET", queues),
+        _method(
+            calls.update_queue, "UpdateQueue", "UpdateQueueRequest", "PATCH", rf"(?P<queue__name>{_QUEUE})", "queue"
+        ),
+        _method(calls.delete_queue, "DeleteQueue", "DeleteQueueRequest", "DELETE", queue),
+        _method(calls.purge_queue, "PurgeQueue", "PurgeQueueRequest", "POST", f"{queue}:purge", "*"),
+        _method(calls.pause_queue, "PauseQueue", "PauseQueueRequest", "POST", f"{queue}:pause", "*"),
+        _method(calls.resume_queue, "ResumeQueue", "ResumeQueueRequest", "POST", f"{queue}:resume", "*"),
+    ]

@@ -1,0 +1,166 @@
+"""Queues between the wire's messages and the model's values, and what an update mask changes.
+
+Source: the comments of `google/cloud/tasks/v2/{queue,cloudtasks}.proto`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api.messages import Proto
+from cloudsched.emulator.api.task_codec import put_instant, read_retry, write_retry
+from cloudsched.emulator.model.errors import invalid
+from cloudsched.emulator.model.queue import Queue, QueueConfig
+from cloudsched.emulator.model.task import AppEngineRouting, RateLimits, RetryConfig
+
+RUNNING: Final = 1
+PAUSED: Final = 2
+MAX_RATE: Final = 500.0
+MAX_CONCURRENT: Final = 5000
+_Queue: Final = schema.message_class("Queue")
+_OUTPUT_ONLY: Final = frozenset({"name", "state", "purge_time", "rate_limits.max_burst_size"})
+_Change = Callable[[QueueConfig, Proto], QueueConfig]
+
+
+def write_queue(queue: Queue) -> Proto:
+    """The message of a queue."""
+    config = queue.config
+    message = _Queue(name=queue.name, state=PAUSED if queue.paused else RUNNING)
+    limits = message.rate_limits
+    limits.max_dispatches_per_second = config.rate_limits.max_dispatches_per_second
+    limits.max_burst_size = config.rate_limits.max_burst_size
+    limits.max_concurrent_dispatches = config.rate_limits.max_concurrent_dispatches
+    write_retry(message.retry_config, config.retry_config)
+    if config.app_engine_routing is not None:
+        routing = config.app_engine_routing
+        message.app_engine_routing_override.service = routing.service
+        message.app_engine_routing_override.version = routing.version
+        message.app_engine_routing_override.instance = routing.instance
+    if config.http_target is not None:
+        message.http_target.CopyFrom(config.http_target)
+    if config.logging_ratio is not None:
+        message.stackdriver_logging_config.sampling_ratio = config.logging_ratio
+    if queue.purged_at is not None:
+        put_instant(message.purge_time, queue.purged_at)
+    return message
+
+
+def read_config(message: Proto) -> QueueConfig:
+    """The configuration that a message states; what it leaves open has the service's default.
+
+    Raises:
+        Refused: INVALID_ARGUMENT for a value that cannot be.
+    """
+    return update(QueueConfig(), message, _GROUPS)
+
+
+def update(config: QueueConfig, message: Proto, paths: Iterable[str]) -> QueueConfig:
+    """The configuration with the fields of an update mask taken from the message.
+
+    A path may name a group (`retry_config`) or a field (`retry_config.max_attempts`), in snake_case or camelCase. A
+    field that the message leaves open gets its default back. Output-only fields are passed over.
+
+    Raises:
+        Refused: INVALID_ARGUMENT for a path that names nothing, or a value that cannot be.
+    """
+    for path in paths:
+        config = _change_of(_snake(path))(config, message)
+    return config
+
+
+def _change_of(path: str) -> _Change:
+    if path in _OUTPUT_ONLY:
+        return lambda config, _message: config
+    for known in (path, path.partition(".")[0]):
+        if known in _FIELDS and (known == path or known in _WHOLE):
+            return _FIELDS[known]
+    raise invalid(f"The update mask names an unknown field: {path!r}.")
+
+
+def _snake(path: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in path)
+
+
+def _rate(config: QueueConfig, message: Proto) -> QueueConfig:
+    rate = message.rate_limits.max_dispatches_per_second
+    if not math.isfinite(rate) or not 0 <= rate <= MAX_RATE:
+        raise invalid(f"RateLimits.maxDispatchesPerSecond must be between 0 and {MAX_RATE:g}.")
+    rate = rate or RateLimits().max_dispatches_per_second
+    return replace(config, rate_limits=replace(config.rate_limits, max_dispatches_per_second=rate, burst=None))
+
+
+def _concurrency(config: QueueConfig, message: Proto) -> QueueConfig:
+    most = message.rate_limits.max_concurrent_dispatches
+    if not 0 <= most <= MAX_CONCURRENT:
+        raise invalid(f"RateLimits.maxConcurrentDispatches must be between 0 and {MAX_CONCURRENT}.")
+    most = most or RateLimits().max_concurrent_dispatches
+    return replace(config, rate_limits=replace(config.rate_limits, max_concurrent_dispatches=most))
+
+
+def _retry_field(name: str) -> _Change:
+    def change(config: QueueConfig, message: Proto) -> QueueConfig:
+        value = getattr(read_retry(message.retry_config, RetryConfig()), name)
+        if name == "max_doublings":  # a mask that names it means zero when it says zero
+            value = message.retry_config.max_doublings
+        return replace(config, retry_config=replace(config.retry_config, **{name: value}))
+
+    return change
+
+
+def _retry(config: QueueConfig, message: Proto) -> QueueConfig:
+    return replace(config, retry_config=read_retry(message.retry_config, RetryConfig()))
+
+
+def _routing(config: QueueConfig, message: Proto) -> QueueConfig:
+    if not message.HasField("app_engine_routing_override"):
+        return replace(config, app_engine_routing=None)
+    routing = message.app_engine_routing_override
+    return replace(config, app_engine_routing=AppEngineRouting(routing.service, routing.version, routing.instance))
+
+
+def _http_target(config: QueueConfig, message: Proto) -> QueueConfig:
+    if not message.HasField("http_target"):
+        return replace(config, http_target=None)
+    override = message.http_target.uri_override
+    if override.HasField("host") and not override.host:
+        raise invalid("UriOverride.host must not be empty.")
+    if override.port < 0:
+        raise invalid("UriOverride.port must be a positive integer.")
+    target = type(message.http_target)()
+    target.CopyFrom(message.http_target)
+    return replace(config, http_target=target)
+
+
+def _logging(config: QueueConfig, message: Proto) -> QueueConfig:
+    if not message.HasField("stackdriver_logging_config"):
+        return replace(config, logging_ratio=None)
+    ratio = message.stackdriver_logging_config.sampling_ratio
+    if not 0.0 <= ratio <= 1.0:
+        raise invalid("StackdriverLoggingConfig.samplingRatio must be between 0 and 1.")
+    return replace(config, logging_ratio=ratio)
+
+
+def _rates(config: QueueConfig, message: Proto) -> QueueConfig:
+    return _concurrency(_rate(config, message), message)
+
+
+_WHOLE: Final = frozenset({"app_engine_routing_override", "http_target", "stackdriver_logging_config"})
+"""Groups that are taken over as a whole, also when a mask names only a part of them."""
+_FIELDS: Final[dict[str, _Change]] = {
+    "rate_limits": _rates,
+    "rate_limits.max_dispatches_per_second": _rate,
+    "rate_limits.max_concurrent_dispatches": _concurrency,
+    "retry_config": _retry,
+    **{
+        f"retry_config.{name}": _retry_field(name)
+        for name in ("max_attempts", "max_retry_duration", "min_backoff", "max_backoff", "max_doublings")
+    },
+    "app_engine_routing_override": _routing,
+    "http_target": _http_target,
+    "stackdriver_logging_config": _logging,
+}
+_GROUPS: Final = ("rate_limits", "retry_config", *sorted(_WHOLE))

@@ -1,0 +1,361 @@
+"""Tasks between the wire's messages and the model's values, and every limit that a new task must keep.
+
+Source: the comments of `google/cloud/tasks/v2/{task,target}.proto` and https://cloud.google.com/tasks/docs/quotas.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.model.errors import Code, invalid
+from cloudsched.emulator.model.task import (
+    BODY_METHODS,
+    DEFAULT_DEADLINE,
+    HORIZON,
+    MAX_HEADER_BYTES,
+    MAX_TASK_BYTES,
+    MAX_URL_CHARACTERS,
+    METHODS,
+    Answer,
+    AppEngineRouting,
+    AppEngineTarget,
+    AttemptStatus,
+    HttpTarget,
+    OAuthToken,
+    OidcToken,
+    RetryConfig,
+    Target,
+    Task,
+)
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.api.messages import Proto
+
+BASIC: Final = 1
+FULL: Final = 2
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_HTTP_DEADLINES: Final = (timedelta(seconds=15), timedelta(minutes=30))
+_APP_ENGINE_DEADLINES: Final = (timedelta(seconds=15), timedelta(hours=24, seconds=15))
+_COMPUTED_HEADERS: Final = frozenset({"host", "content-length", "user-agent"})
+_SERVICE_PREFIXES: Final = ("x-google-", "x-appengine-", "x-cloudtasks-")
+_URL_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
+
+_Task: Final = schema.message_class("Task")
+
+
+def instant(timestamp: Proto) -> datetime:
+    """The instant that a Timestamp means, cut to the microsecond.
+
+    Raises:
+        Refused: INVALID_ARGUMENT if it lies outside of the years 1 to 9999 or its nanoseconds are no such.
+    """
+    if not 0 <= timestamp.nanos <= 999_999_999:  # noqa: PLR2004 - the range is Timestamp's
+        raise invalid("The timestamp is out of range.")
+    try:
+        return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
+    except OverflowError:
+        raise invalid("The timestamp is out of range.") from None
+
+
+def put_instant(timestamp: Proto, at: datetime) -> None:
+    """Write an instant into a Timestamp."""
+    since = at - _EPOCH
+    timestamp.seconds = since.days * 86400 + since.seconds
+    timestamp.nanos = since.microseconds * 1000
+
+
+def duration(message: Proto) -> timedelta:
+    """The length of a Duration, cut to the microsecond.
+
+    Raises:
+        Refused: INVALID_ARGUMENT if it is longer than a timedelta can be.
+    """
+    try:
+        return timedelta(seconds=message.seconds, microseconds=int(message.nanos / 1000))
+    except OverflowError:
+        raise invalid("The duration is out of range.") from None
+
+
+def put_duration(message: Proto, length: timedelta) -> None:
+    """Write a length into a Duration."""
+    message.seconds = length.days * 86400 + length.seconds
+    message.nanos = length.microseconds * 1000
+
+
+def read_task(
+    message: Proto, task_id: str, *, named: bool, defaults: RetryConfig, url_required: bool, now: datetime
+) -> Task:
+    """The new task that a message describes.
+
+    Args:
+        message: As it came in CreateTask.
+        task_id: The id that it will have.
+        named: Whether the caller chose the id.
+        defaults: The queue's own retry configuration, for what the task's leaves open.
+        url_required: Whether the queue has no URL to give to a task that has none.
+        now: The instant of the call: unset and past schedule times become it.
+
+    Raises:
+        Refused: INVALID_ARGUMENT with the field that is wrong.
+    """
+    target, deadlines = _read_target(message, url_required=url_required)
+    deadline = duration(message.dispatch_deadline) if message.HasField("dispatch_deadline") else timedelta(0)
+    if message.HasField("http_request") or deadline:
+        shortest, longest = deadlines
+        if message.HasField("dispatch_deadline") and not shortest <= deadline <= longest:
+            raise invalid(f"Task.dispatchDeadline must be between [{_length(shortest)}, {_length(longest)}].")
+    schedule_at = now
+    if message.HasField("schedule_time"):
+        schedule_at = max(now, instant(message.schedule_time))
+        if schedule_at - now > HORIZON:
+            raise invalid(
+                f"The Task.scheduleTime, {schedule_at:%Y-%m-%dT%H:%M:%SZ}, is too far in the future. "
+                f"Schedule time must be no more than {HORIZON // timedelta(hours=1)}h in the future."
+            )
+    if message.ByteSize() > MAX_TASK_BYTES:
+        raise invalid("Task size too large")
+    return Task(
+        id=task_id,
+        target=target,
+        schedule_at=schedule_at,
+        created_at=now.replace(microsecond=0),
+        dispatch_deadline=deadline or DEFAULT_DEADLINE,
+        retry_config=read_retry(message.retry_config, defaults) if message.HasField("retry_config") else None,
+        named=named,
+    )
+
+
+def restore_task(message: Proto) -> Task:
+    """The task that `write_task` wrote in the FULL view."""
+    target, _ = _read_target(message, url_required=False)
+    task = Task(
+        id=message.name.rpartition("/")[2],
+        target=target,
+        schedule_at=instant(message.schedule_time),
+        created_at=instant(message.create_time),
+        dispatch_deadline=duration(message.dispatch_deadline),
+        retry_config=read_retry(message.retry_config, RetryConfig(max_doublings=0))
+        if message.HasField("retry_config")
+        else None,
+        dispatch_count=message.dispatch_count,
+        response_count=message.response_count,
+    )
+    if message.HasField("first_attempt"):
+        task.first_dispatch_at = instant(message.first_attempt.dispatch_time)
+    if message.HasField("last_attempt"):
+        last = message.last_attempt
+        task.last = AttemptStatus(instant(last.schedule_time), instant(last.dispatch_time))
+    return task
+
+
+def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
+    """A retry configuration; what the message leaves open is as in `defaults`.
+
+    Raises:
+        Refused: INVALID_ARGUMENT for a count or a length that cannot be.
+    """
+    if message.max_attempts < -1:
+        raise invalid("RetryConfig.maxAttempts must be greater than or equal to -1.")
+    if message.max_doublings < 0:
+        raise invalid("RetryConfig.maxDoublings must be greater than or equal to 0.")
+
+    def length(field: str, name: str, default: timedelta) -> timedelta:
+        if not message.HasField(field):
+            return default
+        value = duration(getattr(message, field))
+        if value < timedelta(0):
+            raise invalid(f"RetryConfig.{name} must not be negative.")
+        return value
+
+    return RetryConfig(
+        max_attempts=message.max_attempts or defaults.max_attempts,
+        max_retry_duration=length("max_retry_duration", "maxRetryDuration", defaults.max_retry_duration),
+        min_backoff=length("min_backoff", "minBackoff", defaults.min_backoff),
+        max_backoff=length("max_backoff", "maxBackoff", defaults.max_backoff),
+        max_doublings=message.max_doublings or defaults.max_doublings,
+    )
+
+
+def write_retry(message: Proto, config: RetryConfig) -> None:
+    """Write a retry configuration; no limit on the duration stays unset, as the service shows it."""
+    message.max_attempts = config.max_attempts
+    message.max_doublings = config.max_doublings
+    put_duration(message.min_backoff, config.min_backoff)
+    put_duration(message.max_backoff, config.max_backoff)
+    if config.max_retry_duration:
+        put_duration(message.max_retry_duration, config.max_retry_duration)
+
+
+def write_task(task: Task, queue_name: str, view: int) -> Proto:
+    """The message of a task, with its body only in the FULL view."""
+    message = _Task(name=f"{queue_name}/tasks/{task.id}", view=FULL if view == FULL else BASIC)
+    put_instant(message.schedule_time, task.schedule_at)
+    put_instant(message.create_time, task.created_at)
+    put_duration(message.dispatch_deadline, task.dispatch_deadline)
+    message.dispatch_count = task.dispatch_count
+    message.response_count = task.response_count
+    _write_target(message, task.target, with_body=view == FULL)
+    if task.retry_config is not None:
+        write_retry(message.retry_config, task.retry_config)
+    if task.first_dispatch_at is not None:
+        put_instant(message.first_attempt.dispatch_time, task.first_dispatch_at)
+    if (last := task.last) is not None:
+        put_instant(message.last_attempt.schedule_time, last.schedule_at)
+        put_instant(message.last_attempt.dispatch_time, last.dispatch_at)
+        if last.response_at is not None and last.answer is not None:
+            put_instant(message.last_attempt.response_time, last.response_at)
+            code, text = _status_of(last.answer)
+            message.last_attempt.response_status.code = code
+            message.last_attempt.response_status.message = text
+    return message
+
+
+def _read_target(message: Proto, *, url_required: bool) -> tuple[Target, tuple[timedelta, timedelta]]:
+    if message.HasField("app_engine_http_request"):
+        request = message.app_engine_http_request
+        uri = request.relative_uri or "/"
+        if not uri.startswith("/"):
+            raise invalid("AppEngineHttpRequest.relativeUri must begin with '/'.")
+        if len(uri) > MAX_URL_CHARACTERS:
+            raise invalid(f"AppEngineHttpRequest.relativeUri must be at most {MAX_URL_CHARACTERS} characters long.")
+        method = _read_method(request, "AppEngineHttpRequest", ("POST", "PUT"))
+        routing = request.app_engine_routing
+        return (
+            AppEngineTarget(
+                relative_uri=uri,
+                method=method,
+                headers=_read_headers(request.headers, "AppEngine-Google; (+http://code.google.com/appengine)"),
+                body=request.body,
+                routing=AppEngineRouting(routing.service, routing.version, routing.instance),
+            ),
+            _APP_ENGINE_DEADLINES,
+        )
+    if not message.HasField("http_request"):
+        raise invalid("Task must have exactly one of http_request or app_engine_http_request.")
+    request = message.http_request
+    return (
+        HttpTarget(
+            url=_read_url(request.url) if request.url or url_required else "",
+            method=_read_method(request, "HttpRequest", tuple(sorted(BODY_METHODS))),
+            headers=_read_headers(request.headers, "Google-Cloud-Tasks"),
+            body=request.body,
+            auth=_read_auth(request),
+        ),
+        _HTTP_DEADLINES,
+    )
+
+
+def _read_url(url: str) -> str:
+    if not url:
+        raise invalid("HttpRequest.url is required.")
+    if not url.lower().startswith(("http://", "https://")):
+        raise invalid("HttpTarget.url must start with 'http://' or 'https://'.")
+    encoded = quote(url, safe=_URL_SAFE)
+    if len(encoded) > MAX_URL_CHARACTERS:
+        raise invalid(f"HttpRequest.url must be at most {MAX_URL_CHARACTERS} characters long.")
+    try:
+        parts = urlsplit(url)
+        valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise invalid("HttpRequest.url is not a valid URL.")
+    return url
+
+
+def _read_method(request: Proto, kind: str, with_body: tuple[str, ...]) -> str:
+    number = request.http_method
+    if not 0 <= number <= len(METHODS):
+        raise invalid(f"{kind}.httpMethod is not a known method.")
+    method = METHODS[number - 1] if number else "POST"
+    if request.body and method not in with_body:
+        raise invalid(f"{kind}.body is allowed only if the HTTP method is one of {', '.join(with_body)}.")
+    return method
+
+
+def _read_headers(headers: Proto, user_agent: str) -> dict[str, str]:
+    kept = {name: value for name, value in headers.items() if not _is_reserved(name)}
+    size = 0
+    for name, value in kept.items():
+        size += len(name) + len(value.encode())
+        if not name or not name.isascii() or any(ord(c) <= 0x20 or c in '()<>@,;:\\"/[]?={}\x7f' for c in name):  # noqa: PLR2004 - a space
+            raise invalid(f"The header name {name!r} is not a valid HTTP token.")
+        if any(c in "\r\n\0" for c in value):
+            raise invalid(f"The value of the header {name!r} contains a line break or a NUL.")
+    if size > MAX_HEADER_BYTES:
+        raise invalid("The size of the headers must be less than 80KB.")
+    return {"User-Agent": user_agent, **kept}
+
+
+def _is_reserved(name: str) -> bool:
+    lower = name.lower()
+    return lower in _COMPUTED_HEADERS or lower.startswith(_SERVICE_PREFIXES)
+
+
+def _read_auth(request: Proto) -> OidcToken | OAuthToken | None:
+    if request.HasField("oidc_token"):
+        return OidcToken(request.oidc_token.service_account_email, request.oidc_token.audience)
+    if request.HasField("oauth_token"):
+        return OAuthToken(request.oauth_token.service_account_email, request.oauth_token.scope)
+    return None
+
+
+def _write_target(message: Proto, target: Target, *, with_body: bool) -> None:
+    if isinstance(target, HttpTarget):
+        request = message.http_request
+        request.url = target.url
+        if isinstance(target.auth, OidcToken):
+            request.oidc_token.service_account_email = target.auth.service_account_email
+            request.oidc_token.audience = target.auth.audience or target.url
+        elif isinstance(target.auth, OAuthToken):
+            request.oauth_token.service_account_email = target.auth.service_account_email
+            request.oauth_token.scope = target.auth.scope or "https://www.googleapis.com/auth/cloud-platform"
+    else:
+        request = message.app_engine_http_request
+        request.relative_uri = target.relative_uri
+        if target.routing != AppEngineRouting():
+            request.app_engine_routing.service = target.routing.service
+            request.app_engine_routing.version = target.routing.version
+            request.app_engine_routing.instance = target.routing.instance
+    request.http_method = METHODS.index(target.method) + 1
+    request.headers.update(target.headers)
+    if with_body:
+        request.body = target.body
+
+
+def _status_of(answer: Answer) -> tuple[int, str]:
+    """How the service words an answer in `Attempt.response_status`."""
+    if answer.timed_out:
+        return Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED(4): HTTP status code 504"
+    if answer.status is None:
+        return Code.UNAVAILABLE, f"UNAVAILABLE(14): {answer.failure}"
+    if answer.ok:
+        return Code.OK, ""
+    code = _CODES.get(answer.status, Code.UNKNOWN)
+    return code, f"{code.name}({int(code)}): HTTP status code {answer.status}"
+
+
+_CODES: Final = {
+    400: Code.INVALID_ARGUMENT,
+    401: Code.UNAUTHENTICATED,
+    403: Code.PERMISSION_DENIED,
+    404: Code.NOT_FOUND,
+    409: Code.ABORTED,
+    416: Code.OUT_OF_RANGE,
+    429: Code.RESOURCE_EXHAUSTED,
+    499: Code.CANCELLED,
+    500: Code.INTERNAL,
+    501: Code.UNIMPLEMENTED,
+    503: Code.UNAVAILABLE,
+    504: Code.DEADLINE_EXCEEDED,
+}
+
+
+def _length(length: timedelta) -> str:
+    seconds = int(length.total_seconds())
+    hours, rest = divmod(seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return "".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (seconds, "s")) if n)

@@ -1,0 +1,304 @@
+"""The emulator as one object: assembles the parts and runs them in a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from random import Random, SystemRandom
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from cloudsched.emulator.api.admin_service import Administration
+from cloudsched.emulator.api.methods import administration_methods, task_methods
+from cloudsched.emulator.api.tasks_service import TaskCalls
+from cloudsched.emulator.http.control import Control
+from cloudsched.emulator.http.control_clock import ClockControl
+from cloudsched.emulator.http.listener import Front
+from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, Rest
+from cloudsched.emulator.model.faults import Faults
+from cloudsched.emulator.model.observer import Logs
+from cloudsched.emulator.model.queues import Board
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_PATIENCE, Runner
+from cloudsched.emulator.runtime.history import Attempt, History
+from cloudsched.emulator.runtime.http_sender import Courier, plan
+from cloudsched.emulator.runtime.operations import Desk
+from cloudsched.emulator.runtime.tokens import TokenMode, Tokens
+from cloudsched.emulator.runtime.waiters import Waiters
+from cloudsched.emulator.storage.queue_yaml import Declared, declare, read_queues
+from cloudsched.emulator.storage.write_ahead_log import Journal
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.runtime.explain import Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from datetime import datetime, timedelta
+    from pathlib import Path
+
+T = TypeVar("T")
+
+
+class CloudTasksEmulator:
+    """A local Cloud Tasks.
+
+    Every method may be called from any thread but the emulator's own. Used as a context manager it starts and stops.
+
+    Args:
+        host: The address to listen on.
+        port: The port to listen on; 0 for a free one.
+        clock: The time it keeps; its own, running, if none is given.
+        data: A file that keeps the queues, so that nothing acknowledged is lost; without one they live in memory.
+        queues: Queues to create at the start: `queues.yaml` files, full names, or settings in
+            gcloud's names by full name.
+        auto_create_queues: Whether a task for a missing queue creates the queue instead of being refused.
+        app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`; {service}, {version} and
+            {instance} in it are filled in.
+        functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
+        faults: What goes wrong on purpose.
+        tokens: What OIDC and OAuth tokens are like: `valid`, `wrongAudience`, `expired` or `missing`.
+        patience: For how much real time an advance of the clock waits for a silent target.
+        seed: For the ids of tasks without a name; unset, they differ from run to run.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a setting of its own
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        clock: MovableClock | None = None,
+        data: Path | None = None,
+        queues: Declared = None,
+        *,
+        auto_create_queues: bool = False,
+        app_engine: str = "",
+        functions_url: str = DEFAULT_FUNCTIONS_URL,
+        faults: Faults | None = None,
+        tokens: TokenMode = "valid",
+        patience: timedelta = DEFAULT_PATIENCE,
+        seed: int | None = None,
+    ) -> None:
+        self.clock = clock or MovableClock()
+        self._host = host
+        self._port = port
+        self._data = data
+        self._queues = queues
+        self._app_engine = app_engine.rstrip("/")
+        self._functions_url = functions_url
+        self._patience = patience
+        self._random = SystemRandom() if seed is None else Random(seed)  # noqa: S311 - ids, not secrets
+        self._auto_create_queues = auto_create_queues
+        self._faults = faults or Faults()
+        self._history = History()
+        self._tokens = Tokens(tokens)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._desk: Desk | None = None
+        self._stopping: asyncio.Event | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<CloudTasksEmulator {self.address if self._thread else 'stopped'}>"
+
+    # Its life --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to serve; returns once it listens.
+
+        Raises:
+            OSError: if the address cannot be had, or a file.
+            UnreadableData: if the data file is something else, or in use.
+            BadQueue: if a queue is declared wrongly.
+            RuntimeError: if it is running.
+        """
+        if self._thread is not None:
+            raise RuntimeError("The emulator is running already.")
+        ready: Future[None] = Future()
+        self._thread = threading.Thread(target=self._main, args=(ready,), name="cloud-tasks-emulator", daemon=True)
+        self._thread.start()
+        try:
+            ready.result()
+        except BaseException:
+            self._thread.join()
+            self._thread = None
+            raise
+
+    def stop(self) -> None:
+        """Stop serving; attempts that are under way are given up. Does nothing if it is not running."""
+        if self._thread is None:
+            return
+        if self._loop is not None and self._stopping is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+        self._thread = None
+
+    @property
+    def address(self) -> str:
+        """`host:port`, for gRPC and REST alike."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{host}:{self._port}"
+
+    def _main(self, ready: Future[None]) -> None:
+        try:
+            asyncio.run(self._serve(ready))
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+    async def _serve(self, ready: Future[None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        waiters, declared = Waiters(), read_queues(self._queues)
+        board = Board(self._auto_create_queues, waiters, self._faults)
+        async with AsyncExitStack() as stack:
+            journal: Journal | None = None
+            if self._data is not None:
+                journal = Journal(self._data, board, self.clock.now())
+                stack.push_async_callback(journal.close)
+                board.listen(Logs(waiters, journal))
+            declare(board, declared, self.clock.now())
+            courier = Courier()
+            stack.push_async_callback(courier.close)
+            runner = Runner(
+                board,
+                self.clock,
+                plan=lambda dispatch: plan(dispatch, self._app_engine, self._tokens.authorization),
+                send=lambda request: courier.send(request, self.clock.now),
+                history=self._history,
+                patience=self._patience,
+            )
+            stack.push_async_callback(runner.close)
+            calls = TaskCalls(board, self.clock.now, runner.start, self._random)
+            administration = Administration(calls)
+            methods = [*task_methods(calls), *administration_methods(administration)]
+            desk = Desk(
+                board=board,
+                clock=self.clock,
+                runner=runner,
+                history=self._history,
+                waiters=waiters,
+                administration=administration,
+                declared=declared,
+                journal=journal,
+            )
+            control = Control(desk, ClockControl(self.clock, runner), self._tokens)
+
+            def settle() -> Awaitable[None] | None:
+                runner.kick()
+                return journal.synced() if journal is not None else None
+
+            front = Front(methods, Rest(methods, self._functions_url), control, settle)
+            stack.push_async_callback(front.close)
+            self._port = await front.listen(self._host, self._port)
+            self._desk = desk
+            self.clock.watch(self._clock_changed)
+            stack.callback(self._leave)
+            runner.kick()
+            ready.set_result(None)
+            await self._stopping.wait()
+
+    def _leave(self) -> None:
+        self._desk = None
+        self.clock.unwatch(self._clock_changed)
+
+    def _clock_changed(self) -> None:
+        desk, loop = self._desk, self._loop
+        if desk is None or loop is None:
+            return
+        if threading.current_thread() is self._thread:
+            desk.runner.clock_changed()
+        else:
+            loop.call_soon_threadsafe(desk.runner.clock_changed)
+
+    # Time ------------------------------------------------------------------------------------------------------
+
+    def advance(self, by: timedelta) -> int:
+        """Move the clock forward, delivering all that is due on the way, each at its own instant.
+
+        Returns:
+            How many dispatches were delivered.
+
+        Raises:
+            ValueError: if it would go back.
+            ClockBusy: if the clock is being moved already.
+        """
+        return self._call(lambda desk: desk.runner.advance(by))
+
+    def advance_to(self, instant: datetime) -> int:
+        """Move the clock forward to an instant; see `advance`."""
+        if instant.tzinfo is None:
+            raise ValueError(f"{instant!r} has no time zone; an instant needs one, such as UTC.")
+        return self._call(lambda desk: desk.runner.advance_to(instant))
+
+    def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
+        """Move the clock from dispatch to dispatch until nothing is left that could be delivered.
+
+        Returns:
+            How many dispatches were delivered.
+
+        Raises:
+            NotIdle: if that many dispatches were delivered and there are still more.
+            ClockBusy: if the clock is being moved already.
+        """
+        return self._call(lambda desk: desk.runner.run_until_idle(limit))
+
+    # What happened ---------------------------------------------------------------------------------------------
+
+    def attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
+        """Every attempt so far, oldest first; all, or those of a queue (full name) or a task (full name or id)."""
+        return self._history.attempts(queue, task)
+
+    def waiting(self, queue: str = "") -> list[Explanation]:
+        """Every task that is not done, why, and when it fires next; of all queues, or of the one of that full name."""
+        return self._call(lambda desk: _soon(lambda: desk.waiting(queue)))
+
+    def explain(self, name: str) -> Explanation | None:
+        """Why the task of that full name waits, and when it fires next; None if it is done.
+
+        Raises:
+            UnknownTask: if there is none, and there was none lately.
+        """
+        return self._call(lambda desk: _soon(lambda: desk.explain(name)))
+
+    def wait(self, name: str, timeout: float = 10.0) -> list[Attempt]:
+        """Wait until the task of that full name is done, given up or deleted, and return its attempts.
+
+        Raises:
+            StillWaiting: if that took longer than `timeout` seconds of real time; it says why.
+            UnknownTask: if there is no such task, and there was none lately.
+        """
+        return self._call(lambda desk: desk.wait(name, timeout))
+
+    # What it does to whom ---------------------------------------------------------------------------------------
+
+    def inject(self, faults: Faults) -> None:
+        """Inject these faults from now on; `Faults()` for none."""
+        self._call(lambda desk: _soon(lambda: desk.inject(faults)))
+
+    def issue_tokens(self, mode: TokenMode) -> None:
+        """Make tokens of that sort from now on."""
+        self._tokens.mode = mode
+
+    def reset(self) -> None:
+        """Forget every task, queue, name and attempt; the declared queues are there again. The clock stays."""
+        self._call(lambda desk: desk.reset())
+
+    def _call(self, call: Callable[[Desk], Coroutine[Any, Any, T]]) -> T:
+        desk, loop = self._desk, self._loop
+        if desk is None or loop is None:
+            raise RuntimeError("The emulator is not running.")
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("The emulator cannot wait for itself; call it from another thread.")
+        return asyncio.run_coroutine_threadsafe(call(desk), loop).result()
+
+
+async def _soon(call: Callable[[], T]) -> T:
+    """Make a call in the event loop."""
+    return call()

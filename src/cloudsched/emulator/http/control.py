@@ -1,0 +1,125 @@
+"""What the emulator offers beside Cloud Tasks, as JSON over HTTP; docs/emulator.md lists it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from cloudsched.emulator.http.control_json import BadRequest, read_faults, read_object, read_span, write_faults
+from cloudsched.emulator.http.rest import Reply
+from cloudsched.emulator.runtime.dispatcher import ClockBusy
+from cloudsched.emulator.runtime.operations import Desk, StillWaiting, UnknownTask
+from cloudsched.emulator.runtime.tokens import TOKEN_MODES
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.http.control_clock import ClockControl
+    from cloudsched.emulator.runtime.tokens import Tokens
+
+_MOST_WAITING_SECONDS: Final = 600.0
+_Route = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
+
+
+class Control:
+    """The control interface.
+
+    Args:
+        desk: What carries it out.
+        clock: What moves the clock.
+        tokens: Whose keys are shown, and whose mode is set.
+    """
+
+    def __init__(self, desk: Desk, clock: ClockControl, tokens: Tokens) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._tokens = tokens
+        self._routes: dict[tuple[str, str], _Route] = {
+            ("GET", "/healthz"): self._health,
+            ("GET", "/clock"): self._show_clock,
+            ("POST", "/clock"): self._move_clock,
+            ("GET", "/attempts"): self._show_attempts,
+            ("GET", "/tasks"): self._show_tasks,
+            ("POST", "/wait"): self._wait,
+            ("POST", "/reset"): self._reset,
+            ("GET", "/faults"): self._show_faults,
+            ("POST", "/faults"): self._set_faults,
+            ("GET", "/tokens"): self._show_tokens,
+            ("POST", "/tokens"): self._set_tokens,
+            ("GET", "/oauth2/v3/certs"): self._show_jwks,
+            ("GET", "/oauth2/v1/certs"): self._show_certificates,
+        }
+
+    async def answer(self, verb: str, path: str, query: Mapping[str, str], body: bytes) -> Reply | None:
+        """The reply to a request, or None if it is not for the control interface."""
+        route = self._routes.get((verb, path))
+        if route is None:
+            return None
+        try:
+            return Reply(200, await route(query, body))
+        except BadRequest as error:
+            return _problem(400, str(error))
+        except UnknownTask as error:
+            return _problem(404, str(error))
+        except ClockBusy as error:
+            return _problem(409, str(error))
+
+    async def _health(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return {"status": "ok"}
+
+    async def _show_clock(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return self._clock.show()
+
+    async def _move_clock(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        return await self._clock.move(read_object(body))
+
+    async def _show_attempts(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        attempts = self._desk.attempts(query.get("queue", ""), query.get("task", ""))
+        return {"attempts": [attempt.to_json() for attempt in attempts]}
+
+    async def _show_tasks(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        if name := query.get("task"):
+            explanation = self._desk.explain(name)
+            return {"tasks": [] if explanation is None else [explanation.to_json()]}
+        return {"tasks": [explanation.to_json() for explanation in self._desk.waiting(query.get("queue", ""))]}
+
+    async def _wait(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        command = read_object(body)
+        name = command.get("task")
+        if not isinstance(name, str) or not command.keys() <= {"task", "timeout"}:
+            raise BadRequest('Say which task, by its full name: {"task": "projects/...", "timeout": 10}.')
+        seconds = min(read_span(command.get("timeout", 10)).total_seconds(), _MOST_WAITING_SECONDS)
+        try:
+            attempts = await self._desk.wait(name, seconds)
+        except StillWaiting as waiting:
+            return {"done": False, "why": waiting.explanation.to_json()}
+        return {"done": True, "attempts": [attempt.to_json() for attempt in attempts]}
+
+    async def _reset(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        await self._desk.reset()
+        return {}
+
+    async def _show_faults(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return write_faults(self._desk.faults)
+
+    async def _set_faults(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        self._desk.inject(read_faults(read_object(body)))
+        return write_faults(self._desk.faults)
+
+    async def _show_tokens(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return {"mode": self._tokens.mode}
+
+    async def _set_tokens(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+        mode = read_object(body).get("mode")
+        if mode not in TOKEN_MODES:
+            raise BadRequest(f"mode is one of {', '.join(TOKEN_MODES)}, not {mode!r}.")
+        self._tokens.mode = mode
+        return {"mode": mode}
+
+    async def _show_jwks(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return self._tokens.jwks
+
+    async def _show_certificates(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
+        return self._tokens.certificates
+
+
+def _problem(status: int, message: str) -> Reply:
+    return Reply(status, {"error": {"code": status, "message": message}})

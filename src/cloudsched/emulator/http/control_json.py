@@ -1,0 +1,108 @@
+"""What the control interface is told: JSON objects, instants, lengths of time and faults, each read or refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from cloudsched.emulator.model.faults import Faults
+
+_DURATION: Final = re.compile(
+    r"P(?:(?P<weeks>\d+(?:\.\d+)?)W)?(?:(?P<days>\d+(?:\.\d+)?)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+(?:\.\d+)?)H)?(?:(?P<minutes>\d+(?:\.\d+)?)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+_FAULTS: Final = {
+    "duplicate": "duplicate",
+    "outOfOrder": "out_of_order",
+    "late": "late",
+    "dropAnswer": "drop_answer",
+    "timeOut": "time_out",
+    "seed": "seed",
+    "lateBy": "late_by",
+    "shuffleWithin": "shuffle_within",
+}
+_SPANS: Final = frozenset({"lateBy", "shuffleWithin"})
+
+
+class BadRequest(ValueError):
+    """The request cannot be understood; the message says what would be."""
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body.
+
+    Raises:
+        BadRequest: if there is none.
+    """
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"The body is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise BadRequest("The body must be a JSON object.")
+    return content
+
+
+def read_instant(text: object) -> datetime:
+    """An RFC 3339 instant.
+
+    Raises:
+        BadRequest: if it is none, or has no offset from UTC.
+    """
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+        at = at.astimezone(UTC) if at is not None and at.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        at = None
+    if at is None:
+        raise BadRequest(f"{text!r} is not an instant with a time zone, such as 2027-01-01T00:00:00Z.")
+    return at
+
+
+def read_span(value: object) -> timedelta:
+    """A length of time: an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
+
+    Raises:
+        BadRequest: if it is none, or negative.
+    """
+    problem = BadRequest(f'{value!r} is not a length of time, such as "P30D", "PT1H30M" or 90 (seconds).')
+    try:
+        if isinstance(value, str) and len(value) > 1 and (match := _DURATION.fullmatch(value)):
+            return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        raise problem from None
+    raise problem
+
+
+def read_faults(content: dict[str, Any]) -> Faults:
+    """The faults that an object describes.
+
+    Raises:
+        BadRequest: for an unknown name or a value that cannot be.
+    """
+    settings: dict[str, Any] = {}
+    for name, value in content.items():
+        if name not in _FAULTS:
+            raise BadRequest(f"{name!r} is no fault; there are {', '.join(_FAULTS)}.")
+        if name in _SPANS:
+            settings[_FAULTS[name]] = read_span(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            settings[_FAULTS[name]] = value
+        else:
+            raise BadRequest(f"{name} is a number, not {value!r}.")
+    try:
+        return Faults(**settings)
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+
+
+def write_faults(faults: Faults) -> dict[str, Any]:
+    """The object that `read_faults` reads."""
+    return {
+        name: getattr(faults, field).total_seconds() if name in _SPANS else getattr(faults, field)
+        for name, field in _FAULTS.items()
+    }

@@ -1,0 +1,350 @@
+"""A gRPC server for unary calls, on one asyncio connection.
+
+Written here rather than taken from grpcio because of what it spares: gRPC and REST share one port without a proxy
+between them, a call needs no other thread or event loop, and it costs about a third (docs/emulator.md has the figures).
+Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md over RFC 9113.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote
+
+from cloudsched.emulator.http import http2_frames as frames
+from cloudsched.emulator.http.hpack_headers import Decoder, HeadersBroken, encode
+from cloudsched.emulator.http.http2_frames import ConnectionBroken, Frame
+from cloudsched.emulator.model.errors import Code, Refused
+
+Serve = Callable[[str, bytes], bytes | Awaitable[bytes]]
+"""Answers the call of that path with that message; raises `Refused`."""
+
+MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
+_MAX_STREAMS: Final = 1000
+_WINDOW_STEP: Final = 2**24
+_MAX_HEADER_BLOCK: Final = 256 * 1024
+_PREFIX: Final = 5
+_CONTENT: Final = [(":status", "200"), ("content-type", "application/grpc")]
+_REPLY_HEAD: Final = encode(_CONTENT)
+_REPLY_TAIL: Final = encode([("grpc-status", "0")])
+_WRONG_CONTENT: Final = encode([(":status", "415")])
+_NOTHING: Final = memoryview(b"")
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One call."""
+
+    number: int
+    path: str
+    compression: str
+    window: int
+    body: bytearray = field(default_factory=bytearray)
+    complete: bool = False
+    running: asyncio.Task[None] | None = None
+    unsent: memoryview = _NOTHING
+    tail: bytes = b""
+
+
+class GrpcConnection(asyncio.Protocol):
+    """One client's connection.
+
+    Args:
+        serve: Answers the calls.
+    """
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._decoder = Decoder()
+        self._streams: dict[int, _Stream] = {}
+        self._blocked: deque[_Stream] = deque()
+        self._block: tuple[Frame, bytearray] | None = None
+        self._window = frames.INITIAL_WINDOW
+        self._stream_window = frames.INITIAL_WINDOW
+        self._received = 0
+        self._last_stream = 0
+        self._out: list[bytes] | None = None
+        self._prefaced = False
+
+    # The connection --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet the client."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what asyncio gives to a TCP server
+        self._transport = transport
+        transport.set_write_buffer_limits(high=frames.MAX_WINDOW)  # flow control is HTTP/2's
+        settings = {
+            frames.SETTING_MAX_CONCURRENT_STREAMS: _MAX_STREAMS,
+            frames.SETTING_INITIAL_WINDOW: frames.MAX_WINDOW,
+        }
+        spare = frames.MAX_WINDOW - frames.INITIAL_WINDOW
+        transport.write(frames.write_settings(settings) + frames.write_number(frames.WINDOW_UPDATE, 0, spare))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Give up the calls that nobody waits for any more."""
+        self._transport = None
+        for stream in self._streams.values():
+            if stream.running is not None:
+                stream.running.cancel()
+        self._streams.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what arrived; all answers that it gives rise to leave in one write."""
+        self._buffer += data
+        self._out = []
+        try:
+            if self._prefaced or self._take_preface():
+                for frame in frames.take(self._buffer):
+                    self._handle(frame)
+        except (ConnectionBroken, HeadersBroken) as error:
+            code = error.code if isinstance(error, ConnectionBroken) else frames.COMPRESSION_ERROR
+            _log.debug("a gRPC connection ends: %s", error)
+            self._write(frames.write_goaway(self._last_stream, code))
+            self._flush()
+            self.close()
+        else:
+            self._flush()
+
+    def close(self) -> None:
+        """End the connection once what was written has left."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _take_preface(self) -> bool:
+        preface = bytes(self._buffer[: len(frames.PREFACE)])
+        if not frames.PREFACE.startswith(preface):
+            raise ConnectionBroken(frames.PROTOCOL_ERROR, "no HTTP/2 preface")
+        if len(preface) < len(frames.PREFACE):
+            return False
+        del self._buffer[: len(frames.PREFACE)]
+        self._prefaced = True
+        return True
+
+    def _write(self, data: bytes) -> None:
+        if self._out is not None:
+            self._out.append(data)
+        elif self._transport is not None:
+            self._transport.write(data)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, None
+        if out and self._transport is not None:
+            self._transport.write(b"".join(out))
+
+    # Frames ----------------------------------------------------------------------------------------------------
+
+    def _handle(self, frame: Frame) -> None:
+        if self._block is not None and frame.type != frames.CONTINUATION:
+            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a header block is interrupted")
+        handler = _HANDLERS.get(frame.type)
+        if handler is not None:  # unknown types are passed over (RFC 9113, 5.5)
+            handler(self, frame)
+
+    def on_ping(self, frame: Frame) -> None:
+        """PING: the client measures."""
+        if not frame.flags & frames.ACK:
+            self._write(frames.write(frames.PING, frames.ACK, 0, frame.payload))
+
+    def on_reset(self, frame: Frame) -> None:
+        """RST_STREAM: nobody waits for that call any more."""
+        stream = self._streams.pop(frame.stream, None)
+        if stream is not None and stream.running is not None:
+            stream.running.cancel()
+
+    def on_push(self, _frame: Frame) -> None:
+        """PUSH_PROMISE: not for clients."""
+        raise ConnectionBroken(frames.PROTOCOL_ERROR, "a client may not push")
+
+    def on_settings(self, frame: Frame) -> None:
+        """SETTINGS: what the client takes."""
+        if frame.flags & frames.ACK:
+            return
+        window = frames.read_settings(frame.payload).get(frames.SETTING_INITIAL_WINDOW)
+        if window is not None:
+            for stream in self._streams.values():
+                stream.window += window - self._stream_window
+            self._stream_window = window
+        self._write(frames.write(frames.SETTINGS, frames.ACK, 0))
+        self._send_blocked()
+
+    def on_window(self, frame: Frame) -> None:
+        """WINDOW_UPDATE: the client takes more."""
+        step = int.from_bytes(frame.payload, "big") & 0x7FFFFFFF
+        if len(frame.payload) != 4 or step == 0:  # noqa: PLR2004 - RFC 9113, 6.9
+            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a malformed WINDOW_UPDATE")
+        if frame.stream == 0:
+            self._window += step
+        elif (stream := self._streams.get(frame.stream)) is not None:
+            stream.window += step
+        if max(self._window, 0) > frames.MAX_WINDOW:
+            raise ConnectionBroken(frames.FLOW_CONTROL_ERROR, "a window that is too large")
+        self._send_blocked()
+
+    def on_headers(self, frame: Frame) -> None:
+        """HEADERS: a call begins, or its trailers end it."""
+        content = frame.content()
+        if frame.stream % 2 == 0:
+            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a client's streams have odd numbers")
+        if frame.flags & frames.END_HEADERS:
+            self._begin(frame, content)
+        else:
+            self._block = (frame, bytearray(content))
+
+    def on_continuation(self, frame: Frame) -> None:
+        """CONTINUATION: the rest of a header block."""
+        if self._block is None or self._block[0].stream != frame.stream:
+            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a CONTINUATION of nothing")
+        first, block = self._block
+        block += frame.payload
+        if len(block) > _MAX_HEADER_BLOCK:
+            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a header block without end")
+        if frame.flags & frames.END_HEADERS:
+            self._block = None
+            self._begin(first, bytes(block))
+
+    def _begin(self, frame: Frame, block: bytes) -> None:
+        headers = dict(self._decoder.decode(block))
+        stream = self._streams.get(frame.stream)
+        if stream is None:
+            if frame.stream <= self._last_stream:
+                return  # trailers of a call that is over
+            self._last_stream = frame.stream
+            stream = _Stream(
+                number=frame.stream,
+                path=headers.get(b":path", b"").decode("latin-1"),
+                compression=headers.get(b"grpc-encoding", b"identity").decode("latin-1"),
+                window=self._stream_window,
+            )
+            self._streams[frame.stream] = stream
+            if not headers.get(b"content-type", b"").startswith(b"application/grpc"):
+                stream.complete = True
+                flags = frames.END_HEADERS | frames.END_STREAM
+                self._write(frames.write(frames.HEADERS, flags, stream.number, _WRONG_CONTENT))
+                del self._streams[frame.stream]
+                return
+        if frame.flags & frames.END_STREAM:
+            self._call(stream)
+
+    def on_data(self, frame: Frame) -> None:
+        """DATA: a part of a call's message."""
+        self._received += len(frame.payload)
+        if self._received >= _WINDOW_STEP:
+            self._write(frames.write_number(frames.WINDOW_UPDATE, 0, self._received))
+            self._received = 0
+        stream = self._streams.get(frame.stream)
+        if stream is None or stream.complete:
+            if frame.stream == 0 or frame.stream > self._last_stream:
+                raise ConnectionBroken(frames.PROTOCOL_ERROR, "DATA without a call")
+            return
+        stream.body += frame.content()
+        if len(stream.body) > MAX_MESSAGE_BYTES + _PREFIX:
+            stream.body.clear()
+            self._refuse(stream, Refused(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes."))
+        elif frame.flags & frames.END_STREAM:
+            self._call(stream)
+
+    # Calls -----------------------------------------------------------------------------------------------------
+
+    def _call(self, stream: _Stream) -> None:
+        stream.complete = True
+        try:
+            reply = self._serve(stream.path, _unwrap(bytes(stream.body), stream.compression))
+        except Refused as refused:
+            self._refuse(stream, refused)
+        except Exception:  # noqa: BLE001 - a bug costs one call, not the connection of all the others
+            _log.exception("the call %s failed", stream.path)
+            self._refuse(stream, Refused(Code.INTERNAL, "The emulator failed; its log says why."))
+        else:
+            if isinstance(reply, bytes):
+                self._reply(stream, reply)
+            else:
+                stream.running = asyncio.ensure_future(self._finish(stream, reply))
+
+    async def _finish(self, stream: _Stream, reply: Awaitable[bytes]) -> None:
+        try:
+            self._reply(stream, await reply)
+        except Refused as refused:
+            self._refuse(stream, refused)
+        except Exception:  # noqa: BLE001 - a bug costs one call, not the connection of all the others
+            _log.exception("the call %s failed", stream.path)
+            self._refuse(stream, Refused(Code.INTERNAL, "The emulator failed; its log says why."))
+
+    def _refuse(self, stream: _Stream, refused: Refused) -> None:
+        if self._streams.pop(stream.number, None) is None:
+            return
+        stream.complete = True
+        text = quote(refused.message, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~")
+        block = encode([*_CONTENT, ("grpc-status", str(int(refused.code))), ("grpc-message", text)])
+        self._write(frames.write(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream.number, block))
+
+    def _reply(self, stream: _Stream, reply: bytes) -> None:
+        if stream.number not in self._streams:
+            return
+        stream.unsent = memoryview(b"\0" + len(reply).to_bytes(4, "big") + reply)
+        stream.tail = frames.write(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream.number, _REPLY_TAIL)
+        self._write(frames.write(frames.HEADERS, frames.END_HEADERS, stream.number, _REPLY_HEAD))
+        if not self._send(stream):
+            self._blocked.append(stream)
+
+    def _send(self, stream: _Stream) -> bool:
+        """Send as much as the windows allow; true if it was all."""
+        while stream.unsent:
+            size = min(len(stream.unsent), frames.MAX_FRAME_BYTES, self._window, stream.window)
+            if size <= 0:
+                return False
+            self._write(frames.write(frames.DATA, 0, stream.number, bytes(stream.unsent[:size])))
+            stream.unsent = stream.unsent[size:]
+            stream.window -= size
+            self._window -= size
+        self._write(stream.tail)
+        del self._streams[stream.number]
+        return True
+
+    def _send_blocked(self) -> None:
+        for _ in range(len(self._blocked)):
+            stream = self._blocked.popleft()
+            if stream.number in self._streams and not self._send(stream):
+                self._blocked.append(stream)
+
+
+def _unwrap(body: bytes, compression: str) -> bytes:
+    """The one message of a unary call.
+
+    Raises:
+        Refused: INTERNAL or UNIMPLEMENTED, as gRPC answers what is not one message in a known coding.
+    """
+    if len(body) < _PREFIX or len(body) - _PREFIX != int.from_bytes(body[1:_PREFIX], "big"):
+        raise Refused(Code.INTERNAL, "The call is not exactly one message.")
+    message = body[_PREFIX:]
+    if not body[0]:
+        return message
+    if compression not in {"gzip", "deflate"}:
+        raise Refused(Code.UNIMPLEMENTED, f"The compression {compression!r} is not supported.")
+    unpacker = zlib.decompressobj(wbits=31 if compression == "gzip" else 15)
+    try:
+        message = unpacker.decompress(message, MAX_MESSAGE_BYTES)
+    except zlib.error:
+        raise Refused(Code.INTERNAL, "The message cannot be decompressed.") from None
+    if unpacker.unconsumed_tail:
+        raise Refused(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes.")
+    return message
+
+
+_HANDLERS: Final[dict[int, Callable[[GrpcConnection, Frame], None]]] = {
+    frames.DATA: GrpcConnection.on_data,
+    frames.HEADERS: GrpcConnection.on_headers,
+    frames.CONTINUATION: GrpcConnection.on_continuation,
+    frames.SETTINGS: GrpcConnection.on_settings,
+    frames.WINDOW_UPDATE: GrpcConnection.on_window,
+    frames.PING: GrpcConnection.on_ping,
+    frames.RST_STREAM: GrpcConnection.on_reset,
+    frames.PUSH_PROMISE: GrpcConnection.on_push,
+}

@@ -1,0 +1,198 @@
+"""The REST face: the same calls as JSON over HTTP/1.1, as the v2 reference's HTTP annotations map them.
+
+`/v2`, `/v2beta2` and `/v2beta3` lead to the same calls, and so does no version at all: that is how firebase-admin
+speaks to an emulator. It expects one reply in a shape of its own, and leaves the URL of its function to be filled in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from google.protobuf import json_format  # type: ignore[import-untyped]
+
+from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api.beta_json import from_v2, mask_to_v2, resources, to_v2
+from cloudsched.emulator.api.methods import BUFFERED, Method
+from cloudsched.emulator.model.errors import Code, Refused, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cloudsched.emulator.api.messages import Proto
+
+DEFAULT_FUNCTIONS_URL: Final = "http://127.0.0.1:5001/{project}/{location}/{function}"
+"""Where Firebase's Functions emulator serves a function."""
+
+_VERSION: Final = re.compile(r"/(?:(v2|v2beta2|v2beta3)/)?(projects/.*)", re.DOTALL)
+_SYSTEM: Final = frozenset(
+    [
+        "alt",
+        "callback",
+        "fields",
+        "key",
+        "oauth_token",
+        "access_token",
+        "prettyPrint",
+        "quotaUser",
+        "uploadType",
+        "upload_protocol",
+    ]
+)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
+_INTEGER_ENUMS: Final = "json;enum-encoding=int"
+
+
+class Reply(NamedTuple):
+    """A status and the JSON that goes with it."""
+
+    status: int
+    body: Mapping[str, Any]
+
+
+class Rest:
+    """Finds and makes the call that a request means.
+
+    Args:
+        methods: The calls.
+        functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
+    """
+
+    def __init__(self, methods: Iterable[Method], functions_url: str = DEFAULT_FUNCTIONS_URL) -> None:
+        self._methods = tuple(methods)
+        self._functions_url = functions_url
+
+    def find(self, verb: str, path: str) -> tuple[Method, str, dict[str, str | None]] | None:
+        """The call that a request line means, its API version and what the path fills in; None if it is no call."""
+        match = _VERSION.fullmatch(unquote(path))
+        if match is None:
+            return None
+        version, resource = match[1] or "", match[2]
+        for method in self._methods:
+            if method.verb == verb and (found := method.path.fullmatch(resource)):
+                return method, version, found.groupdict()
+        return None
+
+    def read(
+        self,
+        method: Method,
+        version: str,
+        filled: Mapping[str, str | None],
+        query: Mapping[str, str],
+        body: bytes,
+        content_type: str,
+    ) -> Proto:
+        """The request message.
+
+        Raises:
+            Refused: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is wrong.
+        """
+        request = method.request()
+        if method.body == BUFFERED:
+            _parse_buffered(body, content_type, request)
+        elif method.body:
+            content = to_v2(version, _json(body))
+            _check_bodies(content)
+            if not version:
+                self._complete(content, filled)
+            _parse(content, request if method.body == "*" else getattr(request, method.body))
+        _parse_query(query, request, version)
+        for field, value in filled.items():
+            if value is None:
+                continue
+            outer, _, inner = field.rpartition("__")
+            setattr(getattr(request, outer) if outer else request, inner, value)
+        return request
+
+    def write(self, method: Method, version: str, reply: Proto, query: Mapping[str, str]) -> Mapping[str, Any]:
+        """The JSON of a reply."""
+        integers = _INTEGER_ENUMS in (query.get("$alt"), query.get("alt"))
+        shown: dict[str, Any] = json_format.MessageToDict(
+            reply, use_integers_for_enums=integers, descriptor_pool=schema.POOL
+        )
+        if not version and method.grpc.endswith("/CreateTask"):
+            shown["name"] = f"/{shown['name']}"
+            return {"task": shown}
+        return from_v2(version, shown)
+
+    def _complete(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
+        """Fill in what firebase-admin leaves to the emulator: the URL of the function that the queue is for."""
+        task = content.get("task")
+        request = task.get("httpRequest") if isinstance(task, dict) else None
+        if isinstance(request, dict) and not request.get("url") and (parent := filled.get("parent")):
+            _, project, _, location, _, function = parent.split("/")
+            request["url"] = self._functions_url.format(project=project, location=location, function=function)
+
+
+def refusal(refused: Refused) -> Reply:
+    """The reply to a call that was refused."""
+    status = refused.http_status
+    return Reply(status, {"error": {"code": status, "message": refused.message, "status": refused.code.name}})
+
+
+def not_found(verb: str, path: str) -> Reply:
+    """The reply to a request that is no call at all."""
+    return refusal(Refused(Code.NOT_FOUND, f"There is no {verb} {path} here."))
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    if not body.strip():
+        return {}
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise invalid(f"Invalid JSON payload received. {error}") from None
+    if not isinstance(content, dict):
+        raise invalid("Invalid JSON payload received. It must be an object.")
+    return content
+
+
+def _check_bodies(content: dict[str, Any]) -> None:
+    """Refuse what is no base64: protobuf's own reader passes over it.
+
+    Raises:
+        Refused: INVALID_ARGUMENT if a body is broken.
+    """
+    for resource in resources(content):
+        for kind in ("httpRequest", "appEngineHttpRequest", "http_request", "app_engine_http_request"):
+            request = resource.get(kind)
+            body = request.get("body") if isinstance(request, dict) else None
+            if isinstance(body, str) and (not _BASE64.fullmatch(body) or len(body.rstrip("=")) % 4 == 1):
+                raise invalid(f"Invalid JSON payload received. {kind}.body is not base64.")
+
+
+def _parse(content: Mapping[str, Any], message: Proto) -> None:
+    try:
+        json_format.ParseDict(content, message, descriptor_pool=schema.POOL)
+    except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise invalid(f"Invalid JSON payload received. {error}") from None
+
+
+def _parse_buffered(body: bytes, content_type: str, request: Proto) -> None:
+    """Either an `HttpBody` in JSON, as generated clients send it, or the task's body itself."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, dict) and (
+        not content or (content.keys() == {"body"} and isinstance(content["body"], dict))
+    ):
+        _parse(content, request)
+    else:
+        request.body.data = body
+        request.body.content_type = content_type
+
+
+def _parse_query(query: Mapping[str, str], request: Proto, version: str) -> None:
+    content: dict[str, Any] = {}
+    for key, value in query.items():
+        if key in {"updateMask", "update_mask"} and hasattr(request, "update_mask"):
+            paths = (mask_to_v2(version, path) for path in value.split(","))
+            request.update_mask.paths.extend(path for path in paths if path)
+        elif key not in _SYSTEM and not key.startswith("$"):
+            outer, _, inner = key.rpartition(".")
+            (content.setdefault(outer, {}) if outer else content)[inner] = value
+    if content:
+        _parse(content, request)

@@ -1,0 +1,54 @@
+"""What the model reports as it changes: to the journal, to whoever waits for a task, to nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.emulator.model.queue import Queue
+    from cloudsched.emulator.model.task import Task
+
+
+class Log(Protocol):
+    """Hears of each change of the model, in its order, after it was made."""
+
+    def queue_put(self, queue: Queue) -> None:
+        """A queue is new, or its configuration or state is."""
+
+    def queue_gone(self, name: str, at: datetime) -> None:
+        """A queue was deleted, and all that was in it."""
+
+    def task_put(self, queue: Queue, task: Task) -> None:
+        """A task is new, or waits for another attempt."""
+
+    def task_gone(self, queue: Queue, task: Task, until: datetime) -> None:
+        """A task is done, given up or deleted; its name stays taken until then."""
+
+
+class Logs:
+    """Tells several logs; none of them, as a rule."""
+
+    def __init__(self, *logs: Log) -> None:
+        self._logs = logs
+
+    def queue_put(self, queue: Queue) -> None:
+        """See `Log`."""
+        for log in self._logs:
+            log.queue_put(queue)
+
+    def queue_gone(self, name: str, at: datetime) -> None:
+        """See `Log`."""
+        for log in self._logs:
+            log.queue_gone(name, at)
+
+    def task_put(self, queue: Queue, task: Task) -> None:
+        """See `Log`."""
+        for log in self._logs:
+            log.task_put(queue, task)
+
+    def task_gone(self, queue: Queue, task: Task, until: datetime) -> None:
+        """See `Log`."""
+        for log in self._logs:
+            log.task_gone(queue, task, until)

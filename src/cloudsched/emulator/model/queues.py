@@ -1,0 +1,247 @@
+"""All queues, pure: what clients may do to them, and which of them is next to send something.
+
+Like `queue.py`, it takes `now` and chance as arguments and does no I/O. The queues' wake-ups lie in a heap of their
+own, so that neither many queues nor many tasks make one dispatch dearer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from cloudsched.emulator.model import names
+from cloudsched.emulator.model.errors import QUEUE_EXISTS, QUEUE_MISSING, QUEUE_TOO_RECENT, Code, Refused, missing
+from cloudsched.emulator.model.faults import Faults
+from cloudsched.emulator.model.observer import Log, Logs
+from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
+from cloudsched.emulator.model.token_bucket import Bucket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.emulator.model.task import Answer, Task
+
+QUEUE_NAME_RETENTION: Final = timedelta(days=7)
+"""How long a queue's name stays taken after the queue was deleted."""
+
+
+@dataclass(slots=True)
+class Board:
+    """Every queue of every project and location."""
+
+    auto_create_queues: bool = False
+    log: Log = field(default_factory=Logs)
+    faults: Faults = field(default_factory=Faults)
+    queues: dict[str, Queue] = field(default_factory=dict)
+    deleted_at: dict[str, datetime] = field(default_factory=dict)
+    _wakes: list[tuple[datetime, int, Queue]] = field(default_factory=list)
+    _pushes: int = 0
+
+    # Queues ----------------------------------------------------------------------------------------------------
+
+    def create_queue(self, name: str, config: QueueConfig, now: datetime) -> Queue:
+        """Make a queue.
+
+        Raises:
+            Refused: ALREADY_EXISTS, or FAILED_PRECONDITION while the name of a deleted queue is still taken.
+        """
+        names.check_queue(name)
+        if name in self.queues:
+            raise Refused(Code.ALREADY_EXISTS, QUEUE_EXISTS)
+        deleted_at = self.deleted_at.get(name)
+        if deleted_at is not None and now - deleted_at < QUEUE_NAME_RETENTION:
+            raise Refused(Code.FAILED_PRECONDITION, QUEUE_TOO_RECENT)
+        self.deleted_at.pop(name, None)
+        queue = Queue(
+            name=name,
+            config=config,
+            bucket=Bucket.full(config.rate_limits, now),
+            faults=self.faults,
+            log=self.log,
+        )
+        self.queues[name] = queue
+        self.log.queue_put(queue)
+        return queue
+
+    def queue(self, name: str) -> Queue:
+        """Return a queue.
+
+        Raises:
+            Refused: NOT_FOUND if there is none, INVALID_ARGUMENT if no queue can have that name.
+        """
+        queue = self.queues.get(name)
+        if queue is None:
+            names.check_queue(name)
+            raise missing(QUEUE_MISSING)
+        return queue
+
+    def queues_in(self, location: str) -> list[Queue]:
+        """The queues of one location, in the order of their names."""
+        prefix = f"{names.check_location(location)}/queues/"
+        return [self.queues[name] for name in sorted(self.queues) if name.startswith(prefix)]
+
+    def update_queue(self, name: str, change: Callable[[QueueConfig | None], QueueConfig], now: datetime) -> Queue:
+        """Change a queue's configuration, or create the queue with it.
+
+        Args:
+            name: The queue.
+            change: Receives the present configuration, or None for a queue that is missing.
+            now: The instant of the change.
+
+        Raises:
+            Refused: as `create_queue` refuses, if the queue is missing.
+        """
+        queue = self.queues.get(name)
+        if queue is None:
+            return self.create_queue(name, change(None), now)
+        queue.change(change(queue.config), now)
+        self.log.queue_put(queue)
+        self.touch(queue)
+        return queue
+
+    def delete_queue(self, name: str, now: datetime) -> None:
+        """Delete a queue and all its tasks; its name stays taken for days.
+
+        Raises:
+            Refused: NOT_FOUND if there is none.
+        """
+        names.check_queue(name)
+        if name not in self.queues:
+            raise missing()
+        queue = self.queues.pop(name)
+        queue.purge(now)
+        self.deleted_at[name] = now
+        self.log.queue_gone(name, now)
+        queue.pushed_wake_at = None
+
+    def purge_queue(self, name: str, now: datetime) -> Queue:
+        """Delete all tasks of a queue."""
+        queue = self.queue(name)
+        queue.purge(now)
+        self.log.queue_put(queue)
+        self.touch(queue)
+        return queue
+
+    def pause_queue(self, name: str, *, paused: bool) -> Queue:
+        """Stop or go on dispatching; tasks are taken either way."""
+        queue = self.queue(name)
+        queue.paused = paused
+        self.log.queue_put(queue)
+        self.touch(queue)
+        return queue
+
+    # Tasks -----------------------------------------------------------------------------------------------------
+
+    def create_task(self, queue_name: str, task: Task, now: datetime) -> None:
+        """Put a task into a queue.
+
+        Raises:
+            Refused: NOT_FOUND if the queue is missing, ALREADY_EXISTS if the task's name is taken.
+        """
+        queue = self.queues.get(queue_name)
+        if queue is None:
+            if not self.auto_create_queues:
+                names.check_queue(queue_name)
+                raise missing(QUEUE_MISSING)
+            queue = self.create_queue(queue_name, QueueConfig(), now)
+        queue.add(task, now)
+        self.touch(queue)
+
+    def task(self, queue_name: str, task_id: str, now: datetime) -> Task:
+        """Return a task.
+
+        Raises:
+            Refused: NOT_FOUND if there is none.
+        """
+        queue = self.queues.get(queue_name)
+        if queue is None:
+            raise missing()
+        return queue.get(task_id, now)
+
+    def delete_task(self, queue_name: str, task_id: str, now: datetime) -> None:
+        """Delete a task.
+
+        Raises:
+            Refused: NOT_FOUND if there is none.
+        """
+        queue = self.queues.get(queue_name)
+        if queue is None:
+            raise missing()
+        queue.remove(task_id, now)
+
+    def run_task(self, queue_name: str, task_id: str, now: datetime) -> Dispatch:
+        """Send a task at once, whatever the queue's state and rate.
+
+        Raises:
+            Refused: NOT_FOUND if there is none.
+        """
+        queue = self.queues.get(queue_name)
+        if queue is None:
+            raise missing()
+        return queue.run_now(task_id, now)
+
+    def clear(self) -> None:
+        """Forget every queue, task and name."""
+        self.queues.clear()
+        self.deleted_at.clear()
+        self._wakes.clear()
+
+    def listen(self, log: Log) -> None:
+        """Report to that log from now on."""
+        self.log = log
+        for queue in self.queues.values():
+            queue.log = log
+
+    def inject(self, faults: Faults) -> None:
+        """Let these faults happen from now on; what waits already keeps its place."""
+        self.faults = faults
+        for queue in self.queues.values():
+            queue.faults = faults
+
+    # Time and answers ------------------------------------------------------------------------------------------
+
+    def due(self, now: datetime) -> list[Dispatch]:
+        """Everything that goes out at this instant, earliest first within each queue."""
+        sent: list[Dispatch] = []
+        while (at := self.next_wake()) is not None and at <= now:
+            _, _, queue = heapq.heappop(self._wakes)
+            queue.pushed_wake_at = None
+            sent.extend(queue.due(now))
+            self.touch(queue)
+        return sent
+
+    def next_wake(self) -> datetime | None:
+        """The earliest instant at which something goes out, if nothing else happens before; None if nothing waits."""
+        wakes = self._wakes
+        while wakes:
+            at, push, queue = wakes[0]
+            if queue.pushed_wake_at == at and queue.push == push:
+                return at
+            heapq.heappop(wakes)
+        return None
+
+    def answered(self, dispatch: Dispatch, answer: Answer, now: datetime) -> bool:
+        """Settle one attempt; true if its task ended by it."""
+        queue = dispatch.queue
+        ended = queue.answered(dispatch, answer, now)
+        self.touch(queue)
+        return ended
+
+    def set_back(self, now: datetime) -> None:
+        """Note that the clock may have gone back."""
+        for queue in self.queues.values():
+            queue.bucket.set_back(now)
+            self.touch(queue)
+
+    def touch(self, queue: Queue) -> None:
+        """Note when this queue is next to send; to be called after each change of it."""
+        at = queue.wake_at() if self.queues.get(queue.name) is queue else None
+        if at == queue.pushed_wake_at:
+            return
+        queue.pushed_wake_at = at
+        if at is not None:
+            self._pushes += 1
+            queue.push = self._pushes
+            heapq.heappush(self._wakes, (at, self._pushes, queue))

@@ -1,0 +1,61 @@
+"""Whether a failed task is tried again, and when.
+
+Source: the `RetryConfig` message of the v2 reference. Its example, 10 s to 300 s with 3 doublings, gives
+10, 20, 40, 80, 160, 240, 300, 300 ...
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cloudsched.emulator.model.task import Answer, RetryConfig
+
+_ENOUGH_DOUBLINGS: Final = 60
+"""2**60 of the shortest backoff (a microsecond) is 36,000 years: past any maximum."""
+
+
+def backoff(config: RetryConfig, retry: int) -> timedelta:
+    """How long to wait before the retry of that number, counted from 1.
+
+    Doubles `max_doublings` times, then grows linearly by the last doubled step, and never exceeds `max_backoff`.
+    """
+    if config.min_backoff <= timedelta(0):
+        return timedelta(0)
+    doublings = config.max_doublings
+    doubled = 1 << min(retry - 1, doublings, _ENOUGH_DOUBLINGS)
+    factor = doubled * max(1, retry - doublings)
+    if factor >= config.max_backoff / config.min_backoff:
+        return config.max_backoff
+    return factor * config.min_backoff
+
+
+def exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime, now: datetime) -> bool:
+    """Whether no further attempt follows.
+
+    Both limits must be reached: the number of attempts and, if one is set, the duration since the first attempt. No
+    limit on the attempts and none on the duration means that the task is tried for as long as it is kept.
+    """
+    unlimited_attempts = config.max_attempts < 0
+    unlimited_duration = config.max_retry_duration <= timedelta(0)
+    if unlimited_attempts and unlimited_duration:
+        return False
+    attempts_spent = unlimited_attempts or attempts >= config.max_attempts
+    duration_spent = unlimited_duration or now - first_dispatch_at >= config.max_retry_duration
+    return attempts_spent and duration_spent
+
+
+def next_attempt_at(
+    config: RetryConfig, attempts: int, first_dispatch_at: datetime, answer: Answer, now: datetime
+) -> datetime | None:
+    """When the attempt after `attempts` failed ones is due, or None if there is none.
+
+    A `Retry-After` of the target can only make the wait longer.
+    """
+    if exhausted(config, attempts, first_dispatch_at, now):
+        return None
+    wait = backoff(config, attempts)
+    if answer.retry_after is not None:
+        wait = max(wait, answer.retry_after)
+    return now + wait

@@ -1,0 +1,39 @@
+"""A pytest plugin: `cloud_tasks`, a local Cloud Tasks of each test's own.
+
+It is there as soon as cloudsched is installed. Override `cloud_tasks_settings` to change how it is made::
+
+    @pytest.fixture
+    def cloud_tasks_settings():
+        return {"queues": ["projects/demo/locations/here/queues/mail"], "clock": MovableClock(frozen=True)}
+
+    def test_a_reminder(cloud_tasks):
+        create_reminder(cloud_tasks.address)
+        cloud_tasks.advance(timedelta(days=30))
+        assert cloud_tasks.attempts()[0].answer.ok
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.emulator.emulator import CloudTasksEmulator
+
+
+@pytest.fixture
+def cloud_tasks_settings() -> dict[str, Any]:
+    """The arguments of `CloudTasksEmulator`: here, that a task for a missing queue creates the queue."""
+    return {"auto_create_queues": True}
+
+
+@pytest.fixture
+def cloud_tasks(cloud_tasks_settings: dict[str, Any]) -> Iterator[CloudTasksEmulator]:
+    """A running emulator on a free port; it ends with the test, and takes everything with it."""
+    from cloudsched.emulator.emulator import CloudTasksEmulator  # noqa: PLC0415 - only tests that use it pay for it
+
+    with CloudTasksEmulator(**cloud_tasks_settings) as emulator:
+        yield emulator

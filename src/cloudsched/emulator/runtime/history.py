@@ -1,0 +1,124 @@
+"""What happened: every attempt, with its request, its answer and its timing."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from cloudsched.emulator.model.task import Answer
+
+DEFAULT_LENGTH: Final = 100_000
+"""How many attempts are remembered; older ones are forgotten first."""
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""How much of bodies is remembered with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was sent to the target."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One delivery of one task.
+
+    Instants are the emulator's clock; `seconds` is real time, as the target took it.
+    """
+
+    queue: str
+    """The queue's full name."""
+    task: str
+    """The task's id."""
+    attempt: int
+    """Counted from 1."""
+    schedule_at: datetime
+    dispatch_at: datetime
+    response_at: datetime
+    seconds: float
+    request: Request
+    answer: Answer
+    fault: str = ""
+    """The fault that was injected, if one was."""
+
+    @property
+    def name(self) -> str:
+        """The task's full name."""
+        return f"{self.queue}/tasks/{self.task}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The attempt as the control interface shows it; bodies as text, with what is no UTF-8 replaced."""
+        answer = self.answer
+        shown: dict[str, Any] = {
+            "task": self.name,
+            "attempt": self.attempt,
+            "scheduleTime": rfc3339(self.schedule_at),
+            "dispatchTime": rfc3339(self.dispatch_at),
+            "responseTime": rfc3339(self.response_at),
+            "seconds": round(self.seconds, 6),
+            "ok": answer.ok,
+            "request": {
+                "method": self.request.method,
+                "url": self.request.url,
+                "headers": dict(self.request.headers),
+                "body": self.request.body.decode(errors="replace"),
+            },
+            "response": {
+                "status": answer.status,
+                "headers": dict(answer.headers),
+                "body": answer.body.decode(errors="replace"),
+            },
+        }
+        if answer.failure:
+            shown["failure"] = answer.failure
+        if self.fault:
+            shown["fault"] = self.fault
+        return shown
+
+
+class History:
+    """The attempts of the past, oldest first."""
+
+    def __init__(self, length: int = DEFAULT_LENGTH, most_bytes: int = MOST_BYTES) -> None:
+        self._attempts: deque[Attempt] = deque()
+        self._length = length
+        self._most_bytes = most_bytes
+        self._bytes = 0
+
+    def add(self, attempt: Attempt) -> None:
+        """Remember one, and forget the oldest that are too many or too large."""
+        self._attempts.append(attempt)
+        self._bytes += _size(attempt)
+        while len(self._attempts) > self._length or self._bytes > self._most_bytes:
+            self._bytes -= _size(self._attempts.popleft())
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._attempts.clear()
+        self._bytes = 0
+
+    def attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
+        """The attempts, all or those of a queue (full name) or a task (full name or id)."""
+        return [
+            attempt
+            for attempt in tuple(self._attempts)
+            if (not queue or attempt.queue == queue) and (not task or task in (attempt.task, attempt.name))
+        ]
+
+
+def _size(attempt: Attempt) -> int:
+    return len(attempt.request.body) + len(attempt.answer.body)
+
+
+def rfc3339(at: datetime) -> str:
+    """An instant as Google's APIs write it, always with six decimals."""
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

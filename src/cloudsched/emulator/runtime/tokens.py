@@ -1,0 +1,119 @@
+"""Identity and access tokens: real JWTs, signed with a key of this emulator.
+
+An OIDC token has the claims that Google's have, so that stock verification (`google.oauth2.id_token.verify_token`)
+accepts it when it is pointed at the certificates that the emulator serves. An access token is a JWT as well, where
+Google's is opaque. Tokens are stamped with real time, not with the emulator's: who verifies them reads the system's
+clock.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, Final, Literal, get_args
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509.oid import NameOID
+
+from cloudsched.emulator.model.task import OAuthToken, OidcToken
+
+TokenMode = Literal["valid", "wrongAudience", "expired", "missing"]
+TOKEN_MODES: Final[tuple[TokenMode, ...]] = get_args(TokenMode)
+
+ISSUER: Final = "https://accounts.google.com"
+CLOUD_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
+WRONG_AUDIENCE: Final = "https://wrong-audience.invalid"
+_LIFETIME: Final = 3600
+_LONG_AGO: Final = 7200
+_KEY_BITS: Final = 2048
+_DEFAULT_EMAIL: Final = "emulated-service-acct@email.com"
+
+
+class Tokens:
+    """Makes tokens, and tells how to verify them.
+
+    Attributes:
+        mode: What tokens are like from now on: valid, or wrong in one way, to test how a target refuses them.
+    """
+
+    def __init__(self, mode: TokenMode = "valid") -> None:
+        self.mode: TokenMode = mode
+
+    def authorization(self, token: OidcToken | OAuthToken, url: str) -> str:
+        """The Authorization header for a request to that URL; empty if it is to be missing."""
+        if self.mode == "missing":
+            return ""
+        email = token.service_account_email or _DEFAULT_EMAIL
+        subject = str(int.from_bytes(hashlib.sha256(email.encode()).digest()[:8], "big"))
+        issued = int(time.time()) - (_LONG_AGO if self.mode == "expired" else 0)
+        claims: dict[str, Any] = {
+            "azp": subject,
+            "email": email,
+            "email_verified": True,
+            "exp": issued + _LIFETIME,
+            "iat": issued,
+            "iss": ISSUER,
+            "sub": subject,
+        }
+        if isinstance(token, OidcToken):
+            claims["aud"] = WRONG_AUDIENCE if self.mode == "wrongAudience" else token.audience or url
+        else:
+            claims["aud"] = WRONG_AUDIENCE if self.mode == "wrongAudience" else "https://www.googleapis.com/"
+            claims["scope"] = token.scope or CLOUD_SCOPE
+        return f"Bearer {self._sign(claims)}"
+
+    @cached_property
+    def jwks(self) -> dict[str, Any]:
+        """The public key as a JSON Web Key Set (RFC 7517)."""
+        numbers = self._key.public_key().public_numbers()
+        key = {
+            "kty": "RSA",
+            "alg": "RS256",
+            "use": "sig",
+            "kid": self._key_id,
+            "n": _unpadded(numbers.n.to_bytes(_KEY_BITS // 8, "big")),
+            "e": _unpadded(numbers.e.to_bytes(3, "big")),
+        }
+        return {"keys": [key]}
+
+    @cached_property
+    def certificates(self) -> dict[str, str]:
+        """The public key as an X.509 certificate in PEM by its id, as https://www.googleapis.com/oauth2/v1/certs."""
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cloudsched emulator")])
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(self._key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=3650))
+            .sign(self._key, hashes.SHA256())
+        )
+        return {self._key_id: certificate.public_bytes(serialization.Encoding.PEM).decode()}
+
+    @cached_property
+    def _key(self) -> rsa.RSAPrivateKey:
+        return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+
+    @cached_property
+    def _key_id(self) -> str:
+        numbers = self._key.public_key().public_numbers()
+        return hashlib.sha256(str(numbers.n).encode()).hexdigest()[:40]
+
+    def _sign(self, claims: dict[str, Any]) -> str:
+        header = {"alg": "RS256", "kid": self._key_id, "typ": "JWT"}
+        content = ".".join(_unpadded(json.dumps(part).encode()) for part in (header, claims))
+        signature = self._key.sign(content.encode(), padding.PKCS1v15(), hashes.SHA256())
+        return f"{content}.{_unpadded(signature)}"
+
+
+def _unpadded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

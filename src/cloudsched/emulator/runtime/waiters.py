@@ -1,0 +1,53 @@
+"""Who waits until a task is done."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.emulator.model.queue import Queue
+    from cloudsched.emulator.model.task import Task
+
+
+class Waiters:
+    """Hears, as a `Log`, of tasks that end, and tells those who wait for them."""
+
+    def __init__(self) -> None:
+        self._futures: dict[str, asyncio.Future[None]] = {}
+
+    def queue_put(self, queue: Queue) -> None:
+        """See `Log`; nobody waits for a queue."""
+
+    def queue_gone(self, name: str, at: datetime) -> None:
+        """See `Log`; the queue's tasks were reported one by one."""
+
+    def task_put(self, queue: Queue, task: Task) -> None:
+        """See `Log`; a new task is nobody's end."""
+
+    def task_gone(self, queue: Queue, task: Task, until: datetime) -> None:  # noqa: ARG002 - a Log's signature
+        """See `Log`."""
+        future = self._futures.pop(f"{queue.name}/tasks/{task.id}", None) if self._futures else None
+        if future is not None and not future.done():
+            future.set_result(None)
+
+    def release(self) -> None:
+        """Everything was forgotten: nobody has anything to wait for."""
+        for future in self._futures.values():
+            if not future.done():
+                future.set_result(None)
+        self._futures.clear()
+
+    async def wait(self, name: str, seconds: float) -> bool:
+        """Wait until the task of that full name ends; false if it did not within that much real time."""
+        future = self._futures.get(name)
+        if future is None or future.done():
+            future = self._futures[name] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(future)
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,219 @@
+"""Tasks that are calls of other tasks: making them, telling their parents, and cancelling what lies below.
+
+A call is a task of its own, whose id is made from its place in its parent's journal, so making it again does nothing.
+When it has ended its parent is told: that is a hint, like a dispatch. The parent reads the result itself, from the
+call's own task.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.journal import StepStatus
+from cloudsched.domain.documents.task import Parent, TaskStatus
+from cloudsched.domain.transitions.lifecycle import cancel, has_called, lives_again, moved
+from cloudsched.domain.transitions.locks import holds_a_lock
+from cloudsched.domain.transitions.planning import wakes
+from cloudsched.domain.transitions.suspend import call_ended, may_call
+from cloudsched.engine.durable.call_results import outcome
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.journal import StepRecord
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.dispatch.sender import Sender
+    from cloudsched.engine.ports.store import Clock, Store
+    from cloudsched.engine.state.commits import Committer
+    from cloudsched.engine.state.locks import Locks
+
+MAX_CONFLICTS = 20
+_PAGE = 100
+_SOME = 20
+
+
+class Nesting:
+    """What connects a task with its calls."""
+
+    def __init__(self, *, store: Store, committer: Committer, sender: Sender, clock: Clock, locks: Locks) -> None:
+        self._store = store
+        self._committer = committer
+        self._sender = sender
+        self._clock = clock
+        self._locks = locks
+
+    def make(self, task: Task) -> bool:
+        """Store a call, if it is not there yet, and send it on its way; return whether it is new.
+
+        Raises:
+            WorkflowError: Somebody has given that id to a task of their own.
+            QueueUnavailable: It is stored, and its dispatch could not be created; the sweep finds it.
+        """
+        is_new = True
+        try:
+            self._store.commit(task, None)
+        except VersionConflict:
+            is_new = False
+            stored = self._store.load(task.id)
+            if stored is None:
+                return is_new
+            if stored.task.parent != task.parent:
+                raise WorkflowError(
+                    f"The call cannot be made: a task of another origin has its id {task.id!r}."
+                ) from None
+            task = stored.task
+        self._sender.send(task, wakes(task), self._clock.now())
+        return is_new
+
+    def cancelled(self, steps: Iterable[StepRecord]) -> list[int]:
+        """Return which calls, by their numbers, were cancelled without their parent's having been told."""
+        waiting = [(each.number, each.child) for each in steps if each.status is StepStatus.WAITING and each.child]
+        found = [(number, self._store.load(child)) for number, child in waiting]
+        return [number for number, stored in found if stored and stored.task.status is TaskStatus.CANCELLED]
+
+    def revived(self, execution: Execution) -> list[int]:
+        """Return which calls, by their numbers, made an execution fail and were retried since: they have not failed."""
+        failed = () if execution.failed_by is None else execution.failed_by.steps
+        found = []
+        for each in execution.steps:
+            if each.number in failed and each.child is not None:
+                with suppress(CallFailed):
+                    outcome(self._store, each.name, each.child)
+                    found.append(each.number)
+        return found
+
+    def tell(self, task: Task) -> None:
+        """Tell a task's parent that it has ended; harmless to repeat, and nothing if it has no parent or goes on.
+
+        Raises:
+            StoreUnavailable: The parent could not be told; whoever is asked to do this again does.
+            QueueUnavailable: It was told, and could not be woken; the sweep wakes it.
+        """
+        if task.parent is not None and (task.has_ended or task.deleted_at):
+            self._tell(task.parent, has_ended=True)
+
+    def look(self, task: Task, execution_id: str) -> None:
+        """Let a run that has just been suspended go on, if none of the calls that it waits for is under way.
+
+        One may have ended while the run was being suspended, whose word changed nothing: another's had come before.
+        Nothing is raised: what cannot be read, the run finds by itself later on.
+        """
+        run = task.run(execution_id)
+        if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._clock.now():
+            return
+        with suppress(StoreUnavailable, QueueUnavailable):
+            parent = Parent(task_id=task.id, execution_id=execution_id, step=run.suspension.calls[0], depth=1)
+            self._tell(parent, has_ended=False)
+
+    def _tell(self, parent: Parent, *, has_ended: bool) -> None:
+        for _ in range(MAX_CONFLICTS):
+            stored = self._store.load(parent.task_id)
+            run = stored.task.run(parent.execution_id) if stored else None
+            if stored is None or run is None:
+                return
+            awaited = run.suspension.calls if run.suspension else ()
+            running = set[int]()
+            if parent.step in awaited and (len(awaited) > 1 or not has_ended):
+                running = self.running(parent.task_id, parent.execution_id, awaited)
+            step = call_ended(stored.task, parent.execution_id, parent.step, running, self._clock.now())
+            if step.task is not stored.task:
+                try:
+                    self._committer.commit(step, stored)
+                except VersionConflict:
+                    continue
+            now = self._clock.now()
+            self._sender.send(step.task, [wake for wake in wakes(step.task) if wake.due_at <= now], now)
+            return
+        raise StoreUnavailable("The store", f"task {parent.task_id} changed {MAX_CONFLICTS} times")
+
+    def running(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
+        """Return some of the awaited calls that are under way, or none if there are none.
+
+        The newest are looked at, the last one alone at first: while it runs, which is most of the time, that is all
+        that is read. Whether a call that is older than those runs is left to the parent, which looks itself.
+        """
+        query = TaskQuery(parent=task_id, status=TaskStatus.ACTIVE)
+        found = set[int]()
+        for limit in (1, _SOME):
+            page = self._store.tasks(query, limit=limit)
+            parents = [task.parent for task in page.items if task.parent]
+            found = {each.step for each in parents if each.execution_id == execution_id} & set(awaited)
+            if found or page.next_page_token is None:
+                break
+        return found
+
+    def children(self, task_id: str, status: TaskStatus | None = None) -> Iterator[Task]:
+        """Yield the calls of a task, the newest first."""
+        token: str | None = None
+        while True:
+            page = self._store.tasks(TaskQuery(parent=task_id, status=status), limit=_PAGE, page_token=token)
+            yield from page.items
+            token = page.next_page_token
+            if token is None:
+                return
+
+    def remove(self, task: Task) -> bool:
+        """Remove a task that is being deleted, and end what is below it; return whether it is gone.
+
+        While a handler of it is at work that holds a lock, or may make calls yet, it stays: the sweep comes back to it.
+        """
+        if has_called(task):
+            self.cancel_below(task)
+        self.tell(task)
+        now = self._clock.now()
+        self._locks.forget(task, now)
+        if may_call(task, now) or holds_a_lock(task, now):
+            return False
+        self._store.purge(task.id)
+        return True
+
+    def cancel_below(self, task: Task) -> None:
+        """Cancel every call below a task that has not ended, also below those that have.
+
+        Where the task lives again by now, what that new life has called is left alone.
+        """
+        waiting = [task.id]
+        while waiting:
+            parent = waiting.pop()
+            for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
+                for child in self._of_its_life(task, parent, status):
+                    self._cancel(child.id)
+            waiting += [child.id for child in self._of_its_life(task, parent) if child.has_called]
+
+    def _of_its_life(self, task: Task, parent: str, status: TaskStatus | None = None) -> list[Task]:
+        """Return the calls of `parent`, which is the task or below it; without those of a new life of the task.
+
+        It is read after them: so none of those that were found is of a life that began after that.
+        """
+        found = list(self.children(parent, status))
+        stored = self._store.load(task.id) if found and parent == task.id else None
+        if stored is None or not lives_again(task, stored.task):
+            return found
+        current = stored.task
+        is_rescheduled = current.created_at == task.created_at and task.deleted_at is None
+        since = task.status_changed_at if is_rescheduled else current.created_at
+        is_new = {run.execution_id for run in current.runs}
+        old = [each for each in found if each.parent and each.parent.execution_id not in is_new]
+        return [each for each in old if each.created_at < since]
+
+    def _cancel(self, task_id: str) -> None:
+        for _ in range(MAX_CONFLICTS):
+            stored = self._store.load(task_id)
+            if stored is None:
+                return
+            try:
+                now = self._clock.now()
+                step = cancel(stored.task, now, "Its parent was cancelled.")
+                is_left = may_call(step.task, now)  # what is below already is reached from here
+                self._committer.commit(replace(step, task=moved(step.task, now, deferred=is_left)), stored)
+            except VersionConflict:
+                continue
+            except NotAllowed:  # it has ended meanwhile
+                return
+            return
+        raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times")

@@ -1,0 +1,71 @@
+"""A task with the calls below it: what ``GET /v1/tasks/{id}/tree`` and ``cloudsched tasks tree`` show."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.transitions.lifecycle import has_called
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.children.child_tasks import Nesting
+
+MAX_TREE = 2_000
+"""How many calls are shown at once. Of a larger tree what is nearest to its root is shown, and of that the newest."""
+MAX_READ = 10_000
+"""How many calls are looked at at the most, those that are only counted included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A task, and the calls that it has made, in their order."""
+
+    task: Task
+    children: Sequence[Tree] = ()
+    left_out: int = 0
+    """How many calls of this task are not among the children; at least so many, where `MAX_READ` was reached."""
+
+
+def tree(task: Task, nesting: Nesting, execution_id: str | None = None) -> Tree:
+    """Return a task's tree, cut where it is too large: one query for each task of it that has made calls.
+
+    Args:
+        task: Its root.
+        nesting: Where calls are found.
+        execution_id: If given, only that execution's calls, and what is below them.
+    """
+    shown: dict[str, list[Task]] = {}
+    left_out: dict[str, int] = {}
+    room, unread = MAX_TREE, MAX_READ
+    waiting = deque([task])
+    while waiting:
+        parent = waiting.popleft()
+        found: list[Task] = []
+        unshown = 0
+        is_cut = unread == 0
+        for child in islice(nesting.children(parent.id), unread):
+            unread -= 1
+            if parent is task and execution_id is not None and _place(child)[0] != execution_id:
+                continue
+            if room:
+                room -= 1
+                found.append(child)
+            else:
+                unshown += 1
+        waiting.extend(each for each in found if not each.has_ended or has_called(each))
+        shown[parent.id] = sorted(found, key=_place)
+        left_out[parent.id] = max(unshown, int(is_cut and has_called(parent)))
+
+    def grown(task: Task) -> Tree:
+        return Tree(task, tuple(map(grown, shown.get(task.id, ()))), left_out.get(task.id, 0))
+
+    return grown(task)
+
+
+def _place(task: Task) -> tuple[str, int]:
+    return (task.parent.execution_id, task.parent.step) if task.parent else ("", 0)

@@ -1,0 +1,97 @@
+"""Where the journal of a durable execution lies: entries of its own while it is open, `steps` of its record afterwards.
+
+What is too much for one document or one commit lies in the blob store instead, whole: the steps of an ended execution,
+and the entries that a retry by hand goes on from. Whoever reads through here sees no difference.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import TypeAdapter
+
+from cloudsched.domain.documents.document import STORED
+from cloudsched.domain.documents.journal import MAX_FOLDED, MAX_RECORD, JournalEntry, StepRecord
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.engine.durable.call_results import with_ends
+from cloudsched.engine.durable.results import put_in_its_place
+from cloudsched.errors import NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.domain.documents.execution import Execution, Run
+    from cloudsched.domain.transitions.lifecycle import Step
+    from cloudsched.engine.ports.store import Blobs, Store
+
+E = TypeVar("E")
+
+_STEPS = TypeAdapter(tuple[StepRecord, ...])
+_ENTRIES = TypeAdapter(tuple[JournalEntry, ...])
+
+
+class Journals:
+    """Reads journals, and says where they are to be written."""
+
+    def __init__(self, store: Store, blobs: Blobs) -> None:
+        self._store = store
+        self._blobs = blobs
+
+    def of(self, task_id: str, run: Run) -> Sequence[JournalEntry]:
+        """Return the journal of an open run, in the order of its numbers: all of it that is there."""
+        entries = self._store.journal(task_id, run.execution_id)
+        if run.restored is None:
+            return entries
+        known = {entry.number: entry for entry in (*self._read(_ENTRIES, run.restored), *entries)}
+        return [known[number] for number in sorted(known)]
+
+    def folded(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
+        """Return the record of an ended execution with its journal as its steps, or with where they are.
+
+        The ends of calls that nobody has waited for are in it, as far as they can be read and kept now.
+        """
+        ended = with_ends(self._store, self._blobs, execution, entries)
+        try:
+            return self._folded(execution, ended)
+        except Unavailable:
+            if ended == list(entries):
+                raise
+            return self._folded(execution, entries)
+
+    def _folded(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
+        steps = tuple(entry.folded() for entry in entries)
+        whole = execution.model_copy(update={"steps": steps})
+        stored = whole.to_stored()
+        if stored_size(stored["steps"]) <= MAX_FOLDED and stored_size(stored) <= MAX_RECORD:
+            return whole
+        reference = f"{execution.task_id}/{execution.id}/steps-{execution.attempt_count}-{secrets.token_hex(4)}"
+        put_in_its_place(self._blobs, reference, _STEPS.dump_json(steps, by_alias=True, exclude_none=True))
+        return execution.model_copy(update={"steps_reference": reference})
+
+    def whole(self, execution: Execution) -> Execution:
+        """Return a record with its steps, wherever they are; as it is, if they are no longer there."""
+        if execution.steps_reference is None:
+            return execution
+        steps = self._read(_STEPS, execution.steps_reference)
+        return execution.model_copy(update={"steps": steps, "steps_reference": None}) if steps else execution
+
+    def restored(self, step: Step, execution_id: str) -> Step:
+        """Return a retry by hand as it can be committed: many entries lie in one piece beside the commit.
+
+        That piece is there before the commit, and nothing speaks of it if there is none.
+        """
+        run = step.task.run(execution_id)
+        if run is None or sum(stored_size(entry.to_stored()) for entry in step.entries) <= MAX_FOLDED:
+            return step
+        reference = f"{step.task.id}/{execution_id}/restored-{run.attempt}-{secrets.token_hex(4)}"
+        put_in_its_place(self._blobs, reference, _ENTRIES.dump_json(step.entries, by_alias=True, exclude_none=True))
+        runs = step.task.with_run(run.model_copy(update={"restored": reference}))
+        return replace(step, task=step.task.model_copy(update={"runs": runs}), entries=())
+
+    def _read(self, kind: TypeAdapter[tuple[E, ...]], reference: str) -> tuple[E, ...]:
+        try:
+            return kind.validate_json(self._blobs.get(reference), context=STORED)
+        except NotFound:
+            return ()

@@ -1,0 +1,62 @@
+"""A call as the handler that has begun it holds it: something to ask for a result, and not the result itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cloudsched.errors import CallFailed
+
+if TYPE_CHECKING:
+    from cloudsched.engine.durable.journal import Journal
+
+_INSTEAD = "To use that, ask for it: call.result()."
+
+
+class Call:
+    """A call that a durable handler has begun: a task of its own, which runs while the handler does other things.
+
+    Give it to `Context.gather`, ask for its `result`, or return it in place of its result. It can be kept in lists,
+    sets and dicts, and be compared with other calls.
+    """
+
+    def __init__(self, journal: Journal, number: int, handler: str) -> None:
+        self._journal = journal
+        self._handler = handler
+        self.number = number
+
+    def result(self) -> Any:  # noqa: ANN401 - whatever the called handler returns
+        """Return what the called handler returned; the caller is suspended until it has.
+
+        Raises:
+            CallFailed: It did not succeed.
+        """
+        (outcome,) = self._journal.results([self.number])
+        if isinstance(outcome, CallFailed):
+            raise outcome
+        return outcome
+
+    def __repr__(self) -> str:
+        return f"<Call {self.number} of {self._handler!r}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"A Call has no {name!r}. To use what was returned, ask for it: call.result().")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, Call) else self._is_no_value()
+
+    __hash__ = object.__hash__
+
+    def _is_no_value(self, *_: object) -> NoReturn:
+        raise TypeError(f"A Call is not what was returned. {_INSTEAD}")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"A Call is neither true nor false: it is not what was returned. {_INSTEAD}")
+
+    def __str__(self) -> NoReturn:
+        raise TypeError(f"A Call has no text: it is not what was returned. {_INSTEAD}")
+
+    def __format__(self, spec: str) -> NoReturn:
+        raise TypeError(f"A Call has no text: it is not what was returned. {_INSTEAD}")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _is_no_value
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _is_no_value

@@ -1,0 +1,111 @@
+"""Where the results of steps and calls are: in the journal, or by reference where they are too large for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cloudsched import errors
+from cloudsched.domain.documents.journal import MAX_INLINE, StepError
+from cloudsched.domain.documents.json_limits import (
+    MAX_CONTENT,
+    copied,
+    require_storable,
+    size_of,
+    storable_text,
+    text_of,
+)
+from cloudsched.errors import BlobsUnavailable, StoreUnavailable
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.journal import StepRecord
+    from cloudsched.engine.ports.store import Blobs
+
+log = logging.getLogger(__name__)
+
+_TEXT = 1000
+"""How many characters of an error are kept."""
+
+_TRIES = 3
+"""How often something large is put in its place before that counts as away."""
+
+MAX_RESULT = 32 * 1024 * 1024
+"""How many bytes a result may have as JSON."""
+
+
+class Results:
+    """The results of one execution, as the holder of one claim keeps them.
+
+    What it puts in its place is its own: another claim's of the same attempt, which was given back, lies beside it.
+    """
+
+    def __init__(self, blobs: Blobs, prefix: str, claim: str) -> None:
+        self._blobs = blobs
+        self._prefix = prefix
+        self._claim = claim
+
+    def kept(self, number: int, value: Any, *, has_another: bool) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+        """Return how an entry keeps a result: itself, or where it is.
+
+        Args:
+            number: Whose result it is.
+            value: The result.
+            has_another: Whether it is kept elsewhere, too. If it is not, it goes into the entry where a document has
+                the room, rather than to be lost while the place for large results cannot be reached.
+
+        Raises:
+            InvalidInput: No store can keep it.
+            StoreUnavailable: It is large, and its place cannot be reached.
+        """
+        require_storable("result", value, MAX_RESULT)
+        size = size_of(value)
+        if size <= MAX_INLINE:
+            return {"result": value, "reference": None}
+        content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        key = f"{self._prefix}/{number}-{self._claim}"
+        try:
+            put_in_its_place(self._blobs, key, content)
+        except StoreUnavailable:
+            if has_another or size > MAX_CONTENT:
+                raise
+            log.warning("kept in its entry: %s cannot be put in its place", key, extra={"action": "kept in its entry"})
+            return {"result": value, "reference": None}
+        return {"result": None, "reference": key}
+
+    def read(self, step: StepRecord) -> Any:  # noqa: ANN401 - any JSON
+        """Return a step's result, wherever it is, as the reader's own: who changes it changes no journal."""
+        return copied(step.result) if step.reference is None else json.loads(self._blobs.get(step.reference))
+
+
+def put_in_its_place(blobs: Blobs, key: str, content: bytes) -> None:
+    """Keep a content, with some patience.
+
+    Raises:
+        BlobsUnavailable: Its place cannot be reached.
+    """
+    for _ in range(_TRIES - 1):
+        with suppress(StoreUnavailable):
+            blobs.put(key, content)
+            return
+    try:
+        blobs.put(key, content)
+    except StoreUnavailable as error:
+        raise BlobsUnavailable(error.service, error.reason) from error
+
+
+def refusal(error: Exception) -> dict[str, Any]:
+    """Return how an entry keeps why a call was refused."""
+    if not isinstance(error, errors.InvalidInput | errors.LimitExceeded):  # the code of the payload's own model
+        error = errors.InvalidInput("call", f"cannot be made: {type(error).__qualname__}: {text_of(error)}")
+    said = [error.field, error.problem, error.hint] if isinstance(error, errors.InvalidInput) else [str(error)]
+    kept = StepError(type=type(error).__name__, message=storable_text(str(error)[:_TEXT]))
+    return {"error": kept, "result": [storable_text(text[:_TEXT]) for text in said]}
+
+
+def refusal_of(step: StepRecord) -> Exception:
+    """Return the error with which a call was refused."""
+    kind = getattr(errors, step.error.type if step.error else "", errors.InvalidInput)
+    refused: Exception = kind(*step.result)
+    return refused

@@ -1,0 +1,288 @@
+"""Which functions a task may name, and what payload each of them takes.
+
+A handler is a plain function, and stays one: ``handler(payload)`` or ``handler(ctx, payload)``, where the annotation
+of `payload` is a pydantic model (or anything else that pydantic validates). A handler without a payload parameter
+takes an empty payload. Mistakes are found when the module is imported, not when the task is due.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+
+from cloudsched.domain.documents.children import HANDLER as CHILDREN
+from cloudsched.domain.documents.json_limits import text_of
+from cloudsched.domain.documents.policy import retry_policy
+from cloudsched.domain.documents.pull import Pull
+from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
+from cloudsched.domain.transitions.drafts import invalid_input
+from cloudsched.engine.durable.exits import is_failure
+from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.handlers.payload_fields import may_have
+from cloudsched.engine.handlers.run_children import run_children
+from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.drafts import TaskDraft
+
+    OnFailure = Callable[[Task, Execution], object]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+_BUILT_IN = "cloudsched."
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A registered function and what is known of it."""
+
+    name: str
+    function: Callable[..., Any]
+    takes_context: bool
+    payload: TypeAdapter[Any] | None
+    retry: RetryPolicy | None
+    """The policy of tasks that name none of their own."""
+    retry_on: tuple[type[Exception], ...]
+    """Which exceptions are worth another attempt; any other is final."""
+    expected_duration: timedelta | None
+    """The lease of tasks that name none of their own."""
+    pull: Pull | None
+    """The workers of tasks that name none of their own."""
+    on_failure: OnFailure | None
+    """What is called when an occurrence has failed for good."""
+    is_tool: bool = False
+    """Whether scripts may call it."""
+    check: Callable[[TaskDraft], None] | None = None
+    """What else a draft of its tasks has to pass."""
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it runs what its task brings along, in place of a function of the app's."""
+        return self.name.startswith(_BUILT_IN)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What tasks are given that do not say it themselves; None where the handler does not say it either."""
+        return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
+
+    def read(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
+        """Return the payload as the handler takes it.
+
+        Raises:
+            InvalidPayload: It does not fit; `field` names the first thing that is wrong.
+        """
+        if self.payload is None:
+            if payload:
+                hint = f"Handler {self.name!r} takes no payload; leave it out."
+                raise InvalidPayload(f"payload.{next(iter(payload))}", "is not expected", hint)
+            return None
+        try:
+            return self.payload.validate_python(payload)
+        except ValidationError as error:
+            raise invalid_input(error, "payload", InvalidPayload) from error
+        except BaseException as error:  # a model's validators are the user's own
+            if isinstance(error, Exception) or not is_failure(error):
+                raise
+            raise InvalidPayload(
+                "payload", f"makes its model raise {type(error).__name__}: {text_of(error)}"
+            ) from error
+
+    def takes(self, field: str) -> bool:
+        """Whether a payload may have this field, as far as its annotation says: what a model ignores, it may not."""
+        return self.payload is not None and may_have(self.payload.core_schema, field)
+
+    def tries_again(self, error: BaseException) -> bool:
+        """Whether an attempt that failed by this is worth another one.
+
+        What is no `Exception`, `SystemExit` say, cannot be named in `retry_on`: it is, where every exception is.
+        """
+        return isinstance(error, self.retry_on) or (not isinstance(error, Exception) and Exception in self.retry_on)
+
+    def arguments(self, context: Context, payload: object) -> list[object]:
+        """Return what the function is called with."""
+        arguments: list[object] = [context] if self.takes_context else []
+        return arguments if self.payload is None else [*arguments, payload]
+
+
+class Registry:
+    """The handlers of one app, by name."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+        self._built_in = {CHILDREN: _CHILDREN}
+
+    def register(
+        self,
+        name: str,
+        *,
+        retry: RetryPolicy | int | bool | None = None,
+        retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
+        expected_duration: timedelta | None = None,
+        pull: str | Pull | None = None,
+        on_failure: OnFailure | None = None,
+        tool: bool = False,
+    ) -> Callable[[F], F]:
+        """Return a decorator that registers a function by `name` and leaves it as it is.
+
+        Args:
+            name: What tasks call it.
+            retry: The default policy of its tasks: a `RetryPolicy`, a number of retries, or False for none.
+            retry_on: The exceptions that are worth another attempt. Any other fails the occurrence at once.
+            expected_duration: The default time limit of one attempt.
+            pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
+            on_failure: Called with the task and the execution when an occurrence has failed for good, before that is
+                stored: so it is called at least once, and again if the process dies in between. A process without the
+                handler cannot call it; see ``docs/workers.md``.
+            tool: Whether scripts, which users write, may call it; see ``docs/sandbox.md``.
+
+        Raises:
+            Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
+        """
+        if str(name).startswith(_BUILT_IN):
+            raise Misconfigured(
+                f"Names that begin with {_BUILT_IN!r} are built in; call handler {name!r} another name."
+            )
+        policy = _checked_options(name, retry, retry_on, expected_duration)
+        workers = _checked_pull(name, pull)
+
+        def decorate(function: F) -> F:
+            if name in self._handlers:
+                raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
+            takes_context, payload = _parameters(name, function)
+            self._handlers[name] = Handler(
+                name=name,
+                function=function,
+                takes_context=takes_context,
+                payload=payload,
+                retry=policy,
+                retry_on=retry_on if isinstance(retry_on, tuple) else (retry_on,),
+                expected_duration=expected_duration,
+                pull=workers,
+                on_failure=on_failure,
+                is_tool=tool,
+            )
+            return function
+
+        return decorate
+
+    def also(self, handler: Handler) -> Self:
+        """Return a registry that has a built-in handler besides; whatever is registered in one is in both."""
+        twin = copy.copy(self)
+        twin._built_in = {**self._built_in, handler.name: handler}  # noqa: SLF001 - its own class
+        return twin
+
+    def get(self, name: str) -> Handler:
+        """Return the handler of that name.
+
+        Raises:
+            UnknownHandler: There is none; the error lists those that there are.
+        """
+        try:
+            return self._built_in.get(name) or self._handlers[name]
+        except KeyError:
+            known = ", ".join(sorted(self._handlers)) or "none"
+            raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._built_in or name in self._handlers
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+
+_CHILDREN = Handler(
+    name=CHILDREN,
+    function=run_children,
+    takes_context=True,
+    payload=None,
+    retry=None,
+    retry_on=(Exception,),
+    expected_duration=None,
+    pull=None,
+    on_failure=None,
+)
+
+
+def _checked_options(
+    name: object,
+    retry: RetryPolicy | int | bool | None,  # noqa: FBT001 - True, 3 or a policy
+    retry_on: type[Exception] | tuple[type[Exception], ...],
+    expected_duration: timedelta | None,
+) -> RetryPolicy | None:
+    """Return the retry policy that a handler's options mean; refuse options that its tasks could not be stored with."""
+    if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME:
+        raise Misconfigured(
+            f'A handler is registered by its name, of at most {MAX_NAME} characters: @app.handler("greet"); '
+            f"{name!r} is none."
+        )
+    kinds: tuple[object, ...] = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise Misconfigured(f"Handler {name!r}: retry_on is {retry_on!r}; give exception classes.")
+    if expected_duration is not None and not timedelta(0) < expected_duration <= MAX_DURATION:
+        raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
+    try:
+        return None if retry is None else retry_policy(retry)
+    except ValidationError as error:
+        raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from error
+
+
+def _checked_pull(name: str, pull: str | Pull | None) -> Pull | None:
+    try:
+        return None if pull is None else Pull.model_validate(pull)
+    except ValidationError as error:
+        raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from error
+
+
+def _too_many(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
+    """Say what is wrong with a handler that seems to take more than a context and a payload."""
+    late = next((parameter.name for parameter in parameters[1:] if hints.get(parameter.name) is Context), None)
+    if late is not None:
+        return f"has its Context in {late!r}, behind others; the Context comes first."
+    first = parameters[0].name
+    if first not in hints:
+        return f"has a first parameter {first!r} of no kind; annotate it: `{first}: Context`."
+    return "takes a Context, a payload, both or neither; it asks for more."
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:
+    """Return whether the function takes the context, and how its payload is validated."""
+    for is_kind in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
+        if is_kind(function):
+            raise Misconfigured(f"Handler {name!r} is a coroutine or a generator; write a plain function.")
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except TypeError as error:
+        raise Misconfigured(f"Handler {name!r} is a {type(function).__name__}; write a plain function.") from error
+    except NameError as error:
+        raise Misconfigured(
+            f"Handler {name!r}: {error}. Its annotations are read at run time: import the name outside TYPE_CHECKING."
+        ) from error
+    parameters = list(inspect.signature(function).parameters.values())
+    takes_context = bool(parameters) and hints.get(parameters[0].name) is Context
+    rest = parameters[1:] if takes_context else parameters
+    required = [parameter for parameter in rest if parameter.default is parameter.empty]
+    if len(required) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
+        raise Misconfigured(f"Handler {name!r} {_too_many(rest, hints)}")
+    if not rest or rest[0].kind in {rest[0].VAR_POSITIONAL, rest[0].VAR_KEYWORD, rest[0].KEYWORD_ONLY}:
+        return takes_context, None
+    if rest[0].name not in hints:
+        raise Misconfigured(
+            f"Handler {name!r}: annotate {rest[0].name!r} with its pydantic model (or a first parameter with Context)."
+        )
+    try:
+        return takes_context, TypeAdapter(hints[rest[0].name])
+    except (PydanticUserError, NameError) as error:
+        raise Misconfigured(f"Handler {name!r}: pydantic cannot validate {rest[0].name!r}: {error}") from error

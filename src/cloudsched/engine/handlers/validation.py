@@ -1,0 +1,70 @@
+"""What is checked of a draft before it becomes a task, whoever makes it: a caller, or a handler that calls another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.json_limits import MAX_CONTEXT, MAX_PAYLOAD, require_storable
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.registry import Handler, Registry
+
+
+def checked(draft: TaskDraft, registry: Registry, retention: timedelta | None) -> TaskDraft:
+    """Return a draft whose payload fits its handler, with the handler's own defaults where the draft says nothing.
+
+    Raises:
+        InvalidInput: The payload or a script does not fit, or is too large.
+    """
+    handler = _handler_of(draft, registry)
+    if handler is not None:
+        handler.read(draft.payload)
+    if draft.pull is not None and draft.children:
+        raise InvalidInput("pull", "is given beside children", "Give it to those of them that workers are to run.")
+    if draft.pull is not None and draft.script:
+        raise InvalidInput("pull", "is given beside a script", "Give it to the tools that workers are to run.")
+    _check_children(draft, registry)
+    if handler is not None and handler.check is not None:
+        handler.check(draft)
+    require_storable("payload", draft.payload, MAX_PAYLOAD)
+    if draft.source and draft.source.context is not None:
+        require_storable("source.context", draft.source.context, MAX_CONTEXT)
+    defaults = {"retention": retention, **({} if handler is None else handler.defaults)}
+    missing = {
+        name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
+    }
+    return draft.model_copy(update=missing) if missing else draft
+
+
+def _handler_of(draft: TaskDraft, registry: Registry) -> Handler | None:
+    """Return the draft's handler; None if only the workers that run it know it, and check its payload then."""
+    if draft.pull is not None and draft.handler not in registry:
+        return None
+    return registry.get(draft.handler)
+
+
+def _check_children(draft: TaskDraft, registry: Registry) -> None:
+    """Check that each child's handler is there, and takes its payload as far as that is known now."""
+    for number, child in enumerate(draft.children):
+        where = f"children.{number}"
+        if child.results_as is not None and draft.parallel:
+            raise InvalidInput(f"{where}.resultsAs", "has no meaning in parallel", "No child is done before another.")
+        if child.pull is not None and child.handler not in registry:
+            continue
+        try:
+            handler = registry.get(child.handler)
+            if handler.is_built_in:
+                hint = "Give one of your own."
+                raise InvalidInput("handler", f"is {handler.name!r}, which is built in", hint)  # noqa: TRY301 - below
+            if child.results_as is None:
+                handler.read(child.payload)
+            elif not handler.takes(child.results_as):
+                hint = "Name the field of its payload that takes the results, as it is called in JSON."
+                raise InvalidInput("resultsAs", f"is no field of what {handler.name!r} takes", hint)  # noqa: TRY301
+        except InvalidInput as error:
+            raise type(error)(f"{where}.{error.field}", error.problem, error.hint) from error
+    require_storable("children", [child.to_wire() for child in draft.children], MAX_PAYLOAD)

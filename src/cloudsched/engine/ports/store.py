@@ -1,0 +1,311 @@
+"""What the engine needs from the outside, one protocol each. Adapters promise what the bullets say.
+
+Every port has one contract suite in ``tests/contract`` that every adapter passes. There is one more port, behind which
+users' scripts run, in `cloudsched.engine.ports.interpreter`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from cloudsched.domain.documents.policy import Priority
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.task import Task, TaskStatus
+    from cloudsched.domain.transitions.locks import Lock
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Where the present comes from."""
+
+    def now(self) -> datetime:
+        """Return the present instant, aware and in UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which state of a document was read. Its content is the adapter's own; compare it only for equality."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A task as it was read, and its version."""
+
+    task: Task
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """Which tasks to list. Every filter that is given must hold.
+
+    Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
+    the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out.
+    """
+
+    owner: str | None = None
+    status: TaskStatus | None = None
+    handler: str | None = None
+    due_from: datetime | None = None
+    """Not before this instant."""
+    due_until: datetime | None = None
+    """Before this instant (which is itself left out)."""
+    parent: str | None = None
+    """The id of the task whose calls they are."""
+
+    @property
+    def is_by_due(self) -> bool:
+        """Whether the soonest come first, rather than the newest."""
+        return self.due_from is not None or self.due_until is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One part of a list, and the token that continues it; no token means that this was the last."""
+
+    items: Sequence[T]
+    next_page_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLock:
+    """A lock, and the version that it was read at; None if there was no document. An empty lock is removed."""
+
+    lock: Lock
+    version: Version | None
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A journal that has become part of its execution's record, and is removed."""
+
+    execution_id: str
+    size: int
+    """How many entries it may have: no number is greater."""
+
+
+class Store(Protocol):
+    """Where tasks, executions and messages live.
+
+    * A `commit` is atomic: all of it is there, and will survive the loss of any process, or none of it is.
+    * A `commit` takes effect only if the task still has the version that was read. Of any number of callers that
+      expect the same version, exactly one succeeds.
+    * A read that begins after a commit has returned sees it.
+    * Lists are paged by cursor: what is changed between two pages is seen once or not at all, nothing else is
+      missed or repeated. They use an index: their cost grows with the page, not with the collection.
+    * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.
+    """
+
+    def load(self, task_id: str) -> Stored | None:
+        """Return the task as it is now, or None. One document is read."""
+        ...
+
+    def commit(
+        self,
+        task: Task,
+        expect: Version | None,
+        executions: Sequence[Execution] = (),
+        messages: Sequence[Message] = (),
+        lock: StoredLock | None = None,
+        *,
+        entries: Sequence[JournalEntry] = (),
+        folded: Sequence[Folded] = (),
+    ) -> Version:
+        """Write a task, with records that belong to it, in one piece; return its new version.
+
+        `expect` is the version that was read; None means that there must be no such task. Executions and messages
+        are created or overwritten. A lock is written like the task: only if it still has the version it was read at.
+        Journal entries are created or overwritten as well; the journals that are `folded` are removed.
+
+        Raises:
+            VersionConflict: The task or the lock has another version by now, is gone, or exists where it must not.
+        """
+        ...
+
+    def load_lock(self, key: str) -> StoredLock:
+        """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
+        ...
+
+    def commit_lock(self, lock: StoredLock) -> None:
+        """Write a lock alone, if it still has the version that it was read at.
+
+        Raises:
+            VersionConflict: It has another one by now.
+        """
+        ...
+
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        """Return the journal of an open execution, whole, in the order of its numbers."""
+        ...
+
+    def purge(self, task_id: str) -> None:
+        """Remove the executions and journals of a task that is marked as deleted, then the task.
+
+        Harmless to repeat, also after a crash. A task that is not marked stays: it was made again, under the same id.
+        """
+        ...
+
+    def expire(self, now: datetime) -> int:
+        """Remove executions and messages whose `expire_at` has come, some of them; return how many.
+
+        A store that does this by itself (Firestore, by a TTL policy) does nothing and returns 0.
+        """
+        ...
+
+    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks that fit. Tasks that are being deleted are left out.
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another query.
+        """
+        ...
+
+    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+        """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
+
+        Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included. A document that
+        cannot be read is logged and left out, so that it holds up no other.
+        """
+        ...
+
+    def offered(
+        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[Stored]:
+        """Return tasks with an offer in one of the lanes (and of that owner), by the offer's order, then by id.
+
+        Reads only those. `after` is the order and the id of the task to go on behind. A document that cannot be read
+        is logged and left out.
+        """
+        ...
+
+    def next_wake(self) -> datetime | None:
+        """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
+        ...
+
+    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+        """Return one execution's record, or None."""
+        ...
+
+    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+        """Return a page of a task's executions, the latest first (scheduledFor, then id, both descending).
+
+        Raises:
+            InvalidInput: The page token was made up, or belongs to another task.
+        """
+        ...
+
+    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+        """Return a page of an owner's messages, the newest first (createdAt, then id, both descending)."""
+        ...
+
+    def check(self) -> datetime | None:
+        """Make one small round trip; return what time it is there, if the store has a clock of its own.
+
+        Raises:
+            StoreUnavailable: It did not answer.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+class Listener(Protocol):
+    """What tells a worker that there may be something new for it. A hint: whoever listens also looks now and then.
+
+    * After every change by which an offer appears in one of the lanes, `ring` is called soon. It may be called without
+      a reason too, but not all the time while nothing happens.
+    * `ring` is called from another thread, also while the context is being entered. It returns soon and raises nothing.
+    * A connection that was lost is made again, with growing waits, and `ring` is called then: something may have been
+      missed.
+    * What no new try can mend (no permission, no index) is logged once; then `ring` is called every few seconds.
+    * Leaving the context ends all threads and calls, quickly. None of the threads keeps a process alive.
+    """
+
+    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `ring` about offers in these lanes, and of that owner if one is given, while the context lasts."""
+        ...
+
+
+class Blobs(Protocol):
+    """Where results are kept that are too large for a document.
+
+    * What is stored under a key is there, whole, once `put` has returned; it is never changed afterwards but by the
+      same content.
+    """
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keep a content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
+
+        Raises:
+            BlobsUnavailable: It could not be kept.
+        """
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Return what is kept under a key.
+
+        Raises:
+            NotFound: There is nothing.
+            BlobsUnavailable: It could not be read.
+        """
+        ...
+
+    def let_go(self, key: str) -> None:
+        """Remove what is kept under a key, and below it: it is not asked for any more. Harmless to repeat.
+
+        A place that removes what is old by itself (a bucket, by its lifecycle rule) does nothing.
+
+        Raises:
+            StoreUnavailable: It could not be removed, or not all of it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A dispatch as the queue takes it: opaque to the queue, verified by the executor."""
+
+    name: str
+    """Unique for what it may run: making the same one twice makes it once."""
+    at: datetime
+    """When to deliver it; the past means now. Never further ahead than the horizon."""
+    body: bytes
+    token: str
+    """Proves that whoever knows the secret made this body."""
+    priority: Priority = Priority.NORMAL
+    """Which of the queues takes it."""
+
+
+class Dispatcher(Protocol):
+    """What carries a dispatch to the executor.
+
+    * Delivery is at least once, not before `at`, in no promised order.
+    * A dispatch that the executor did not accept is delivered again.
+    * A name that exists, or existed lately, is not created again; that is no error.
+    """
+
+    def create(self, envelope: Envelope) -> None:
+        """Hand over a dispatch; it will be delivered once this has returned.
+
+        Raises:
+            QueueUnavailable: The queue could not be reached, or refused.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of connections and threads."""
+        ...

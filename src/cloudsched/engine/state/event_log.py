@@ -1,0 +1,94 @@
+"""What a commit has changed, as log lines: one for each change of state, with an ``action`` and the ids.
+
+Everything that an operator sees comes from these lines: they are what Cloud Logging shows, and what metrics are counted
+from. No line has a payload, a result or a token.
+
+============================================  =====================================================================
+``created edited deleted``                    of a task
+``paused resumed completed failed_task``      a task's new status; also ``cancelled expired``
+``asked``                                     a run by hand or of a backfill waits
+``offered``                                   an attempt waits for a worker, in the ``lane``
+``started``                                   an attempt, with ``latenessSeconds``: how long after it was due
+``succeeded failed timed_out retrying``       an execution's new status; also ``skipped cancelled expired suspended``
+============================================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.execution import Awaits
+from cloudsched.domain.documents.task import TaskStatus
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Execution, Run
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.transitions.lifecycle import Step
+
+log = logging.getLogger("cloudsched.news")
+
+_STATUS_ACTIONS = {
+    TaskStatus.ACTIVE: "resumed",
+    TaskStatus.PAUSED: "paused",
+    TaskStatus.COMPLETED: "completed",
+    TaskStatus.FAILED: "failed_task",
+    TaskStatus.CANCELLED: "cancelled_task",
+    TaskStatus.EXPIRED: "expired_task",
+}
+
+
+def tell(before: Task | None, step: Step) -> None:
+    """Log what a commit has changed; `before` is the task that it was made on, None if it is new."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    task = step.task
+    for action in _of_task(before, task):
+        _line(task, action)
+    known = {} if before is None else {run.execution_id: run for run in before.runs}
+    for run in task.runs:
+        _tell_run(task, run, known.get(run.execution_id))
+    for execution in step.executions:
+        _tell_execution(task, execution)
+
+
+def _of_task(before: Task | None, task: Task) -> list[str]:
+    if before is None:
+        return ["created"]
+    if task.deleted_at is not None:
+        return ["deleted"] if before.deleted_at is None else []
+    if task.status is not before.status:
+        return [_STATUS_ACTIONS[task.status]]
+    return ["edited"] if task.revision != before.revision else []
+
+
+def _tell_run(task: Task, run: Run, before: Run | None) -> None:
+    if run.lease is not None and (before is None or before.lease is None or before.lease.token != run.lease.token):
+        late = (run.lease.started_at - run.due_at).total_seconds()
+        who = {} if run.lease.worker is None else {"worker": run.lease.worker}
+        _line(task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late), **who)
+    elif run.awaits is Awaits.WORKER and (before is None or before.awaits is not Awaits.WORKER):
+        lane = task.pull.lane if task.pull else ""
+        _line(task, "offered", executionId=run.execution_id, attempt=run.attempt, lane=lane)
+    elif run.lease is None and before is None:
+        _line(task, "asked", executionId=run.execution_id, trigger=run.trigger.value)
+    elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
+        _line(task, "suspended", executionId=run.execution_id, until=run.due_at.isoformat())
+
+
+def _tell_execution(task: Task, execution: Execution) -> None:
+    error = {} if execution.error is None else {"error": execution.error.type}
+    _line(
+        task,
+        execution.status.lower(),
+        executionId=execution.id,
+        attempt=execution.attempt_count,
+        scheduledFor=execution.scheduled_for.isoformat(),
+        **error,
+    )
+
+
+def _line(task: Task, action: str, **more: object) -> None:
+    known = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
+    said = f"{action} {more['executionId']}" if "executionId" in more else action
+    log.info("%s", said, extra={**known, "revision": task.revision, **more})

@@ -1,0 +1,330 @@
+"""What callers do with tasks: create, look at, edit, hold, run and remove them.
+
+Every change is one read, one pure decision and one commit; whoever loses a race reads again and decides again. The
+dispatch is created after the commit. If the queue cannot be reached then, the change stands: the task is marked as
+deferred, its caller is told so, and the sweep sends what is missing.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from cloudsched.domain.documents.json_limits import as_json
+from cloudsched.domain.documents.task import Event
+from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions.drafts import (
+    LeadTimes,
+    TaskDraft,
+    default_schedule,
+    draft_of,
+    edited,
+    new_task,
+    require_known,
+)
+from cloudsched.domain.transitions.lifecycle import Step
+from cloudsched.domain.transitions.planning import wakes
+from cloudsched.domain.transitions.suspend import event_name, event_received, may_call
+from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
+from cloudsched.engine.handlers.validation import checked
+from cloudsched.engine.ports.store import Stored
+from cloudsched.engine.state.event_log import tell
+from cloudsched.errors import (
+    InvalidInput,
+    KeyReused,
+    NotAllowed,
+    NotFound,
+    QueueUnavailable,
+    StoreUnavailable,
+    VersionConflict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.children.child_tasks import Nesting
+    from cloudsched.engine.dispatch.sender import Sender
+    from cloudsched.engine.durable.archive import Journals
+    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.store import Clock, Store
+    from cloudsched.engine.state.commits import Committer
+    from cloudsched.engine.state.locks import Locks
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Changes tasks as their owners ask."""
+
+    def __init__(  # noqa: PLR0913 - each is a part of its own
+        self,
+        *,
+        store: Store,
+        sender: Sender,
+        clock: Clock,
+        registry: Registry,
+        lead: LeadTimes,
+        retention: timedelta | None,
+        committer: Committer,
+        nesting: Nesting,
+        journals: Journals,
+        locks: Locks,
+    ) -> None:
+        self._store = store
+        self._committer = committer
+        self._nesting = nesting
+        self._journals = journals
+        self._locks = locks
+        self._sender = sender
+        self._clock = clock
+        self._registry = registry
+        self._lead = lead
+        self._retention = retention
+        self._check: Callable[[Task], None] | None = None
+
+    def guarded(self, check: Callable[[Task], None]) -> Self:
+        """Return a scheduler that shows each task to `check` before it returns or changes it.
+
+        What `check` raises is raised, and the task stays as it is. A change is checked against the very state that it
+        replaces, however many others are changing the task.
+        """
+        twin = copy.copy(self)
+        twin._check = check  # noqa: SLF001 - its own class
+        return twin
+
+    def create(self, draft: TaskDraft, mark: str | None = None) -> tuple[Task, bool]:
+        """Store a task and send it on its way; return it, and whether it is new.
+
+        A draft that carries the id of an existing task of the same owner edits that task instead. One commit, and one
+        created dispatch.
+
+        Args:
+            draft: The task.
+            mark: A hash of the request, if that is to be safe to repeat: then an existing task stays as it is.
+
+        Raises:
+            InvalidInput: Something in it is wrong; nothing was stored.
+            KeyReused: The existing task was made by another request.
+        """
+        draft = self._checked(draft)
+        for _ in range(MAX_CONFLICTS):
+            task = new_task(draft, self._clock.now(), self._lead).task.model_copy(update={"request_mark": mark})
+            try:
+                version = self._store.commit(task, None)
+            except VersionConflict:
+                existing = self._store.load(task.id)
+                if existing and existing.task.deleted_at:
+                    if not self._nesting.remove(existing.task):
+                        self._store.purge(task.id)  # whoever takes its id does not wait for its handlers
+                elif existing and mark is not None:
+                    return self._repeated(existing, mark), False
+                elif existing:
+                    return self._replace(existing, draft), False
+            else:
+                tell(None, Step(task))
+                return self._sent(Stored(task, version)), True
+        raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
+
+    def _repeated(self, existing: Stored, mark: str) -> Task:
+        if existing.task.request_mark != mark:
+            hint = "A key stands for one request; make a new one for another."
+            raise KeyReused("Idempotency-Key", "came before, with another request", hint)
+        return self._sent(existing)
+
+    def _replace(self, existing: Stored, draft: TaskDraft) -> Task:
+        if existing.task.owner != draft.owner:
+            raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
+        return self._heard_of(self._change(existing.task.id, lambda task, now: edited(task, draft, now, self._lead)))
+
+    def get(self, task_id: str) -> Task:
+        """Return a task.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return self._load(task_id).task
+
+    def update(self, task_id: str, patch: dict[str, Any]) -> Task:
+        """Change some of a task's fields by JSON merge patch (RFC 7396): null puts a field back to its default.
+
+        Raises:
+            InvalidInput: A field is unknown, cannot be changed, or does not fit; nothing was stored.
+        """
+        for name, hint in _FIXED.items():
+            if name in patch:
+                raise InvalidInput(name, "cannot be changed by an edit", hint)
+
+        require_known(patch)
+
+        def decide(task: Task, now: datetime) -> Step:
+            draft = TaskDraft.from_wire(merged(draft_of(task), patch))
+            if draft.schedule is None:
+                draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
+            unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
+            return edited(task, self._checked(draft.model_copy(update=unset)), now, self._lead)
+
+        return self._heard_of(self._change(task_id, decide))
+
+    def pause(self, task_id: str) -> Task:
+        """Hold a task until it is resumed."""
+        return self._change(task_id, lifecycle.pause)
+
+    def resume(self, task_id: str) -> Task:
+        """Let a paused task go on from now."""
+        return self._heard_of(self._change(task_id, lifecycle.resume))
+
+    def cancel(self, task_id: str) -> Task:
+        """End a task for good, and the calls below it; its record stays."""
+        return self._below_cancelled(self._change(task_id, lifecycle.cancel))
+
+    def _heard_of(self, task: Task) -> Task:
+        """Tell whoever called the task if the change has ended it: nothing of it was left to run."""
+        self._nesting.tell(task)
+        return task
+
+    def _below_cancelled(self, task: Task) -> Task:
+        """Finish a cancel: reach the calls below, and whoever called the task. The sweep does it if this dies."""
+        if task.deferred:
+            self._nesting.cancel_below(task)
+            task = self._undeferred(task.id) or task
+        self._nesting.tell(task)
+        return task
+
+    def _undeferred(self, task_id: str) -> Task | None:
+        """Take the mark off a task whose calls are cancelled, unless the sweep is to look for more of them later."""
+        stored = self._store.load(task_id)
+        if stored is None or may_call(stored.task, self._clock.now()):
+            return None
+        done = lifecycle.moved(stored.task, self._clock.now(), deferred=False)
+        with suppress(VersionConflict):
+            self._store.commit(done, stored.version)
+        return done
+
+    def send_event(self, task_id: str, name: str, payload: Any, execution_id: str | None = None) -> Task:  # noqa: ANN401 - any JSON
+        """Tell a task's durable handler something, or one of its executions alone.
+
+        Raises:
+            InvalidInput: The payload is too large, or JSON cannot say it.
+            NotAllowed: The task or the execution has ended, or too many events wait for it.
+        """
+        content = as_json("payload", payload)
+        said = {"name": event_name(name), "payload": content, "token": secrets.token_hex(8)}
+
+        def received(task: Task, now: datetime) -> Step:
+            return event_received(task, Event(**said, at=now, execution_id=execution_id), now)
+
+        return self._change(task_id, received)
+
+    def trigger(self, task_id: str) -> Task:
+        """Run a task now, without moving its plan."""
+        request = secrets.token_hex(8)
+        return self._change(task_id, lambda task, now: lifecycle.trigger(task, now, request))
+
+    def retry(self, task_id: str, execution_id: str | None = None) -> Task:
+        """Give an execution that did not succeed one more attempt; the one that has ended last, if none is named.
+
+        Raises:
+            NotFound: There is no such execution.
+            NotAllowed: It succeeded or is open, none has ended, its task is paused or cancelled, or what it has done is
+                not known any more.
+        """
+
+        def decide(task: Task, now: datetime) -> Step:
+            identity = execution_id or lifecycle.last_ended(task)
+            execution = self._store.execution(task_id, identity)
+            if execution is None and (run := task.run(identity)) is not None:
+                raise lifecycle.still_open(run)
+            if execution is None:
+                raise NotFound("execution", identity)
+            whole = self._journals.whole(execution)
+            cancelled, revived = self._nesting.cancelled(whole.steps), self._nesting.revived(whole)
+            retried = lifecycle.retry(task, whole, now, cancelled, revived)
+            if whole.steps_reference is not None:  # what is done must not be done again
+                hint = f"They were kept as {whole.steps_reference!r}. Trigger the task to run it anew."
+                raise NotAllowed(lifecycle.RETRY, "missing that execution's steps", hint)
+            return self._journals.restored(retried, identity)
+
+        return self._change(task_id, decide)
+
+    def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
+        """Run the task's occurrences of a past range, one after the other."""
+        request = secrets.token_hex(8)
+        return self._change(task_id, lambda task, now: lifecycle.backfill(task, start, end, now, request))
+
+    def delete(self, task_id: str) -> None:
+        """Remove a task and its executions. Once this has returned nothing of it runs or shows any more."""
+        self._nesting.remove(self._change(task_id, lifecycle.delete))
+
+    def _load(self, task_id: str) -> Stored:
+        stored = self._store.load(task_id)
+        if stored is None or stored.task.deleted_at is not None:
+            raise NotFound("task", task_id)
+        if self._check is not None:
+            self._check(stored.task)
+        return stored
+
+    def _change(self, task_id: str, decide: Callable[[Task, datetime], Step]) -> Task:
+        for _ in range(MAX_CONFLICTS):
+            stored = self._load(task_id)
+            step = decide(stored.task, self._clock.now())
+            if step.task is stored.task:
+                return self._sent(stored)  # nothing to change; what is planned is sent again, which is harmless
+            try:
+                changed = self._committer.commit(step, stored)
+            except VersionConflict:
+                continue
+            if step.task.revision != stored.task.revision and any(run.turn_until for run in stored.task.runs):
+                self._locks.forget(stored.task, self._clock.now())  # its turn is another's: it asks anew, if at all
+            return self._sent(changed)
+        raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
+
+    def _sent(self, stored: Stored) -> Task:
+        """Send what the task waits for; if the queue cannot be reached, leave it to the sweep and say so."""
+        task = stored.task
+        try:
+            self._sender.send(task, wakes(task), self._clock.now())
+        except QueueUnavailable as error:
+            log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
+            marked = lifecycle.moved(task, self._clock.now(), deferred=True)
+            # Failing that, somebody else has changed and sent it, or the sweep finds it as soon as it is overdue.
+            with suppress(VersionConflict, StoreUnavailable):
+                self._store.commit(marked, stored.version)
+            return marked
+        return task
+
+    def _checked(self, draft: TaskDraft) -> TaskDraft:
+        return checked(draft, self._registry, self._retention)
+
+
+_FIXED = {
+    "id": "Create another task instead.",
+    "owner": "Create a task for the other owner instead.",
+    "status": "Use pause, resume, cancel or trigger.",
+}
+
+
+def merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return `target` with a JSON merge patch applied (RFC 7396, section 2).
+
+    At the top, a schedule and a payload are replaced whole: half of one and half of another make no sense.
+    """
+    whole: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
+    return _merged({**target, **whole}, patch)
+
+
+def _merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    result = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            inner = result.get(name)
+            result[name] = _merged(inner if isinstance(inner, dict) else {}, value)
+        else:
+            result[name] = value
+    return result

@@ -1,0 +1,198 @@
+"""The sweep: once a minute it finds what nothing else will wake, and sends it again.
+
+What it finds: tasks whose dispatch was lost or never created (the queue was down, was purged, or a process died in
+between), attempts whose executor died and whose lease has ended, turns at a lock in which no worker came, and deletions
+that did not get to their end. Of those it decides nothing by itself: it only sends dispatches, which the executor
+judges as it does all others. So any number of sweeps may run at once, and one that dies loses nothing. It also removes
+tasks that ended longer ago than their retention says.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.task import MAX_KEPT, TaskStatus
+from cloudsched.domain.transitions.lifecycle import delete, lives_again, moved
+from cloudsched.domain.transitions.planning import lapses, repair_number, turns, wakes
+from cloudsched.domain.transitions.suspend import may_call
+from cloudsched.engine.state.event_log import tell
+from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.children.child_tasks import Nesting
+    from cloudsched.engine.dispatch.sender import Sender
+    from cloudsched.engine.ports.store import Clock, Store
+    from cloudsched.engine.state.locks import Locks
+
+log = logging.getLogger(__name__)
+
+GRACE = timedelta(seconds=20)
+"""How long something may be overdue before the sweep takes it for lost: an ordinary delivery takes less."""
+PAGE = 200
+"""How many tasks are read at a time."""
+LIMIT = 10_000
+"""How many tasks one sweep looks at; the next one of the same process goes on behind them."""
+ENOUGH = 3
+"""How many tasks in a row the store does not answer for, before it counts as away."""
+
+
+@dataclass(slots=True)
+class Sweep:
+    """What one sweep found and did."""
+
+    examined: int = 0
+    """Tasks that were overdue."""
+    dispatched: int = 0
+    """Dispatches sent again."""
+    undeferred: int = 0
+    """Tasks whose dispatch could not be created when they were stored, and now was."""
+    unsent: int = 0
+    """Tasks whose dispatches the queue did not take; they are left to the next sweep."""
+    failed: int = 0
+    """Tasks that could not be repaired, for a reason of their own; the next sweep tries again."""
+    expired: int = 0
+    """Executions and messages removed: older than their task's executionRetention. Firestore does this by itself."""
+    purged: int = 0
+    """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
+
+
+class Sweeper:
+    """Sends again what was lost."""
+
+    def __init__(self, *, store: Store, nesting: Nesting, sender: Sender, clock: Clock, locks: Locks) -> None:
+        self._store = store
+        self._nesting = nesting
+        self._sender = sender
+        self._locks = locks
+        self._clock = clock
+        self._behind: str | None = None
+
+    def sweep(self) -> Sweep:
+        """Repair what is overdue, the earliest first. What this reads grows with that, not with what exists.
+
+        A task that cannot be repaired is passed over.
+        Where that is more than `LIMIT`, this goes on where the sweep before has stopped, and from the beginning after
+        the last. So what stays overdue for a good reason, as at a lock that is held, keeps nothing else from its turn.
+
+        Raises:
+            StoreUnavailable: The store did not say what is overdue, or did not answer for several tasks in a row.
+        """
+        done = Sweep()
+        now = self._clock.now()
+        unanswered = 0
+        began = token = self._behind
+        while done.examined < LIMIT:
+            page = self._store.due(now - GRACE, limit=PAGE, page_token=token)
+            for task in sorted(page.items, key=lambda task: task.priority.rank):
+                done.examined += 1
+                try:
+                    self._repair(task, now, done)
+                except QueueUnavailable as error:
+                    done.unsent += 1
+                    log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
+                except Exception as error:  # what is wrong with one task must not keep the others from their repair
+                    done.failed += 1
+                    log.exception("unrepaired", extra={"action": "unrepaired", "taskId": task.id})
+                    is_of_the_store = isinstance(error, StoreUnavailable) and not isinstance(error, BlobsUnavailable)
+                    unanswered = unanswered + 1 if is_of_the_store else 0
+                    if unanswered == ENOUGH:
+                        raise
+                else:
+                    unanswered = 0
+            token = page.next_page_token
+            if token is None:
+                if began is None:
+                    break
+                began = None
+        self._behind = token
+        done.expired = self._store.expire(now)
+        log.info("swept", extra={"action": "swept", "examined": done.examined, "dispatched": done.dispatched})
+        return done
+
+    def _repair(self, task: Task, now: datetime, done: Sweep) -> None:
+        if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
+            self._stop(task, now, done)
+            return
+        if task.has_ended:
+            if task.deferred:  # what follows from its end could not be sent: its parent waits for word of it
+                self._nesting.tell(task)
+                done.undeferred += self._clear(task.id)
+                return
+            done.purged += self._expire(task.id)
+            return
+        for wake in (*wakes(task), *lapses(task), *turns(task)):
+            overdue = now - wake.due_at
+            if overdue >= GRACE:
+                done.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
+        if task.deferred:
+            done.dispatched += self._sender.send(task, wakes(task), now)
+            done.undeferred += self._clear(task.id)
+
+    def _stop(self, task: Task, now: datetime, done: Sweep) -> None:
+        """Finish a deletion or a cancel, as it stands now: since its page was read the task may have begun again."""
+        stored = self._store.load(task.id)
+        if stored is None or lives_again(task, stored.task):
+            return
+        if stored.task.deleted_at is not None:
+            done.purged += self._nesting.remove(stored.task)
+        elif stored.task.deferred:
+            self._nesting.cancel_below(stored.task)
+            if not may_call(stored.task, now):
+                done.undeferred += self._clear(task.id)
+
+    def _expire(self, task_id: str) -> bool:
+        """Remove a task that ended long enough ago; one that was given new life meanwhile stays."""
+        stored = self._store.load(task_id)
+        now = self._clock.now()
+        if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
+            return False
+        if stored.task.deferred:  # its wake instant is the mark's, not its retention's
+            return False
+        if self._is_awaited(stored.task):
+            return False
+        step = delete(stored.task, now)
+        try:
+            self._store.commit(step.task, stored.version)
+        except VersionConflict:
+            return False
+        tell(stored.task, step)
+        self._locks.forget(step.task, now)
+        self._store.purge(task_id)
+        return True
+
+    def _is_awaited(self, task: Task) -> bool:
+        """Look whether a call's parent may ask for the result yet, also if it is retried; keep it for longer if so."""
+        if task.parent is None or task.retention is None:
+            return False
+        parent = self._store.load(task.parent.task_id)
+        if parent is None:
+            return False
+        if parent.task.run(task.parent.execution_id) is None:
+            record = self._store.execution(task.parent.task_id, task.parent.execution_id)
+            if record is None or record.status is ExecutionStatus.SUCCEEDED:
+                return False
+        stored = self._store.load(task.id)
+        if stored is not None:
+            kept = moved(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_KEPT))
+            with suppress(VersionConflict):
+                self._store.commit(kept, stored.version)
+        return True
+
+    def _clear(self, task_id: str) -> bool:
+        """Take the mark off a task whose dispatches exist now; somebody who changed it meanwhile has sent them too."""
+        stored = self._store.load(task_id)
+        if stored is None or not stored.task.deferred:
+            return False
+        try:
+            self._store.commit(moved(stored.task, self._clock.now(), deferred=False), stored.version)
+        except VersionConflict:
+            return False
+        return True

@@ -1,0 +1,103 @@
+"""Finding the app whose handlers the local stack runs: in a file, or in a module."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cloudsched.app import App
+from cloudsched.errors import Misconfigured
+from cloudsched.local.import_errors import telling_what_is_wrong
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+USUAL = (Path("functions/handlers.py"), Path("handlers.py"))
+"""Where handlers are looked for if nobody says where they are."""
+_NAME_ONE = "Name a module, or a file that ends in .py."
+_EXAMPLE = '"from cloudsched import App; app = App()", then functions decorated with @app.handler("name")'
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An app, and where it was found."""
+
+    app: App
+    origin: str
+
+
+def load(where: str | None, *, or_examples: bool = True) -> Loaded:
+    """Return the app that `where` names: a file, or a module, with ``:name`` behind it if it has several.
+
+    Without it the usual places are looked at; if there is nothing, the package's own examples are taken.
+
+    Args:
+        where: The file or the module.
+        or_examples: Whether the examples will do.
+
+    Raises:
+        Misconfigured: There is no such file or module, or no app in it; or it cannot be imported.
+    """
+    if where is None:
+        usual = next((path for path in USUAL if path.is_file()), None)
+        if usual is not None:
+            return load(str(usual))
+        names = " or ".join(str(path) for path in USUAL)
+        if not or_examples:
+            raise Misconfigured(
+                f"There is no {names} here. Go to the folder that has it, or name the file with your handlers: "
+                "--handlers FILE."
+            )
+        return Loaded(
+            load("cloudsched.local.examples").app, f"cloudsched's own examples, since there is no {names} here"
+        )
+    place, _, name = where.partition(":")
+    module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
+    return Loaded(_app_in(module, name, where), where)
+
+
+def _app_in(module: ModuleType, name: str, where: str) -> App:
+    apps = {key: value for key, value in vars(module).items() if isinstance(value, App)}
+    if name:
+        if name not in apps:
+            raise Misconfigured(f"{where}: there is no app of that name; apps there: {', '.join(apps) or 'none'}.")
+        return apps[name]
+    different = {id(app): app for app in apps.values()}
+    if not different:
+        raise Misconfigured(f"{where} has no app. Write {_EXAMPLE}.")
+    if len(different) > 1:
+        raise Misconfigured(f"{where} has several apps; say which, as in {where}:{next(iter(apps))}.")
+    return next(iter(different.values()))
+
+
+def _from_file(path: Path) -> ModuleType:
+    try:
+        is_file = path.is_file()
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be read: {error.strerror}.") from error
+    if not is_file:
+        raise Misconfigured(f"There is no file {path}. Name the file with your handlers: {_EXAMPLE}.")
+    shown, path = str(path), path.resolve()
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # it may import its neighbours, as it does when deployed
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise Misconfigured(f"{path} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # annotations are resolved through it
+    with telling_what_is_wrong(shown):
+        spec.loader.exec_module(module)
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise Misconfigured(f"{name!r} is no module. {_NAME_ONE}")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as `python -m` does
+    with telling_what_is_wrong(name):
+        return importlib.import_module(name)

@@ -1,0 +1,188 @@
+"""The local stack: API, executor, sweep, a local Cloud Tasks and a store, in one process.
+
+The local Cloud Tasks owns the clock. The app of this process looks at the same one; other processes that are given
+`Stack.environment` ask for it over HTTP. Whoever moves it moves them all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import secrets
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
+from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.app import MAX_PAGE, App
+from cloudsched.config.settings import EXECUTE_PATH, Settings
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.emulator.emulator import CloudTasksEmulator
+from cloudsched.emulator.runtime.clock import MovableClock
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import CloudschedError, Misconfigured
+from cloudsched.local.store_choice import Chosen, Wanted, chosen
+from cloudsched.local.sweep_timer import Sweeps
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.auth.authentication import gate_of
+from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from wsgiref.types import WSGIApplication
+
+
+log = logging.getLogger(__name__)
+
+SWEEP_PATH = "/v1/sweep"
+"""Where a sweep can be asked for."""
+FILE = "tasks.db"
+"""What the embedded store's file is called, in its folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A local stack that runs."""
+
+    app: App
+    """The app whose handlers run; it uses the stack's parts."""
+    clock: MovableClock
+    """The time of it all."""
+    counts: Counts
+    """What the app has read, written and sent since the start."""
+    emulator: CloudTasksEmulator
+    """The local Cloud Tasks."""
+    store: Chosen
+    """Which store it is, and why."""
+    settings: Settings
+    """How other processes reach the same parts."""
+    url: str
+    """The address of the API and the executor, without a path."""
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which another process finds this stack."""
+        return {**self.settings.to_environment(), "CLOUDSCHED_URL": self.url}
+
+
+@contextmanager
+def running(
+    app: App,
+    *,
+    base: Settings | None = None,
+    store: Wanted = "auto",
+    data: Path | None = None,
+    clock: MovableClock | None = None,
+    port: int = 0,
+    tasks_port: int = 0,
+) -> Iterator[Stack]:
+    """Run a local stack for as long as the ``with`` lasts.
+
+    Args:
+        app: Whose handlers run.
+        base: Settings to keep where the stack does not decide: project, queue, secrets, lead times.
+        store: Which store to use; ``auto`` takes the Firestore emulator if there is one.
+        data: The folder in which the embedded store is kept; a temporary one if None.
+        clock: The clock; one that runs with the system's if None.
+        port: Where the API and the executor listen; 0 for a free port.
+        tasks_port: Where the local Cloud Tasks listens; the same.
+
+    Raises:
+        CloudschedError: A part cannot be started; the message says which, and what to do.
+    """
+    base = dataclasses.replace(base or Settings(), is_deployed=False)
+    gate_of(base)  # who may come in is found to be misspelt before anybody comes
+    clock = clock or MovableClock()
+    counts = Counts()
+    with ExitStack() as parts:
+        choice = parts.enter_context(chosen(store, address=base.firestore_emulator, kept=data is not None))
+        file = _file(data, parts) if choice.kind == "sqlite" else None
+        web = parts.enter_context(WebServer(application(app), port=port))
+        emulator = parts.enter_context(_cloud_tasks(base, clock, tasks_port))
+        settings = dataclasses.replace(
+            base,
+            executor_url=f"http://{web.address}",
+            secret=base.secret or secrets.token_urlsafe(32),
+            store=choice.kind,
+            data=file,
+            tasks_emulator=emulator.address,
+            firestore_emulator=choice.address,
+            invoker=None,
+        )
+        opened = App(settings)  # makes the parts that the settings name
+        parts.callback(opened.close)
+        parts.enter_context(
+            app.replaced(
+                settings,
+                store=CountingStore(opened.store, counts),
+                dispatcher=CountingDispatcher(opened.dispatcher, counts),
+                clock=clock,
+            )
+        )
+        _send_again(app)
+        web.serve()
+        parts.callback(web.stop)  # nothing may come in when the app has its own parts again
+        parts.callback(emulator.stop)
+        parts.enter_context(Sweeps(app, clock))
+        yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
+
+
+def application(app: App) -> WSGIApplication:
+    """Return the three functions of an app as one WSGI application."""
+
+    @Request.application
+    def answer(request: Request) -> Response:
+        if request.path == EXECUTE_PATH:
+            return serve_execute(app, request)
+        if request.path == SWEEP_PATH:
+            return serve_sweep(app, request)
+        return serve_api(app, request)
+
+    return answer
+
+
+@contextmanager
+def _cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iterator[CloudTasksEmulator]:
+    location = f"projects/{settings.project}/locations/{settings.location}"
+    queues = [f"{location}/queues/{queue_id(settings.queue, priority)}" for priority in Priority]
+    emulator = CloudTasksEmulator(port=port, clock=clock, queues=queues)
+    try:
+        emulator.start()
+    except OSError as error:
+        raise Misconfigured(
+            f"The local Cloud Tasks cannot listen on port {port}: {error}. Choose another port, or 0 for a free one."
+        ) from error
+    try:
+        yield emulator
+    finally:
+        emulator.stop()
+
+
+def _file(data: Path | None, parts: ExitStack) -> Path:
+    """Return where the embedded store is kept; a temporary folder goes when the stack does."""
+    folder = data or Path(parts.enter_context(TemporaryDirectory(prefix="cloudsched-")))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Misconfigured(f"{folder} cannot be made a folder: {error}. Name another one.") from error
+    return (folder / FILE).resolve()
+
+
+def _send_again(app: App) -> None:
+    """Fill the new, empty queue with what the store already waits for, if it was kept; an empty edit does it."""
+    token: str | None = None
+    while True:
+        page = app.tasks(TaskQuery(status=TaskStatus.ACTIVE), limit=MAX_PAGE, page_token=token)
+        for task in page.items:
+            try:
+                app.patch(task.id, {})
+            except CloudschedError as error:
+                log.warning("task %s is not sent again: %s", task.id, error)
+        token = page.next_page_token
+        if token is None:
+            return

@@ -1,0 +1,67 @@
+"""The local stack's Cloud Scheduler: the sweep, every minute of the stack's clock."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Self
+
+from cloudsched.errors import CloudschedError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from cloudsched.app import App
+    from cloudsched.emulator.runtime.clock import MovableClock
+
+log = logging.getLogger(__name__)
+
+INTERVAL = timedelta(minutes=1)
+_BREATH = 0.2
+"""How long, in real seconds, a clock that is being moved is let go before it is looked at again."""
+
+
+class Sweeps:
+    """Sweeps in a thread of its own, in a ``with``: each minute, and after each jump of the clock of more than that.
+
+    While the clock is walked a long way it sweeps as often as it can without holding up the walk, and once after it.
+    """
+
+    def __init__(self, app: App, clock: MovableClock) -> None:
+        self._app = app
+        self._clock = clock
+        self._swept_at = clock.now()
+        self._moved = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="sweep", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._clock.watch(self._moved.set)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._clock.unwatch(self._moved.set)
+        self._stopped.set()
+        self._moved.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stopped.is_set():
+            left = self._swept_at + INTERVAL - self._clock.now()
+            if left <= timedelta(0):
+                self._sweep()
+                self._stopped.wait(_BREATH)
+                continue
+            self._moved.wait(left.total_seconds() if self._clock.mode == "running" else None)
+            self._moved.clear()
+
+    def _sweep(self) -> None:
+        self._swept_at = self._clock.now()
+        try:
+            self._app.sweep()
+        except CloudschedError as error:  # the next one goes on, as Cloud Scheduler's does
+            log.warning("the sweep failed: %s", error)

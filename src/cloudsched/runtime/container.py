@@ -1,0 +1,283 @@
+"""How an app is put together: each part is made when it is first needed, and imported then.
+
+The settings say which store and which queue; whoever makes an app (a test, the local stack) may give parts of their own
+instead.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
+from cloudsched.adapters.fallback_queue import FallbackDispatcher
+from cloudsched.config.settings import Settings
+from cloudsched.domain.transitions.drafts import LeadTimes
+from cloudsched.engine.dispatch.sender import Sender
+from cloudsched.engine.dispatch.signing import Keys
+from cloudsched.engine.execution.attempts import Runs
+from cloudsched.engine.execution.durable_services import Durable
+from cloudsched.engine.execution.executor import Executor
+from cloudsched.engine.handlers.registry import Registry
+from cloudsched.engine.handlers.run_script import with_scripts
+from cloudsched.engine.ports.task_counter import ListedTally
+from cloudsched.engine.pull.claims import Pulls
+from cloudsched.engine.pull.offers import Offers
+from cloudsched.engine.state.locks import Locks
+from cloudsched.engine.tasks.scheduler import Scheduler
+from cloudsched.engine.tasks.sweeper import Sweeper
+from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
+from cloudsched.runtime.factories import Part, cloud_tasks, firestore, firestore_listener, firestore_tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from cloudsched.adapters.circuit_breaker import Circuit
+    from cloudsched.engine.dispatch.tracing import Tracer
+    from cloudsched.engine.ports.interpreter import Interpreter
+    from cloudsched.engine.ports.store import Blobs, Clock, Dispatcher, Listener, Store
+    from cloudsched.engine.ports.task_counter import Tally
+    from cloudsched.errors import Unavailable
+
+T = TypeVar("T")
+
+
+class Assembly:
+    """The parts of one app; `App` says which of them may be given."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        store: Store | None = None,
+        dispatcher: Dispatcher | None = None,
+        blobs: Blobs | None = None,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.registry = Registry()
+        self._settings = settings
+        self._store = store
+        self._dispatcher = dispatcher
+        self._blobs = blobs
+        self._clock = clock
+        self.assembling = threading.RLock()
+        self._circuits: dict[str, Circuit[Any]] = {}
+        self._chance = chance or random.Random()  # noqa: S311 - it spreads retries, it guards nothing
+
+    @contextmanager
+    def replaced(
+        self,
+        settings: Settings | None = None,
+        *,
+        store: Store | None = None,
+        dispatcher: Dispatcher | None = None,
+        blobs: Blobs | None = None,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+    ) -> Iterator[Self]:
+        """Let the app use other parts for a while: what a test, a simulation or the local stack does.
+
+        Code that has imported the app sees them too. The parts of before come back at the end; those given are not
+        closed.
+        """
+        before = self.__dict__.copy()
+        self.__dict__.clear()
+        Assembly.__init__(self, settings, store=store, dispatcher=dispatcher, blobs=blobs, clock=clock, chance=chance)
+        self.registry = before["registry"]
+        try:
+            yield self
+        finally:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+
+    def close(self) -> None:
+        """Let go of the store, the queue and a clock elsewhere, if they were opened."""
+        if isinstance(clock := self.__dict__.get("clock"), EmulatorClock):
+            clock.close()
+        for name in ("dispatcher", "store"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).close()
+
+    @Part
+    def settings(self) -> Settings:
+        """What can be set from outside."""
+        return self._settings or Settings.from_environment()
+
+    @Part
+    def clock(self) -> Clock:
+        """Where the present comes from."""
+        settings = self.settings
+        if settings.is_deployed and not settings.tasks_emulator and not isinstance(self._clock, SystemClock | None):
+            raise Misconfigured("A function in the cloud follows the system's clock and no other; remove `clock`.")
+        if self._clock is not None:
+            return self._clock
+        return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
+
+    @Part
+    def store(self) -> Store:
+        """Where tasks are kept."""
+        if self._store is not None:
+            return self._store
+        if self.settings.store == "sqlite":
+            from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - only who uses it pays for it
+
+            return SqliteStore(self.settings.data, let_go=self.blobs.let_go)
+        return self._guarded("store", firestore(self.settings), StoreUnavailable)
+
+    @Part
+    def tally(self) -> Tally:
+        """What counts an owner's tasks."""
+        if self._store is not None or self.settings.store == "sqlite":
+            return ListedTally(self.store)
+        return firestore_tally(self.settings)
+
+    @Part
+    def dispatcher(self) -> Dispatcher:
+        """What carries dispatches to the executor."""
+        if self._dispatcher is not None:
+            return self._dispatcher
+        return self._guarded("queue", cloud_tasks(self.settings), QueueUnavailable)
+
+    def _guarded(self, name: str, port: T, error: type[Unavailable]) -> T:
+        from cloudsched.adapters.circuit_breaker import Circuit  # noqa: PLC0415 - only remote services need it
+
+        circuit = Circuit(port, error, f"The {name}")
+        self._circuits[name] = circuit
+        return circuit.port
+
+    @property
+    def circuits(self) -> dict[str, str]:
+        """The state of the circuit breaker before each remote service that was used: closed, open or half_open."""
+        return {name: circuit.state for name, circuit in self._circuits.items()}
+
+    @Part
+    def blobs(self) -> Blobs:
+        """Where results are kept that are too large for a document."""
+        from cloudsched.adapters.blobs import open_blobs  # noqa: PLC0415 - only who uses it pays for it
+
+        return self._blobs or open_blobs(self.settings.bucket, self.settings.data)
+
+    @Part
+    def interpreter(self) -> Interpreter:
+        """What runs the scripts that tasks bring along."""
+        from cloudsched.adapters.quickjs.interpreter import QuickJs  # noqa: PLC0415 - only who uses it pays for it
+
+        limits = self.settings.sandbox
+        return QuickJs(memory=limits.memory, time=limits.time, output=limits.output)
+
+    @Part
+    def _handlers(self) -> Registry:
+        return with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
+
+    @Part
+    def _durable(self) -> Durable:
+        return Durable(
+            store=self.store,
+            blobs=self.blobs,
+            sender=self._sender,
+            clock=self.clock,
+            registry=self._handlers,
+            chance=self._chance,
+            settings=self.settings,
+            locks=self._locks,
+        )
+
+    @Part
+    def _keys(self) -> Keys:
+        return Keys(self.settings.secret, self.settings.previous_secret)
+
+    @Part
+    def _sender(self) -> Sender:
+        return Sender(self.dispatcher, self._keys)
+
+    @Part
+    def scheduler(self) -> Scheduler:
+        """What changes tasks."""
+        lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
+        return Scheduler(
+            store=self.store,
+            sender=self._sender,
+            clock=self.clock,
+            registry=self._handlers,
+            lead=lead,
+            retention=self.settings.retention,
+            committer=self._durable.committer,
+            nesting=self._durable.nesting,
+            journals=self._durable.journals,
+            locks=self._locks,
+        )
+
+    @Part
+    def tracer(self) -> Tracer:
+        """What follows a task from its caller through the queue to its handler."""
+        from cloudsched.runtime.telemetry import tracer_of  # noqa: PLC0415 - looks for what is installed
+
+        return tracer_of(self.settings)
+
+    @Part
+    def _locks(self) -> Locks:
+        return Locks(self.store, self._sender)
+
+    @Part
+    def _runs(self) -> Runs:
+        return Runs(
+            store=self.store,
+            durable=self._durable,
+            locks=self._locks,
+            sender=self._sender,
+            clock=self.clock,
+            registry=self._handlers,
+            random=self._chance,
+            tracer=self.tracer,
+        )
+
+    @Part
+    def executor(self) -> Executor:
+        """What runs them."""
+        return Executor(
+            store=self.store,
+            committer=self._durable.committer,
+            locks=self._locks,
+            runs=self._runs,
+            sender=self._sender,
+            clock=self.clock,
+            registry=self._handlers,
+            keys=self._keys,
+            tracer=self.tracer,
+        )
+
+    @Part
+    def pulls(self) -> Pulls:
+        """What workers get their work from."""
+        is_by_hand = isinstance(self.clock, ManualClock)  # what a test sees is the same on a machine that stands still
+        offers = Offers(
+            store=self.store,
+            committer=self._durable.committer,
+            locks=self._locks,
+            clock=self.clock,
+            random=self._chance,
+            seconds=(lambda: 0.0) if is_by_hand else time.monotonic,
+        )
+        return Pulls(store=self.store, offers=offers, runs=self._runs, clock=self.clock, random=self._chance)
+
+    @Part
+    def listener(self) -> Listener | None:
+        """What tells workers that there is something for them; None where they have to look by themselves."""
+        if self._store is not None or self.settings.store == "sqlite":
+            return None
+        return firestore_listener(self.settings)
+
+    @Part
+    def sweeper(self) -> Sweeper:
+        """What repairs them."""
+        sender = self._sender
+        if self.settings.fallback:
+            sender = Sender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
+        return Sweeper(
+            store=self.store, nesting=self._durable.nesting, sender=sender, clock=self.clock, locks=self._locks
+        )

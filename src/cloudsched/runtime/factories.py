@@ -1,0 +1,78 @@
+"""Parts of an app that are made when they are first needed, and imported then: only who uses one pays for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from cloudsched.config.settings import EXECUTE_PATH
+from cloudsched.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.adapters.firestore.listener import FirestoreListener
+    from cloudsched.adapters.firestore.store import FirestoreStore
+    from cloudsched.adapters.firestore.task_counter import FirestoreTally
+    from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+    from cloudsched.config.settings import Settings
+
+T = TypeVar("T")
+
+
+class Part(Generic[T]):
+    """A part that is made when it is first needed, once, whichever thread needs it."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    def __get__(self, app: Any, owner: type) -> T:  # noqa: ANN401 - the app, which is above this
+        if app is None:
+            return cast("T", self)  # as seen from the class, by help() and the like
+        with app.assembling:
+            if self._name not in app.__dict__:
+                app.__dict__[self._name] = self._make(app)
+            return cast("T", app.__dict__[self._name])
+
+
+def firestore(settings: Settings) -> FirestoreStore:
+    """Return the store that the settings name, in Firestore."""
+    from cloudsched.adapters.firestore.store import FirestoreStore  # noqa: PLC0415 - as said above
+
+    return FirestoreStore(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+
+
+def firestore_tally(settings: Settings) -> FirestoreTally:
+    """Return what counts an owner's tasks, in Firestore."""
+    from cloudsched.adapters.firestore.task_counter import FirestoreTally  # noqa: PLC0415 - as said above
+
+    return FirestoreTally(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+
+
+def firestore_listener(settings: Settings) -> FirestoreListener:
+    """Return what tells workers of new work, in Firestore."""
+    from cloudsched.adapters.firestore.listener import FirestoreListener  # noqa: PLC0415 - as said above
+
+    return FirestoreListener(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+
+
+def cloud_tasks(settings: Settings) -> CloudTasksDispatcher:
+    """Return the queue that the settings name, in Cloud Tasks.
+
+    Raises:
+        Misconfigured: They do not say where the executor is.
+    """
+    from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher  # noqa: PLC0415 - as said above
+
+    if not settings.executor_url:
+        raise Misconfigured("Set CLOUDSCHED_EXECUTOR_URL to the address of the executor function.")
+    return CloudTasksDispatcher(
+        project=settings.project,
+        location=settings.location,
+        queue=settings.queue,
+        url=settings.executor_url + EXECUTE_PATH,
+        emulator=settings.tasks_emulator,
+        invoker=settings.invoker,
+        audience=settings.executor_url,
+    )

@@ -1,0 +1,71 @@
+"""ETags: which state of a task its reader has seen, so that an edit can be bound to it (RFC 9110, section 13.1.1).
+
+A tag is a hash of all that is stored of the task. Two states with the same content have the same tag, all others
+different ones; so an edit that names a tag changes just what its caller has seen, even if the executor is at work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from werkzeug.http import parse_etags, quote_etag
+
+from cloudsched.errors import InvalidInput, PreconditionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from werkzeug.wrappers import Request
+
+    from cloudsched.domain.documents.task import Task
+
+
+TAGS_PATTERN = r'^(\*|(W/)?"[\x21\x23-\x7e]*"( ?, ?(W/)?"[\x21\x23-\x7e]*")*)$'
+"""One ``*``, or some entity tags (RFC 9110, section 8.8.3)."""
+_TAGS = re.compile(TAGS_PATTERN)
+
+
+def etag(task: Task) -> str:
+    """Return the tag of a task's state, without quotes."""
+    content = task.model_dump_json(by_alias=True, exclude_none=True)
+    return f"{task.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
+
+
+def quoted_etag(task: Task) -> str:
+    """Return it as the header has it."""
+    return quote_etag(etag(task))
+
+
+def condition(request: Request) -> Callable[[Task], None] | None:
+    """Return what checks a task against the request's ``If-Match``; None if it has none.
+
+    What that returns raises PreconditionFailed. A weak tag never fits.
+
+    Raises:
+        InvalidInput: It is no list of tags.
+    """
+    given = request.headers.get("If-Match")
+    if given is None:
+        return None
+    require_tags("If-Match", given)
+    tags = parse_etags(given)
+
+    def check(task: Task) -> None:
+        if not tags.contains(etag(task)):
+            raise PreconditionFailed(f"task {task.id}")
+
+    return check
+
+
+def require_tags(header: str, given: str) -> None:
+    """Check that a header has a list of tags.
+
+    Raises:
+        InvalidInput: It has not.
+    """
+    if not _TAGS.fullmatch(given):
+        raise InvalidInput(
+            header, "is not a list of ETags", 'Give the ETag header of an answer as it is, as in "1-2ab".'
+        )

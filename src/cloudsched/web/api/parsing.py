@@ -1,0 +1,105 @@
+"""What comes in with a request: bodies and query parameters. Whatever is wrong becomes an `InvalidInput`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from cloudsched.domain.documents.document import Value
+from cloudsched.domain.transitions.drafts import invalid_input
+from cloudsched.errors import InvalidInput, InvalidSchedule
+from cloudsched.web.api.problems import PayloadTooLarge
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Request
+
+V = TypeVar("V", bound=Value)
+
+MAX_BODY = 1024 * 1024
+"""How many bytes of a request's body are read."""
+
+
+def body_bytes(request: Request) -> bytes:
+    """Return a request's body, whether it says how long it is or comes in chunks.
+
+    Raises:
+        PayloadTooLarge: It is longer than `MAX_BODY`.
+        InvalidInput: It broke off, or is not chunked as HTTP says.
+    """
+    hint, announced = f"At most {MAX_BODY} bytes are taken.", request.content_length or 0
+    if announced > MAX_BODY:
+        raise PayloadTooLarge("(body)", f"has {announced} bytes", hint)
+    try:
+        data = request.stream.read(MAX_BODY + 1)
+    except (OSError, ValueError) as error:  # the server's own, of a socket or of chunks that are none
+        raise InvalidInput("(body)", f"cannot be read: {error}", "Send it again.") from error
+    if len(data) > MAX_BODY:
+        raise PayloadTooLarge("(body)", "is too large", hint)
+    if len(data) < announced:
+        raise InvalidInput("(body)", f"has {len(data)} bytes of {announced}", "Send it again.")
+    return data
+
+
+def json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any]:
+    """Return a request's body, which is one JSON object; an empty one if there is no body and none is needed.
+
+    Raises:
+        InvalidInput: It is not.
+    """
+    data = body_bytes(request)
+    if is_optional and not data:
+        return {}
+    try:
+        content = json.loads(data.decode(), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+    except RecursionError as error:
+        raise InvalidInput("(body)", "is nested too deep", "Flatten it.") from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InvalidInput("(body)", f"is not JSON: {error}", "Send one JSON object, in UTF-8.") from error
+    if not isinstance(content, dict):
+        raise InvalidInput("(body)", "is not a JSON object", "Send one JSON object, {…}.")
+    return content
+
+
+def _no_constant(name: str) -> Any:  # noqa: ANN401 - the signature of json's hook
+    raise ValueError(f"{name} is not JSON (RFC 8259, section 6)")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} is there twice")
+    return content
+
+
+def parameters(request: Request, model: type[V]) -> V:
+    """Return the query parameters, each of them once and none but those of the model.
+
+    Raises:
+        InvalidInput: They are not that.
+    """
+    known = {field.alias or name for name, field in model.model_fields.items()}
+    for name in request.args:
+        if name not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise InvalidInput(name, "is not a query parameter here", f"There are: {names}.")
+        if len(request.args.getlist(name)) > 1:
+            raise InvalidInput(name, "is given twice", "Give it once.")
+    return validated(model, request.args.to_dict())
+
+
+def validated(model: type[V], content: dict[str, Any]) -> V:
+    """Return what a request says as its model has it.
+
+    Raises:
+        InvalidInput: It does not fit; `field` names the first thing that is wrong.
+    """
+    try:
+        return model.model_validate(content)
+    except InvalidSchedule as error:
+        raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
+    except ValidationError as error:
+        raise invalid_input(error) from error

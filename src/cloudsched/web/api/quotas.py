@@ -1,0 +1,45 @@
+"""How much one user may use: tasks that have not ended, and creations a minute.
+
+Quotas are for those who see only their own tasks. They are counted from the tasks themselves, so there is no counter
+that could drift: each that is set costs one count a creation, which Firestore bills as one read for every 1,000 tasks
+counted; a batch costs the same as one task. Requests of one user that are under way at the same time do not see each
+other's tasks yet, so a quota may be passed by as many as meet.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.errors import QuotaExceeded
+
+if TYPE_CHECKING:
+    from cloudsched.app import App
+    from cloudsched.web.auth.roles import Caller
+
+_MINUTE = timedelta(minutes=1)
+
+
+def room(app: App, caller: Caller, wanted: int) -> tuple[int, QuotaExceeded | None]:
+    """Return how many of the tasks that a caller wants to create they may, and why not all of them."""
+    access, owner = app.settings.access, caller.only
+    allowed: int = wanted
+    refusal: QuotaExceeded | None = None
+    if owner is None:
+        return allowed, refusal
+    if (limit := access.max_active_tasks) is not None:
+        left = limit - app.tally.live(owner, limit)
+        if left < allowed:
+            allowed, refusal = left, QuotaExceeded("tasks that have not ended", limit, "Cancel or delete some of them.")
+    if (limit := access.max_creations) is not None:
+        left = limit - app.tally.created_since(owner, app.clock.now() - _MINUTE, limit)
+        if left < allowed:
+            allowed, refusal = left, QuotaExceeded("creations a minute", limit, "Try again in a minute.", 60)
+    return max(0, allowed), refusal
+
+
+def require_room(app: App, caller: Caller) -> None:
+    """Check that a caller may create one more task. Raises QuotaExceeded."""
+    _, refusal = room(app, caller, 1)
+    if refusal is not None:
+        raise refusal

@@ -1,0 +1,163 @@
+"""The desk at the store itself: the worker is part of the app, as executors are, and durable handlers work in full."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.pull import lanes_of
+from cloudsched.engine.handlers.context import Context
+from cloudsched.errors import Forbidden, LeaseLost, NotFound, StoreUnavailable
+from cloudsched.worker.source import Hold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from cloudsched.app import App
+    from cloudsched.domain.documents.execution import ProgressStep
+    from cloudsched.domain.transitions.finish import Report
+    from cloudsched.engine.execution.attempts import Begun
+    from cloudsched.engine.handlers.context import LeaseState
+    from cloudsched.engine.pull.offers import Claim, Wanted
+
+MAX_SKEW = timedelta(seconds=10)
+"""How far this machine's clock may be from the store's: leases are measured by the clocks of all who write."""
+CHECK_SECONDS = 600.0
+"""How often that is looked at. It costs one read."""
+_REFUSALS = ("PERMISSION_DENIED", "UNAUTHENTICATED")
+"""What Firestore says to somebody who may not use it, however often they ask."""
+
+
+class AppDesk:
+    """A `Desk` that is the store of an app.
+
+    Args:
+        app: Whose store, and whose handlers.
+        wanted: What the worker can run.
+        place: Where that is, for people.
+    """
+
+    def __init__(self, app: App, wanted: Wanted, place: str) -> None:
+        self._app = app
+        self._checked_at: float | None = None
+        self.wanted = wanted
+        self.place = place
+
+    def claim(self, limit: int) -> Sequence[AppAssignment]:
+        """Claim runs: a read for each offer that is looked at, a commit for each claim.
+
+        Raises:
+            StoreUnavailable: The store did not answer, or this machine's clock is not right.
+            Forbidden: The store is not for this account.
+        """
+        try:
+            with answered():
+                self._require_right_time()
+                claims = self._app.pulls.claim(self.wanted, limit)
+        except StoreUnavailable as error:
+            if error.reason.startswith(_REFUSALS):
+                raise Forbidden(
+                    f"{error}. Is this account allowed to use the database? It needs datastore.user."
+                ) from error
+            raise
+        return [AppAssignment(self._app, claim) for claim in claims]
+
+    @property
+    def listens(self) -> bool:
+        """Whether the app's store can be listened to."""
+        return self._app.listener is not None
+
+    def listening(self, ring: Callable[[], None]) -> AbstractContextManager[None]:
+        """Listen, if the app's store can be listened to."""
+        listener = self._app.listener
+        if listener is None:
+            return nullcontext()
+        return listener.listen(lanes_of(self.wanted.queue, self.wanted.skills), self.wanted.owner, ring)
+
+    def close(self) -> None:
+        """Leave the app to whoever made it."""
+
+    def _require_right_time(self) -> None:
+        """Check now and then that this machine's clock is the store's: what it leases would end too early, or too late.
+
+        The clock of a local stack, which can be moved, is another one for all alike.
+        """
+        is_recent = self._checked_at is not None and time.monotonic() - self._checked_at < CHECK_SECONDS
+        if is_recent or self._app.settings.tasks_emulator is not None:
+            return
+        before = self._app.clock.now()
+        there = self._app.store.check()
+        off = timedelta(0) if there is None else min(self._app.clock.now() - there, max(before - there, timedelta(0)))
+        if abs(off) > MAX_SKEW:
+            how = f"{abs(off).total_seconds():.0f} s {'ahead of' if off > timedelta(0) else 'behind'} the store's"
+            raise StoreUnavailable("The store", f"this machine's clock is {how}; set it, or work through the API")
+        self._checked_at = time.monotonic()
+
+
+class AppAssignment:
+    """A run that was claimed in the store."""
+
+    def __init__(self, app: App, claim: Claim) -> None:
+        self._app = app
+        self._claim = claim
+        self._begun: Begun | None = None
+        self.task = claim.stored.task
+        self.run = claim.run
+        self.hold = Hold(self._renew, self.task.expected_duration)
+
+    def begin(self) -> Context | None:
+        """Send what may run beside it, and return its context, which renews the lease through this worker's hold."""
+        with answered():
+            begun = self._app.pulls.begin(self._claim)
+        if begun is None:
+            return None
+        context = Context(self.task, self.run, self._app.clock, self.hold.renew, begun.context.journal)
+        self._begun = replace(begun, context=context)
+        return context
+
+    def call(self) -> Report:
+        """Call the handler."""
+        return self._app.pulls.call(self._started)
+
+    def end(self, report: Report) -> bool:
+        """Commit how it ended, and send what follows."""
+        with answered():
+            return self._app.pulls.end(self._started, report) is not None
+
+    def release(self, reason: str) -> bool:
+        """Give it back."""
+        with answered():
+            if self._begun is not None:
+                return self._app.pulls.release(self._begun, reason) is not None
+            try:
+                self._app.pulls.give_back(*self._key, reason)
+            except (LeaseLost, NotFound):
+                return False
+            return True
+
+    @property
+    def _key(self) -> tuple[str, str, str]:
+        return self.task.id, self.run.execution_id, self.run.lease.token if self.run.lease else ""
+
+    @property
+    def _started(self) -> Begun:
+        if self._begun is None:
+            raise ValueError(f"execution {self.run.execution_id} has not begun")
+        return self._begun
+
+    def _renew(self, progress: Sequence[ProgressStep]) -> LeaseState:
+        with answered():
+            return self._started.held.renew(progress)
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """Say of a local clock that does not answer that the store does not: neither can be worked with."""
+    try:
+        yield
+    except ConnectionError as error:
+        raise StoreUnavailable("The local stack", str(error)) from error

@@ -37,7 +37,7 @@ from cloudsched.config.settings import EXECUTE_PATH
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.store import Dispatcher, Envelope
+    from cloudsched.engine.ports.queue import Dispatcher, Envelope
 
 HOUR = timedelta(hours=1)
 

@@ -31,7 +31,8 @@ from cloudsched.testing import START
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.engine.ports.store import Envelope, Store
+    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.store import Store
 
 OVERDUE = 100
 ROUNDS = 5

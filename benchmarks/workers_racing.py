@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
     from pathlib import Path
 
-    from cloudsched.engine.ports.store import Envelope, Store, Version
+    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.store import Store, Version
 
 LANE = "bench"
 SETTINGS = Settings(secret="benchmarks have no secrets")

@@ -139,6 +139,48 @@ def test_a_file_is_one_idea(module: str) -> None:
     assert module.count("/") <= 2, "rooms are one level deep"
 
 
+def _targets(module: str) -> set[str]:
+    """Return the modules of the package that a module imports, typing-only imports included."""
+    known = {name.removesuffix("/__init__").replace("/", "."): name for name in MODULES}
+    found = set()
+    for name in imports(module):
+        inside = name.removeprefix("cloudsched.") if name.startswith("cloudsched.") else ""
+        target = known.get(inside) or known.get(inside.rpartition(".")[0])
+        if inside and target:
+            found.add(target)
+    return found - {module, "__init__"}
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    """There is no import circle, not even one of typing-only imports: every module can be read after those it needs."""
+    waiting = {module: _targets(module) for module in MODULES}
+    while ready := {module for module, targets in waiting.items() if not targets & waiting.keys()}:
+        waiting = {module: targets for module, targets in waiting.items() if module not in ready}
+    assert not waiting, f"these import each other, or one that does: {sorted(waiting)}"
+
+
+def test_folders_answer_where() -> None:
+    """The top level is short, and a room says in its docstring what lives there and what it may import."""
+    top = [path.name for path in SOURCE.iterdir() if path.name != "__pycache__"]
+    assert len(top) <= 20
+    assert {name for name in top if name.endswith(".py")} == {"__init__.py", "__main__.py", "app.py", "errors.py"}
+    for path in SOURCE.rglob("__init__.py"):
+        if path.parent != SOURCE:
+            sentences = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").count(".")
+            assert sentences >= 2, f"{path} does not say what lives there"
+
+
+NOUNS_IN_ING = {"planning", "signing", "tracing"}
+"""Words of the field."""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_is_a_noun_or_a_verb(module: str) -> None:
+    """No module is called by a gerund, but for words of the field."""
+    name = module.rpartition("/")[2]
+    assert not name.endswith("ing") or name in NOUNS_IN_ING
+
+
 def _modules_after(statement: str) -> set[str]:
     """Return what a fresh interpreter has imported after a statement."""
     code = f"{statement}\nimport sys\nprint(' '.join(sys.modules))"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cloudsched.engine.ports.store import Listener
+    from cloudsched.engine.ports.listener import Listener
 
 PATIENCE = 60.0
 """How many seconds a test waits for what must happen."""

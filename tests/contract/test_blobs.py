@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cloudsched.engine.ports.store import Blobs
+    from cloudsched.engine.ports.blobs import Blobs
 
 
 class Bucket(BaseHTTPRequestHandler):

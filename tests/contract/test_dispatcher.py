@@ -22,7 +22,7 @@ from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.engine.ports.store import Dispatcher, Envelope
+from cloudsched.engine.ports.queue import Dispatcher, Envelope
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from google.cloud.tasks_v2.types import task as task_types
 from cloudsched.adapters.google import cloud_tasks as cloudtasks_adapter
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.engine.ports.store import Envelope
+from cloudsched.engine.ports.queue import Envelope
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

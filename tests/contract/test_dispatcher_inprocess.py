@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
-from cloudsched.engine.ports.store import Envelope
+from cloudsched.engine.ports.queue import Envelope
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.deployables.cloud import Cloud
     from tests.deployables.fake_resources import State
 
-    from cloudsched.engine.ports.store import Envelope
+    from cloudsched.engine.ports.queue import Envelope
 
 FUNCTIONS = ("execute", "sweep", "api")
 

@@ -36,7 +36,8 @@ def test_the_package_decides_not_the_system() -> None:
     """The data is the same with the system's zones in the way, and its release is visible."""
     program = (
         "import zoneinfo; zoneinfo.reset_tzpath(['/nowhere']);"
-        "from cloudsched.domain.recurrence import time_zones as zones; print(zones.zone('America/Vancouver').until(0).changes)"
+        "from cloudsched.domain.recurrence import time_zones as zones;"
+        "print(zones.zone('America/Vancouver').until(0).changes)"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout  # noqa: S603 -- our own program
     assert printed.strip() == str(zones.zone("America/Vancouver").until(0).changes)

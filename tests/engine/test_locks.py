@@ -22,7 +22,7 @@ from cloudsched.errors import Unavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.store import Envelope
+    from cloudsched.engine.ports.queue import Envelope
 
 SECOND = timedelta(seconds=1)
 

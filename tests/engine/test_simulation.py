@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.engine.ports.store import Envelope
+from cloudsched.engine.ports.queue import Envelope
 from cloudsched.errors import QueueUnavailable
 from cloudsched.testing import START, Simulation
 

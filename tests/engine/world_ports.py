@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from cloudsched import Execution, Task, TaskQuery
     from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.engine.ports.store import Envelope, Folded, Page, Stored, StoredLock, Version
+    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.store import Folded, Page, Stored, StoredLock, Version
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cloudsched import Context, Execution, Task
     from cloudsched.domain.documents.execution import Message, Run
-    from cloudsched.engine.ports.store import Envelope
+    from cloudsched.engine.ports.queue import Envelope
 
 _NO_FUTURE = timedelta(days=30)
 LATE = timedelta(minutes=2)

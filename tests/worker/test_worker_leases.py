@@ -10,6 +10,7 @@ import pytest
 from tests.stories.parts import eventually
 from tests.worker.bench import BRIEF, NEVER, Bench, Gate
 
+from cloudsched import Context  # noqa: TC001 - handlers' annotations are read at run time
 from cloudsched.client import Client
 from cloudsched.client import views as client_views
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from cloudsched import App, Context, Task
+    from cloudsched import App, Task
     from cloudsched.domain.documents.execution import ProgressStep
-    from cloudsched.engine.handlers.context import LeaseState
+    from cloudsched.engine.durable.lease import LeaseState
 
 
 def lease_until(bench: Bench, task: Task) -> datetime:

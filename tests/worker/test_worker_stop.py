@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.stories.parts import eventually
 
+from cloudsched import Context  # noqa: TC001 - handlers' annotations are read at run time
 from cloudsched.worker import background as worker_errands
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.worker.bench import Bench, Gate
 
-    from cloudsched import App, Context, Task
+    from cloudsched import App, Task
     from cloudsched.worker.source import Assignment
 
 

@@ -17,17 +17,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import (
-        Dispatcher,
-        Envelope,
-        Folded,
-        Page,
-        Store,
-        Stored,
-        StoredLock,
-        TaskQuery,
-        Version,
-    )
+    from cloudsched.engine.ports.queue import Dispatcher, Envelope
+    from cloudsched.engine.ports.store import Folded, Page, Store, Stored, StoredLock, TaskQuery, Version
 
 T = TypeVar("T")
 

@@ -14,7 +14,8 @@ from cloudsched.errors import QueueUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.store import Clock, Dispatcher, Envelope
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.queue import Dispatcher, Envelope
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from cloudsched.engine.ports.store import Clock, Envelope
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.queue import Envelope
 
 _LOG = logging.getLogger(__name__)
 

@@ -38,8 +38,12 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.circuit_breaker import Circuit
     from cloudsched.engine.dispatch.tracing import Tracer
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
-    from cloudsched.engine.ports.store import Blobs, Clock, Dispatcher, Listener, Store
+    from cloudsched.engine.ports.listener import Listener
+    from cloudsched.engine.ports.queue import Dispatcher
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import Tally
     from cloudsched.errors import Unavailable
 

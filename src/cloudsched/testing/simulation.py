@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.engine.execution.attempts import Verdict
-    from cloudsched.engine.ports.store import Envelope, Page, Store
+    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.store import Page, Store
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 """When a simulation begins unless it is told otherwise: a Friday."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressStep
     from cloudsched.domain.transitions.finish import Report
+    from cloudsched.engine.durable.lease import LeaseState
     from cloudsched.engine.execution.attempts import Begun
-    from cloudsched.engine.handlers.context import LeaseState
     from cloudsched.engine.pull.offers import Claim, Wanted
 
 MAX_SKEW = timedelta(seconds=10)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.store import Envelope
+    from cloudsched.engine.ports.queue import Envelope
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, no_number
 from cloudsched.errors import UnsupportedDocument
 
 SCHEMA_VERSION = 1
@@ -33,13 +33,6 @@ def _in_utc(value: datetime) -> datetime:
 def _as_seconds(value: timedelta) -> int | float:
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
-
-
-def no_number(value: object) -> object:
-    """Refuse seconds since 1970, as a number or as text, where an instant is meant."""
-    if isinstance(value, int | float) or (isinstance(value, str) and value[4:5] != "-"):
-        raise ValueError("is not an instant such as 2027-01-01T09:00:00Z")
-    return value
 
 
 Instant = Annotated[AwareDatetime, AfterValidator(_in_utc), BeforeValidator(no_number)]

@@ -10,16 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cloudsched.domain.documents.document import Document, Instant, Value
 from cloudsched.errors import JournalMismatch
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-
-    from cloudsched.domain.documents.execution import Execution
 
 MAX_STEPS = 5_000
 """How many entries one journal may have: each time the handler goes on, all of them are read."""
@@ -157,55 +151,3 @@ def call_id(task_id: str, execution_id: str, number: int, attempt: int) -> str:
     """Return the id of the task that a call is: the same whenever that call is made, and evenly spread."""
     digest = hashlib.sha256(f"{task_id} {execution_id} {number} {attempt}".encode()).hexdigest()
     return f"call-{digest[:32]}"
-
-
-def restored(
-    execution: Execution, now: datetime, cancelled: Collection[int] = (), revived: Collection[int] = ()
-) -> tuple[JournalEntry, ...]:
-    """Return the journal that an execution goes on from when it is retried by hand.
-
-    What made it fail is to be done again: at the journal's end it is left out, and a call that others follow waits
-    anew, as a new task. What the handler asked for after it was told of the failure is left out as well. All else is
-    kept, also what failed and was caught; so nothing that succeeded is done again.
-
-    Args:
-        execution: The ended execution, with its steps.
-        now: The present.
-        cancelled: The calls, by their numbers, that were cancelled without the handler's being told.
-        revived: The failed calls that were retried themselves since: they are waited for, and not made anew.
-    """
-    failed_by = execution.failed_by
-    steps = sorted(execution.steps, key=lambda step: step.number)
-    if failed_by is not None:
-        steps = [step for step in steps if step.number <= failed_by.asked]
-        while steps and steps[-1].number in {*failed_by.steps} - {*revived}:
-            steps.pop()
-    again = {*cancelled, *(failed_by.steps if failed_by is not None else ())}
-    return tuple(
-        _waiting(step, execution, now, is_made=step.number in revived)
-        if step.number in again
-        else _kept(step, execution)
-        for step in steps
-    )
-
-
-def _kept(step: StepRecord, execution: Execution) -> JournalEntry:
-    is_waiting = step.kind is StepKind.CALL and step.status is StepStatus.WAITING
-    is_made = is_waiting and (step.is_made or step.number <= execution.calls_made)
-    return JournalEntry.of(step.model_copy(update={"is_made": is_made or None}), execution.id)
-
-
-def _waiting(step: StepRecord, execution: Execution, now: datetime, *, is_made: bool) -> JournalEntry:
-    """Return a call that is waited for anew.
-
-    If its task is not there already it is made again, under another id than before, or asked for after a refusal.
-    """
-    child = step.child if is_made else _following(step, execution)
-    begun = StepRecord(number=step.number, kind=step.kind, name=step.name, started_at=now, child=child, is_made=is_made)
-    return JournalEntry.of(begun, execution.id)
-
-
-def _following(step: StepRecord, execution: Execution) -> str:
-    if step.child is None:
-        return call_id(execution.task_id, execution.id, step.number, execution.attempt_count + 1)
-    return f"call-{hashlib.sha256(step.child.encode()).hexdigest()[:32]}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.recurrence.schedule_fields import ScheduleFields
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
@@ -25,7 +25,7 @@ _WORKING_DAYS = frozenset(range(5))
 _MOST_TIMES = 12
 
 
-def describe(schedule: Schedule) -> str:
+def describe(schedule: ScheduleFields) -> str:
     """Return what a schedule means, in one line."""
     if schedule.at is not None:
         local = schedule.at.astimezone(tzinfo(schedule.timezone))

@@ -18,7 +18,7 @@ from cloudsched.errors import InvalidSchedule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.domain.recurrence.schedule_fields import ScheduleFields
 
 _COMPONENTS = {"VEVENT", "VTODO", "VJOURNAL"}
 _POLICIES = {"X-CLOUDSCHED-GAP": "gap", "X-CLOUDSCHED-FOLD": "fold", "X-CLOUDSCHED-SUB-DAILY": "sub_daily"}
@@ -64,7 +64,7 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     return fields
 
 
-def to_ical(schedule: Schedule) -> str:
+def to_ical(schedule: ScheduleFields) -> str:
     """Return a schedule as properties, one a line, folded at 75 characters."""
     if schedule.at is not None:
         return f"DTSTART:{schedule.at:%Y%m%dT%H%M%SZ}\n"
@@ -74,11 +74,7 @@ def to_ical(schedule: Schedule) -> str:
     lines += [f"RRULE:{rule}" for rule in schedule.rules]
     for name, field, dates in (("RDATE", "rdates", schedule.rdates), ("EXDATE", "exdates", schedule.exdates)):
         lines += [name + _moment(parse_moment(date, field), schedule.timezone) for date in dates]
-    defaults = type(schedule).model_fields
-    for name, field in _POLICIES.items():
-        value = getattr(schedule, field)
-        if value != defaults[field].default:
-            lines.append(f"{name}:{value}")
+    lines += [f"{name}:{schedule.policies[field]}" for name, field in _POLICIES.items() if field in schedule.policies]
     return "".join(f"{_folded(line)}\n" for line in lines)
 
 

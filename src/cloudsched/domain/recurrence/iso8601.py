@@ -83,3 +83,10 @@ def _offset(text: str | None) -> int | None:
         return 0
     hours, minutes = int(text[1:3]), int(text[3:].lstrip(":") or 0)
     return (hours * 3600 + minutes * 60) * (-1 if text[0] == "-" else 1)
+
+
+def no_number(value: object) -> object:
+    """Refuse seconds since 1970, as a number or as text, where an instant is meant."""
+    if isinstance(value, int | float) or (isinstance(value, str) and value[4:5] != "-"):
+        raise ValueError("is not an instant such as 2027-01-01T09:00:00Z")
+    return value

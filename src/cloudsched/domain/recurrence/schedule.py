@@ -38,9 +38,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents.document import no_number
 from cloudsched.domain.recurrence import time_zones as zones
-from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, UTC_EPOCH, parse_moment, utc_seconds
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, UTC_EPOCH, no_number, parse_moment, utc_seconds
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compiled
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalised, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
@@ -300,6 +299,13 @@ class Schedule(BaseModel):
                 raise InvalidSchedule("rrule", f"more than {MAX_LISTED} occurrences in that range", "ask for less")
             found.append(occurrence)
         return found
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """The policies for clock changes that are not the defaults, by field."""
+        fields = type(self).model_fields
+        values = {name: getattr(self, name) for name in ("gap", "fold", "sub_daily")}
+        return {name: value for name, value in values.items() if value != fields[name].default}
 
     def describe(self) -> str:
         """Return the schedule in English, such as ``every weekday at 09:00, Europe/Paris``."""

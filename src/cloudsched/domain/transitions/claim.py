@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import Awaits, Execution, ExecutionStatus, Lease, Run
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
-from cloudsched.domain.documents.pull import expires_at, offered_runs
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions.finish import PORTION, lease_lapsed, still_overlapped
 from cloudsched.domain.transitions.lifecycle import Step, closed, ending, moved, pumped, settled, without_unbegun
 from cloudsched.domain.transitions.locks import RESERVATION
+from cloudsched.domain.transitions.offers import expires_at, offered_runs
 from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after, start_of
 
 if TYPE_CHECKING:

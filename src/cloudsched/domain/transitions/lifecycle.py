@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
-from cloudsched.domain.documents.journal import JournalEntry, StepKind, restored
-from cloudsched.domain.documents.pull import offering
+from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Ask, Backfill, Task, TaskStatus
+from cloudsched.domain.transitions.offers import offering
 from cloudsched.domain.transitions.planning import (
     execution_id,
     occurrence_after,
@@ -21,6 +21,7 @@ from cloudsched.domain.transitions.planning import (
     start_of,
     wake_instant,
 )
+from cloudsched.domain.transitions.retry_execution import restored
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:

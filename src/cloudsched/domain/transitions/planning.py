@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain.documents.execution import Awaits, Trigger
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.pull import expires_at
+from cloudsched.domain.transitions.offers import expires_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

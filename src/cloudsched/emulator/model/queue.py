@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 NAME_RETENTION: Final = timedelta(hours=24)
 """How long a task's name stays taken after the task is gone."""
 _NO_FAULTS: Final = Faults()
-_NO_LOG: Final = Logs()
+_NO_LOG: Final[Logs[Any]] = Logs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Queue:
     config: QueueConfig
     bucket: Bucket
     faults: Faults = _NO_FAULTS
-    log: Log = _NO_LOG
+    log: Log[Queue] = _NO_LOG
     paused: bool = False
     purged_at: datetime | None = None
     tasks: dict[str, Task] = field(default_factory=dict)

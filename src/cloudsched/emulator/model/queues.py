@@ -32,7 +32,7 @@ class Board:
     """Every queue of every project and location."""
 
     auto_create_queues: bool = False
-    log: Log = field(default_factory=Logs)
+    log: Log[Queue] = field(default_factory=Logs)
     faults: Faults = field(default_factory=Faults)
     queues: dict[str, Queue] = field(default_factory=dict)
     deleted_at: dict[str, datetime] = field(default_factory=dict)
@@ -188,7 +188,7 @@ class Board:
         self.deleted_at.clear()
         self._wakes.clear()
 
-    def listen(self, log: Log) -> None:
+    def listen(self, log: Log[Queue]) -> None:
         """Report to that log from now on."""
         self.log = log
         for queue in self.queues.values():

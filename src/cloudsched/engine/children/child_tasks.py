@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.sender import Sender
-    from cloudsched.engine.ports.store import Clock, Store
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
 

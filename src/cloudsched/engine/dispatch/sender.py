@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import dispatch_for
 from cloudsched.engine.dispatch.tracing import trace_for
-from cloudsched.engine.ports.store import Envelope
+from cloudsched.engine.ports.queue import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.planning import Dispatch, Wake
     from cloudsched.engine.dispatch.signing import Keys
-    from cloudsched.engine.ports.store import Dispatcher
+    from cloudsched.engine.ports.queue import Dispatcher
 
 log = logging.getLogger(__name__)
 

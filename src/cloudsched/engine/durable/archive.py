@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.transitions.lifecycle import Step
-    from cloudsched.engine.ports.store import Blobs, Store
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.store import Store
 
 E = TypeVar("E")
 

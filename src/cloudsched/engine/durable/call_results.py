@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.engine.ports.store import Blobs, Store
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -363,11 +363,9 @@ class Journal(Walk):
     def _call_result(self, entry: JournalEntry, *, as_recorded: bool) -> Any:  # noqa: ANN401 - whatever it returns
         if entry.status is not StepStatus.SUCCEEDED:
             return self._failure(entry)
-        registry = self._around.registry
         value = self._results.read(entry)
-        if as_recorded or entry.name not in registry:
-            return value
-        return as_annotated(value, registry.get(entry.name).function)
+        function = None if as_recorded else self._around.function(entry.name)
+        return value if function is None else as_annotated(value, function)
 
     def _failure(self, entry: JournalEntry) -> Exception:
         error = entry.error or StepError(type="Error", message="")

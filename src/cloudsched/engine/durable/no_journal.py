@@ -18,7 +18,7 @@ from cloudsched.errors import WorkflowError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from cloudsched.engine.ports.store import Clock
+    from cloudsched.engine.ports.clock import Clock
 
 
 class Undurable:

@@ -21,7 +21,7 @@ from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import StepRecord
-    from cloudsched.engine.ports.store import Blobs
+    from cloudsched.engine.ports.blobs import Blobs
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import random
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.outcome import Outcome
-    from cloudsched.domain.documents.task import Parent, Task
-    from cloudsched.engine.execution.claimed_run import Held
-    from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import Blobs, Clock
+    from cloudsched.domain.documents.task import Event, Parent, Task
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.clock import Clock
 
 
 class Suspended(BaseException):
@@ -45,13 +44,25 @@ class Pace:
     """What calls were given in such a test, by task, beginning and number: a journal itself does not compare it."""
 
 
+class JournaledRun(Protocol):
+    """The claimed run that a journal belongs to; `engine.execution.claimed_run` has it."""
+
+    @property
+    def task(self) -> Task:
+        """The task as it was last read or written."""
+
+    def record(self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None) -> Task | None:
+        """Commit entries, and take an event off the task; None if the lease is no longer held."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a journal needs from the engine."""
 
-    held: Held
+    held: JournaledRun
     clock: Clock
-    registry: Registry
+    function: Callable[[str], Callable[..., Any] | None]
+    """The function of a handler, or None where it is not registered in this process."""
     blobs: Blobs
     chance: random.Random
     load: Callable[[], Sequence[JournalEntry]]

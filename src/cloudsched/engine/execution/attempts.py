@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch.tracing import Tracer
     from cloudsched.engine.execution.durable_services import Durable
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import Clock, Store, Stored
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store, Stored
     from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)

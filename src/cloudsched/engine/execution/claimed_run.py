@@ -11,8 +11,8 @@ from cloudsched.domain.transitions.finish import extended, given_back, on_outcom
 from cloudsched.domain.transitions.lifecycle import ENDED, Step, moved
 from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.suspend import event_taken, recorded
-from cloudsched.engine.execution.invoke import announce_failure
-from cloudsched.engine.handlers.context import LeaseState
+from cloudsched.engine.durable.lease import LeaseState
+from cloudsched.engine.execution.failure_hooks import announce_failure
 from cloudsched.engine.state.locks import Turns
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.finish import Report
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import Clock, Store, Stored, StoredLock
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store, Stored, StoredLock
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
 

@@ -18,6 +18,7 @@ from cloudsched.engine.state.commits import Committer
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
     from random import Random
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch.sender import Sender
     from cloudsched.engine.execution.claimed_run import Held
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import Blobs, Clock, Store
+    from cloudsched.engine.ports.blobs import Blobs
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.locks import Locks
 
 _AT_ONCE = LeadTimes(timedelta(0), timedelta(0))
@@ -88,7 +91,7 @@ class Durable:
         around = Surroundings(
             held=held,
             clock=self._clock,
-            registry=self._registry,
+            function=self._function,
             blobs=self._blobs,
             chance=self._chance,
             load=partial(self.journals.of, held.task.id, run),
@@ -98,6 +101,9 @@ class Durable:
             pace=Pace(self._until(), self._settings.replays_each_step, self._asked),
         )
         return Journal(around, run.execution_id)
+
+    def _function(self, handler: str) -> Callable[..., Any] | None:
+        return self._registry.get(handler).function if handler in self._registry else None
 
     def _until(self) -> datetime:
         return self._clock.now() + self._settings.time_limit * NEARLY

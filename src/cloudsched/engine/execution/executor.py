@@ -21,7 +21,7 @@ from cloudsched.domain.transitions.lifecycle import Step
 from cloudsched.domain.transitions.planning import Dispatch, Wake, wakes
 from cloudsched.engine.execution.attempts import Action, Verdict
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
-from cloudsched.engine.execution.invoke import announce_failure
+from cloudsched.engine.execution.failure_hooks import announce_failure
 from cloudsched.errors import InvalidInput, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch.tracing import Tracer
     from cloudsched.engine.execution.attempts import Runs
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import Clock, Store, Stored
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store, Stored
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
 

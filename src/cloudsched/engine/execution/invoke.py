@@ -10,11 +10,11 @@ import logging
 import traceback
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus
+from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.json_limits import as_json, require_content, storable_text, text_of
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.script import HANDLER as SCRIPTS
-from cloudsched.domain.transitions.finish import FAILURES, Report
+from cloudsched.domain.transitions.finish import Report
 from cloudsched.engine.durable.call_handle import Call
 from cloudsched.engine.durable.exits import is_failure
 from cloudsched.engine.durable.steps import whole
@@ -24,13 +24,11 @@ from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
-    from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.handlers.registry import OnFailure, Registry
+    from cloudsched.engine.handlers.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -65,38 +63,6 @@ def call_handler(registry: Registry, context: Context) -> Report:
         reason = _why(error)
         return _failed(context, Retry(reason) if handler.tries_again(error) else Fail(reason), error)
     return _report(context, outcome) if refused is None else _failed(context, outcome, refused)
-
-
-def announce_failure(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
-    """Call the hook of the task's handler for each execution that has failed for good.
-
-    A hook that fails is logged, and changes nothing. So is one that cannot be called since the handler is not here,
-    unless it was a worker who said that it failed: that has the handler, and hears what came of it.
-    """
-    failed = [execution for execution in executions if execution.status in FAILURES]
-    hook = failure_hook(registry, task)
-    for execution in failed:
-        about = {"taskId": task.id, "executionId": execution.id, "handler": task.handler}
-        if hook is not None:
-            try:
-                hook(task, execution)
-            except BaseException as error:
-                if not is_failure(error):
-                    raise
-                log.exception("hook failed", extra={"action": "hook failed", **about})
-        elif task.handler not in registry and not _is_told_by_worker(execution):
-            why = "no on_failure is called: there is no handler %r in this process"
-            log.warning(why, task.handler, extra={"action": "hook skipped", **about})
-
-
-def failure_hook(registry: Registry, task: Task) -> OnFailure | None:
-    """Return what is called here when an occurrence of the task has failed for good."""
-    return registry.get(task.handler).on_failure if task.handler in registry else None
-
-
-def _is_told_by_worker(execution: Execution) -> bool:
-    last = execution.attempts[-1] if execution.attempts else None
-    return last is not None and last.worker is not None and last.status is ExecutionStatus.FAILED
 
 
 def _understood(answer: object, now: datetime) -> tuple[Outcome, Exception | None]:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.durable.journal import Journal
-    from cloudsched.engine.ports.store import Clock
+    from cloudsched.engine.durable.lease import LeaseState
+    from cloudsched.engine.ports.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +50,6 @@ MAX_NOTICES = 20
 """How many messages one attempt may put into the inbox: they are written in the commit that ends it."""
 MAX_TEXT = 200
 """How many characters of a progress step or a notice's title are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseState:
-    """What a renewal found: the lease's new end, or that the run is no longer the caller's."""
-
-    until: datetime | None
-    is_cancelled: bool
-    renewed_at: datetime | None = None
-    """When that was, by the clock that leases are measured by; None if that is not known."""
 
 
 class Event(dict[str, Any]):

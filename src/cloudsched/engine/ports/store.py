@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from cloudsched.domain.documents.policy import Priority
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution, Message
@@ -22,14 +19,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.locks import Lock
 
 T = TypeVar("T")
-
-
-class Clock(Protocol):
-    """Where the present comes from."""
-
-    def now(self) -> datetime:
-        """Return the present instant, aware and in UTC."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,92 +209,4 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
-        ...
-
-
-class Listener(Protocol):
-    """What tells a worker that there may be something new for it. A hint: whoever listens also looks now and then.
-
-    * After every change by which an offer appears in one of the lanes, `ring` is called soon. It may be called without
-      a reason too, but not all the time while nothing happens.
-    * `ring` is called from another thread, also while the context is being entered. It returns soon and raises nothing.
-    * A connection that was lost is made again, with growing waits, and `ring` is called then: something may have been
-      missed.
-    * What no new try can mend (no permission, no index) is logged once; then `ring` is called every few seconds.
-    * Leaving the context ends all threads and calls, quickly. None of the threads keeps a process alive.
-    """
-
-    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `ring` about offers in these lanes, and of that owner if one is given, while the context lasts."""
-        ...
-
-
-class Blobs(Protocol):
-    """Where results are kept that are too large for a document.
-
-    * What is stored under a key is there, whole, once `put` has returned; it is never changed afterwards but by the
-      same content.
-    """
-
-    def put(self, key: str, content: bytes) -> None:
-        """Keep a content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
-
-        Raises:
-            BlobsUnavailable: It could not be kept.
-        """
-        ...
-
-    def get(self, key: str) -> bytes:
-        """Return what is kept under a key.
-
-        Raises:
-            NotFound: There is nothing.
-            BlobsUnavailable: It could not be read.
-        """
-        ...
-
-    def let_go(self, key: str) -> None:
-        """Remove what is kept under a key, and below it: it is not asked for any more. Harmless to repeat.
-
-        A place that removes what is old by itself (a bucket, by its lifecycle rule) does nothing.
-
-        Raises:
-            StoreUnavailable: It could not be removed, or not all of it.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """A dispatch as the queue takes it: opaque to the queue, verified by the executor."""
-
-    name: str
-    """Unique for what it may run: making the same one twice makes it once."""
-    at: datetime
-    """When to deliver it; the past means now. Never further ahead than the horizon."""
-    body: bytes
-    token: str
-    """Proves that whoever knows the secret made this body."""
-    priority: Priority = Priority.NORMAL
-    """Which of the queues takes it."""
-
-
-class Dispatcher(Protocol):
-    """What carries a dispatch to the executor.
-
-    * Delivery is at least once, not before `at`, in no promised order.
-    * A dispatch that the executor did not accept is delivered again.
-    * A name that exists, or existed lately, is not created again; that is no error.
-    """
-
-    def create(self, envelope: Envelope) -> None:
-        """Hand over a dispatch; it will be delivered once this has returned.
-
-        Raises:
-            QueueUnavailable: The queue could not be reached, or refused.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of connections and threads."""
         ...

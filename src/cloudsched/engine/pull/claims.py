@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from cloudsched.domain.documents.execution import ExecutionStatus, mark_of
 from cloudsched.domain.transitions.lifecycle import moved
-from cloudsched.engine.handlers.context import LeaseState
+from cloudsched.engine.durable.lease import LeaseState
 from cloudsched.errors import LeaseLost, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.planning import Wake
     from cloudsched.engine.execution.attempts import Begun, Runs
     from cloudsched.engine.execution.claimed_run import Held
-    from cloudsched.engine.ports.store import Clock, Store, Stored
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store, Stored
     from cloudsched.engine.pull.offers import Claim, Offers, Wanted
 
 log = logging.getLogger(__name__)

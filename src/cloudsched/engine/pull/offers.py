@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.store import Clock, Store, Stored
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store, Stored
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
 

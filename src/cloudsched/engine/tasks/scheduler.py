@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from cloudsched.engine.dispatch.sender import Sender
     from cloudsched.engine.durable.archive import Journals
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.ports.store import Clock, Store
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
 

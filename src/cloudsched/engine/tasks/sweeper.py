@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.child_tasks import Nesting
     from cloudsched.engine.dispatch.sender import Sender
-    from cloudsched.engine.ports.store import Clock, Store
+    from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)

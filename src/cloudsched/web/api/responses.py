@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.documents.pull import offered_runs
 from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.transitions.offers import offered_runs
 from cloudsched.web.api.etags import quoted_etag
 
 if TYPE_CHECKING:

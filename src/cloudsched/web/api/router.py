@@ -8,8 +8,7 @@ another state than ``If-Match`` says refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
@@ -21,10 +20,11 @@ from cloudsched.web.api import cors
 from cloudsched.web.api import request_bodies as said
 from cloudsched.web.api import worker_routes as working
 from cloudsched.web.api.batch import created_batch
+from cloudsched.web.api.call import Call
 from cloudsched.web.api.etags import condition, require_tags
 from cloudsched.web.api.idempotency import key_of, put
 from cloudsched.web.api.operations import OPERATIONS, Operation
-from cloudsched.web.api.parsing import json_object, parameters, validated
+from cloudsched.web.api.parsing import parameters
 from cloudsched.web.api.problems import problem
 from cloudsched.web.api.quotas import require_room
 from cloudsched.web.api.responses import json_answer, moment, page_answer, shown, task_answer, tree_shown
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
-    from cloudsched.domain.documents.document import Value
     from cloudsched.domain.documents.task import Task
 
 _ROUTES = Map(
@@ -47,34 +46,6 @@ _ROUTES = Map(
     ],
     merge_slashes=False,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request, as the operations see it: everything in it has been checked."""
-
-    app: App
-    """The app as the caller sees it."""
-    caller: Caller
-    operation: Operation
-    request: Request
-    path: dict[str, str]
-    query: Value
-
-    @property
-    def task_id(self) -> str:
-        """The task that the path names."""
-        return self.path["taskId"]
-
-    def content(self) -> dict[str, Any]:
-        """Return the body, which is one JSON object."""
-        return json_object(self.request)
-
-    def body(self) -> Value:
-        """Return the body as the operation's model has it."""
-        model = self.operation.body
-        assert model is not None  # noqa: S101 - only operations with a body ask for it
-        return validated(model, json_object(self.request, is_optional=self.operation.body_is_optional))
 
 
 class Api:

@@ -12,7 +12,8 @@ from cloudsched.domain.documents.execution import mark_of
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.transitions.finish import FAILURES, Report
-from cloudsched.engine.execution.invoke import failure_hook, kept_error, kept_text, outcome_of
+from cloudsched.engine.execution.failure_hooks import failure_hook
+from cloudsched.engine.execution.invoke import kept_error, kept_text, outcome_of
 from cloudsched.engine.handlers.context import MAX_STEPS, kept_notice, kept_step
 from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.claims import Pulls
     from cloudsched.engine.pull.offers import Claim
     from cloudsched.web.api import request_bodies as said
-    from cloudsched.web.api.router import Call
+    from cloudsched.web.api.call import Call
 
 _TOLD_ONCE = {"Cache-Control": "no-store"}
 """Lease tokens are kept by nobody on the way."""

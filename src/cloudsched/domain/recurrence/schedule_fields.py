@@ -1,0 +1,41 @@
+"""The fields of a schedule, for the modules that print one and that `schedule.py` itself imports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+class ScheduleFields(Protocol):
+    """A schedule as it is printed; `Schedule` says what each field means."""
+
+    @property
+    def at(self) -> datetime | None:
+        """The one instant of a schedule that fires once."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The RRULE values."""
+
+    @property
+    def dtstart(self) -> str | None:
+        """The local time from which the rules count."""
+
+    @property
+    def timezone(self) -> str:
+        """The IANA name of the zone of all local times."""
+
+    @property
+    def rdates(self) -> tuple[str, ...]:
+        """The added occurrences."""
+
+    @property
+    def exdates(self) -> tuple[str, ...]:
+        """The occurrences that are left out."""
+
+    @property
+    def policies(self) -> Mapping[str, str]:
+        """The policies for clock changes that are not the defaults, by field."""

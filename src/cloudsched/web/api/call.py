@@ -1,0 +1,44 @@
+"""One call of the HTTP API, as the functions that answer it see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.web.api.parsing import json_object, validated
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Request
+
+    from cloudsched.app import App
+    from cloudsched.domain.documents.document import Value
+    from cloudsched.web.api.operations import Operation
+    from cloudsched.web.auth.roles import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, as the operations see it: everything in it has been checked."""
+
+    app: App
+    """The app as the caller sees it."""
+    caller: Caller
+    operation: Operation
+    request: Request
+    path: dict[str, str]
+    query: Value
+
+    @property
+    def task_id(self) -> str:
+        """The task that the path names."""
+        return self.path["taskId"]
+
+    def content(self) -> dict[str, Any]:
+        """Return the body, which is one JSON object."""
+        return json_object(self.request)
+
+    def body(self) -> Value:
+        """Return the body as the operation's model has it."""
+        model = self.operation.body
+        assert model is not None  # noqa: S101 - only operations with a body ask for it
+        return validated(model, json_object(self.request, is_optional=self.operation.body_is_optional))

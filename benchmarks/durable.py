@@ -29,7 +29,7 @@ from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from cloudsched.adapters.counting import Counts
+    from cloudsched.adapters.operation_counts import Counts
 
 app = App(Settings())
 MANY = 100

@@ -29,9 +29,9 @@ from rich.table import Table
 
 from cloudsched import App, Schedule
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
+from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.config.settings import EXECUTE_PATH
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from rich.table import Table
 
 from cloudsched import App, Schedule, Settings, Task
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.firestore.emulator import Missing, find
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.testing import START
 

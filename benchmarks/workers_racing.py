@@ -15,8 +15,8 @@ from queue import Empty
 from typing import TYPE_CHECKING, Any
 
 from cloudsched import App, Schedule, Settings, Task
-from cloudsched.adapters.counting import CountingStore, Counts
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.operation_counts import CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Lease
 from cloudsched.domain.documents.pull import Offer

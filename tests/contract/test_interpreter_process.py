@@ -60,7 +60,7 @@ def test_a_process_that_dies_is_told_as_that() -> None:
 WALLED = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from cloudsched.adapters.quickjs.seccomp import close_walls
+from cloudsched.adapters.quickjs.sandbox import close_walls
 import _socket, ctypes, posix
 open_ = open
 assert close_walls(2**28, 9)

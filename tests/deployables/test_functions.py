@@ -10,7 +10,7 @@ from tests.stories.parts import ROOT, Function, ask, free_port, function
 
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.web.api.parsing import MAX_BODY
+from cloudsched.web.api.parse import MAX_BODY
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 QUEUE = "projects/demo-cloudsched/locations/us-central1/queues/cloudsched"

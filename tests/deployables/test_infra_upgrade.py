@@ -12,7 +12,7 @@ import pytest
 from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
-from cloudsched.engine.dispatch.signing import Keys
+from cloudsched.engine.dispatch.signing_keys import Keys
 from cloudsched.errors import Unauthenticated
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings, TaskDraft
-from cloudsched.adapters.counting import Counts
+from cloudsched.adapters.operation_counts import Counts
 from cloudsched.testing import Simulation
 
 app = App(Settings())

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.engine.dispatch.signing import Keys
+from cloudsched.engine.dispatch.signing_keys import Keys
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation
 

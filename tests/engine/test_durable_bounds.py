@@ -148,7 +148,7 @@ def test_depth_is_bounded(app: App) -> None:
 
 
 def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudsched.engine.durable.journal.MAX_CALLS", 3)
+    monkeypatch.setattr("cloudsched.engine.durable.durable_run.MAX_CALLS", 3)
 
     @app.handler("fine")
     def fine() -> None:
@@ -162,7 +162,7 @@ def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_calls_that_have_ended_are_not_under_way(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has to gather them for that."""
-    monkeypatch.setattr("cloudsched.engine.durable.journal.MAX_CALLS", 3)
+    monkeypatch.setattr("cloudsched.engine.durable.durable_run.MAX_CALLS", 3)
 
     @app.handler("fine")
     def fine() -> str:
@@ -181,7 +181,7 @@ def test_calls_that_have_ended_are_not_under_way(app: App, monkeypatch: pytest.M
 
 
 def test_the_journal_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudsched.engine.durable.replay.MAX_STEPS", 20)
+    monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 20)
     calling(app, lambda ctx: [ctx.step("one", lambda: 1) for _ in range(21)])
     execution = run(app)
     assert execution.error

@@ -128,7 +128,7 @@ def test_a_call_that_breaks_while_it_is_made_is_refused_in_every_replay(app: App
 
 
 def test_a_step_that_is_refused_for_want_of_room_leaves_no_gap(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloudsched.engine.durable.replay.MAX_STEPS", 3)
+    monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 3)
 
     def call(ctx: Context) -> list[str]:
         said = []

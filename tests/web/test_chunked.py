@@ -16,7 +16,7 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.local.stack import application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
-from cloudsched.web.api.parsing import MAX_BODY
+from cloudsched.web.api.parse import MAX_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

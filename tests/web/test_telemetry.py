@@ -21,7 +21,7 @@ from werkzeug.wrappers import Request, Response
 from cloudsched import App, Settings
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.domain.transitions.planning import Dispatch
-from cloudsched.engine.dispatch.tracing import Trace, Tracer, current_trace, trace_for
+from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace, trace_for
 from cloudsched.runtime.telemetry import CloudFormatter, tracer_of
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute

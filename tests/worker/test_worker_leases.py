@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cloudsched import App, Task
     from cloudsched.domain.documents.execution import ProgressStep
-    from cloudsched.engine.durable.lease import LeaseState
+    from cloudsched.engine.state.lease import LeaseState
 
 
 def lease_until(bench: Bench, task: Task) -> datetime:

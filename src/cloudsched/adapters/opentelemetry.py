@@ -29,7 +29,7 @@ from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.engine.dispatch.tracing import Trace, Tracer, current_trace
+from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from cloudsched.engine.execution.attempts import Action
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cloudsched.adapters.counting import Counts
+    from cloudsched.adapters.operation_counts import Counts
     from cloudsched.emulator.runtime.history import Attempt
     from cloudsched.local.stack import Stack
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.google.cloud_tasks import queue_id
+from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.app import MAX_PAGE, App
 from cloudsched.config.settings import EXECUTE_PATH, Settings
 from cloudsched.domain.documents.policy import Priority

@@ -17,7 +17,7 @@ from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.drafts import LeadTimes
 from cloudsched.engine.dispatch.sender import Sender
-from cloudsched.engine.dispatch.signing import Keys
+from cloudsched.engine.dispatch.signing_keys import Keys
 from cloudsched.engine.execution.attempts import Runs
 from cloudsched.engine.execution.durable_services import Durable
 from cloudsched.engine.execution.executor import Executor
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from cloudsched.adapters.circuit_breaker import Circuit
-    from cloudsched.engine.dispatch.tracing import Tracer
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.ports.task_counter import Tally
+    from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.errors import Unavailable
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.engine.dispatch.tracing import Tracer, current_trace
+from cloudsched.engine.ports.tracing import Tracer, current_trace
 
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from pydantic import ValidationError
 
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.counting import CountingDispatcher, CountingStore, Counts
+from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.pull import Pull

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Response
 
-from cloudsched.engine.dispatch.tracing import Tracer
+from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.runtime.telemetry import log_for_cloud
-from cloudsched.web.api.parsing import body_bytes
+from cloudsched.web.api.parse import body_bytes
 from cloudsched.web.api.problems import problem
 from cloudsched.web.auth.authentication import require_account
 

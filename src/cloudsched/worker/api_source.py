@@ -20,11 +20,11 @@ from cloudsched.domain.documents.document import STORED
 from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, Run
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.domain.documents.task import MAX_KEPT, Task
-from cloudsched.engine.durable.lease import LeaseState
 from cloudsched.engine.durable.no_journal import Undurable
 from cloudsched.engine.execution.failure_hooks import announce_failure
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import Hold
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cloudsched.client.views import ClaimView, TaskView
     from cloudsched.domain.documents.execution import ProgressStep
     from cloudsched.domain.transitions.finish import Report
-    from cloudsched.engine.durable.journal import Journal
+    from cloudsched.engine.durable.durable_run import Journal
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.pull.offers import Wanted
 

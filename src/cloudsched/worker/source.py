@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from cloudsched.engine.durable.lease import LeaseState
+from cloudsched.engine.state.lease import LeaseState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

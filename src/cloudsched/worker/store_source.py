@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import ProgressStep
     from cloudsched.domain.transitions.finish import Report
-    from cloudsched.engine.durable.lease import LeaseState
     from cloudsched.engine.execution.attempts import Begun
     from cloudsched.engine.pull.offers import Claim, Wanted
+    from cloudsched.engine.state.lease import LeaseState
 
 MAX_SKEW = timedelta(seconds=10)
 """How far this machine's clock may be from the store's: leases are measured by the clocks of all who write."""

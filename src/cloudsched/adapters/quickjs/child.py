@@ -13,7 +13,7 @@ from posix import read, write
 
 import _quickjs  # type: ignore[import-not-found]  # it ships no types
 
-from cloudsched.adapters.quickjs.seccomp import close_walls
+from cloudsched.adapters.quickjs.sandbox import close_walls
 
 STACK_BYTES = 512 * 1024
 READY = b"ready\n"

@@ -7,8 +7,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.transitions.planning import dispatch_for
-from cloudsched.engine.dispatch.tracing import trace_for
 from cloudsched.engine.ports.queue import Envelope
+from cloudsched.engine.ports.tracing import trace_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import Priority
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.planning import Dispatch, Wake
-    from cloudsched.engine.dispatch.signing import Keys
+    from cloudsched.engine.dispatch.signing_keys import Keys
     from cloudsched.engine.ports.queue import Dispatcher
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cloudsched.errors import CallFailed
 
 if TYPE_CHECKING:
-    from cloudsched.engine.durable.journal import Journal
+    from cloudsched.engine.durable.durable_run import Journal
 
 _INSTEAD = "To use that, ask for it: call.result()."
 

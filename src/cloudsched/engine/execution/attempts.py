@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.outcome import Fail, Suspend
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import Wake, wakes
-from cloudsched.engine.durable.replay import PATIENCE
+from cloudsched.engine.durable.journal_cursor import PATIENCE
 from cloudsched.engine.execution.claimed_run import Held
 from cloudsched.engine.execution.invoke import call_handler, kept_text
 from cloudsched.engine.handlers.context import Context
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import Report
     from cloudsched.engine.dispatch.sender import Sender
-    from cloudsched.engine.dispatch.tracing import Tracer
     from cloudsched.engine.execution.durable_services import Durable
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store, Stored
+    from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)

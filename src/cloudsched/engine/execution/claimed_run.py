@@ -11,8 +11,8 @@ from cloudsched.domain.transitions.finish import extended, given_back, on_outcom
 from cloudsched.domain.transitions.lifecycle import ENDED, Step, moved
 from cloudsched.domain.transitions.locks import is_held_by
 from cloudsched.domain.transitions.suspend import event_taken, recorded
-from cloudsched.engine.durable.lease import LeaseState
 from cloudsched.engine.execution.failure_hooks import announce_failure
+from cloudsched.engine.state.lease import LeaseState
 from cloudsched.engine.state.locks import Turns
 from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 

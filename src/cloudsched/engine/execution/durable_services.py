@@ -11,7 +11,7 @@ from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, new_task
 from cloudsched.engine.children.child_tasks import Nesting
 from cloudsched.engine.durable.archive import Journals
 from cloudsched.engine.durable.call_results import outcome
-from cloudsched.engine.durable.journal import Journal
+from cloudsched.engine.durable.durable_run import Journal
 from cloudsched.engine.durable.suspend import Pace, Surroundings
 from cloudsched.engine.handlers.validation import checked
 from cloudsched.engine.state.commits import Committer

@@ -27,12 +27,12 @@ from cloudsched.errors import InvalidInput, StoreUnavailable, VersionConflict
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.dispatch.sender import Sender
-    from cloudsched.engine.dispatch.signing import Keys
-    from cloudsched.engine.dispatch.tracing import Tracer
+    from cloudsched.engine.dispatch.signing_keys import Keys
     from cloudsched.engine.execution.attempts import Runs
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store, Stored
+    from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.engine.state.commits import Committer
     from cloudsched.engine.state.locks import Locks
 

@@ -15,11 +15,11 @@ from cloudsched.domain.documents.json_limits import as_json, require_content, st
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.script import HANDLER as SCRIPTS
 from cloudsched.domain.transitions.finish import Report
+from cloudsched.engine.durable.arguments import end_of, wait_of
 from cloudsched.engine.durable.call_handle import Call
 from cloudsched.engine.durable.exits import is_failure
 from cloudsched.engine.durable.steps import whole
 from cloudsched.engine.durable.suspend import Suspended
-from cloudsched.engine.durable.validate import end_of, wait_of
 from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.errors import WorkflowError
 

@@ -13,9 +13,7 @@ from cloudsched.domain.documents.json_limits import MAX_CONTENT, copied, require
 from cloudsched.domain.documents.task import MAX_COUNT
 from cloudsched.domain.transitions.finish import Notice
 from cloudsched.domain.transitions.suspend import event_name
-from cloudsched.engine.durable.call_handle import Call
-from cloudsched.engine.durable.steps import Spent, require_heard
-from cloudsched.engine.durable.validate import (
+from cloudsched.engine.durable.arguments import (
     callable_of,
     count_of,
     each_of,
@@ -25,6 +23,8 @@ from cloudsched.engine.durable.validate import (
     timeout_of,
     wait_of,
 )
+from cloudsched.engine.durable.call_handle import Call
+from cloudsched.engine.durable.steps import Spent, require_heard
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.durable.journal import Journal
-    from cloudsched.engine.durable.lease import LeaseState
+    from cloudsched.engine.durable.durable_run import Journal
     from cloudsched.engine.ports.clock import Clock
+    from cloudsched.engine.state.lease import LeaseState
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from cloudsched.domain.documents.execution import ExecutionStatus, mark_of
 from cloudsched.domain.transitions.lifecycle import moved
-from cloudsched.engine.durable.lease import LeaseState
+from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import LeaseLost, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:

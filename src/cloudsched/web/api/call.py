@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.web.api.parsing import json_object, validated
+from cloudsched.web.api.parse import json_object, validated
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request

@@ -24,7 +24,7 @@ from cloudsched.web.api.call import Call
 from cloudsched.web.api.etags import condition, require_tags
 from cloudsched.web.api.idempotency import key_of, put
 from cloudsched.web.api.operations import OPERATIONS, Operation
-from cloudsched.web.api.parsing import parameters
+from cloudsched.web.api.parse import parameters
 from cloudsched.web.api.problems import problem
 from cloudsched.web.api.quotas import require_room
 from cloudsched.web.api.responses import json_answer, moment, page_answer, shown, task_answer, tree_shown

@@ -17,7 +17,7 @@ from cloudsched.engine.execution.invoke import kept_error, kept_text, outcome_of
 from cloudsched.engine.handlers.context import MAX_STEPS, kept_notice, kept_step
 from cloudsched.engine.pull.offers import Wanted
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound
-from cloudsched.web.api.parsing import validated
+from cloudsched.web.api.parse import validated
 from cloudsched.web.api.responses import ended_answer, instant, json_answer, shown
 from cloudsched.web.auth.roles import Right
 

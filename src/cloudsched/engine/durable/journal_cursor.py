@@ -24,11 +24,11 @@ from cloudsched.domain.documents.journal import (
 from cloudsched.domain.documents.json_limits import size_of
 from cloudsched.domain.documents.outcome import Cancel, Fail, Suspend
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.durable.arguments import name_of
 from cloudsched.engine.durable.failure_cause import Failures
 from cloudsched.engine.durable.results import Results
 from cloudsched.engine.durable.steps import Spent, is_in_try, require_heard
 from cloudsched.engine.durable.suspend import Suspended
-from cloudsched.engine.durable.validate import name_of
 from cloudsched.errors import JournalMismatch, LimitExceeded, Unavailable, WorkflowError
 
 if TYPE_CHECKING:

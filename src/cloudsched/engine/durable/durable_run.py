@@ -26,13 +26,13 @@ from cloudsched.domain.documents.journal import (
 from cloudsched.domain.documents.json_limits import as_json, storable_text, text_of
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.transitions.suspend import next_look
+from cloudsched.engine.durable.arguments import end_of
 from cloudsched.engine.durable.call_results import end_of_call
 from cloudsched.engine.durable.exits import is_failure
-from cloudsched.engine.durable.replay import Walk, patient
+from cloudsched.engine.durable.journal_cursor import Walk, patient
 from cloudsched.engine.durable.results import refusal, refusal_of
 from cloudsched.engine.durable.steps import Spent, as_annotated, as_kept, called, require_heard
 from cloudsched.engine.durable.suspend import Suspended
-from cloudsched.engine.durable.validate import end_of
 from cloudsched.errors import (
     CallFailed,
     EventTimedOut,

@@ -1,19 +1,28 @@
-"""What all tests share: Google's Firestore emulator, how many random histories to live through, the modules' path."""
+"""What all tests share: Google's Firestore emulator, documents to store, how many random histories to run."""
 
 from __future__ import annotations
 
 import os
 import sys
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
+from cloudsched.domain.documents.task import Task
+from cloudsched.domain.recurrence.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+MakeTask = Callable[..., Task]
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -55,3 +64,50 @@ def seed(request: pytest.FixtureRequest) -> int | None:
     """The one history to live through, if there is one."""
     value: int | None = request.config.getoption("--seed")
     return value
+
+
+@pytest.fixture(scope="session")
+def make_task() -> MakeTask:
+    """Make a task with some fields of one's own."""
+
+    def make(**fields: Any) -> Task:
+        at = fields.pop("at", NOW + timedelta(hours=1))
+        usual = {
+            "id": f"task-{uuid.uuid4()}",
+            "owner": "ada",
+            "title": "A task",
+            "handler": "greet",
+            "schedule": Schedule.once(at),
+            "is_one_time": True,
+            "timezone": "UTC",
+            "next_execution_time": at,
+            "wake_at": at,
+            "created_at": NOW,
+            "updated_at": NOW,
+            "status_changed_at": NOW,
+        }
+        return Task(**(usual | fields))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_execution() -> Callable[..., Execution]:
+    """Make the record of a success, with some fields of one's own."""
+
+    def make(task: Task, execution_id: str = "20270101T090000Z", **fields: Any) -> Execution:
+        usual = {"scheduled_for": NOW, "status": ExecutionStatus.SUCCEEDED}
+        return Execution(id=execution_id, task_id=task.id, owner=task.owner, **(usual | fields))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_message() -> Callable[..., Message]:
+    """Make a message, with some fields of one's own."""
+
+    def make(task: Task, key: str, **fields: Any) -> Message:
+        usual = {"owner": task.owner, "execution_id": key, "title": "Done", "body": "", "created_at": NOW}
+        return Message(id=f"{task.id}-{key}", task_id=task.id, **(usual | fields))
+
+    return make

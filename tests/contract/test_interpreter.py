@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.briefs import AMPLE, NOW, TOOLS, Json, brief, tight
+from tests.contract.script_cases import AMPLE, NOW, TOOLS, Json, brief, tight
 
 from cloudsched.engine.ports.interpreter import Answer, Ask, Round
 from cloudsched.errors import InvalidInput, LimitExceeded, ScriptFailed

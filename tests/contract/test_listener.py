@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.listening import AT_ONCE, LATE, Proxy, eventually, listening
+from tests.contract.listener_harness import AT_ONCE, LATE, Proxy, eventually, listening
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore import listener as firestore_listening
@@ -24,7 +24,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.contract.conftest import MakeTask
+    from tests.conftest import MakeTask
 
     from cloudsched.domain.documents.task import Task
 

@@ -29,7 +29,8 @@ from cloudsched.errors import StoreUnavailable, UnsupportedDocument, VersionConf
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.contract.conftest import MakeTask, OpenStore
+    from tests.conftest import MakeTask
+    from tests.contract.conftest import OpenStore
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 ODD = NOW.replace(microsecond=123456)

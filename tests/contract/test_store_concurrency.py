@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.contract.conftest import NOW
+from tests.conftest import NOW
 
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
@@ -18,7 +18,7 @@ from cloudsched.errors import VersionConflict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.contract.conftest import MakeTask
+    from tests.conftest import MakeTask
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.ports.store import Store, Version

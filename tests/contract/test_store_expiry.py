@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tests.contract.conftest import NOW, MakeTask
+from tests.conftest import NOW, MakeTask
 
 from cloudsched.adapters.sqlite.store import SqliteStore
 

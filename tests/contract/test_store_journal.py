@@ -16,7 +16,7 @@ from cloudsched.errors import UnsupportedDocument, VersionConflict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.contract.conftest import MakeTask
+    from tests.conftest import MakeTask
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.engine.ports.store import Store

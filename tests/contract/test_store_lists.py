@@ -19,7 +19,8 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.contract.conftest import MakeTask, OpenStore
+    from tests.conftest import MakeTask
+    from tests.contract.conftest import OpenStore
 
     from cloudsched.domain.documents.execution import Execution, Message
 

@@ -16,7 +16,8 @@ from cloudsched.errors import StoreUnavailable, VersionConflict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.contract.conftest import MakeTask, OpenStore
+    from tests.conftest import MakeTask
+    from tests.contract.conftest import OpenStore
 
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task

@@ -13,7 +13,8 @@ from cloudsched.domain.documents.pull import Offer
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
-    from tests.contract.conftest import MakeTask, OpenStore
+    from tests.conftest import MakeTask
+    from tests.contract.conftest import OpenStore
 
     from cloudsched.engine.ports.store import Store, Stored
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.cloud import Cloud
+from tests.deployables.fake_project import Cloud
 
 if TYPE_CHECKING:
     from pathlib import Path

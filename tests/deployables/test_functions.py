@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.stories.parts import ROOT, Function, ask, free_port, function
+from tests.harness import ROOT, Function, ask, free_port, function
 
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock

@@ -8,10 +8,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.cloud import PROJECT, Cloud
+from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of, reached
-from tests.web.issuer import PROJECT as USERS
-from tests.web.issuer import Issuer, published
+from tests.web.auth.token_issuer import PROJECT as USERS
+from tests.web.auth.token_issuer import Issuer, published
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 

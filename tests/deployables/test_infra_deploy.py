@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.cloud import PROJECT, Cloud
+from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of
 
 from cloudsched.adapters.google.cloud_tasks import queue_id

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from tests.deployables.cloud import ROOT
+from tests.deployables.fake_project import ROOT
 
 OPERATIONS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 DEPLOYMENT = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")

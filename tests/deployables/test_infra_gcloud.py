@@ -11,7 +11,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.deployables.cloud import PROJECT, ROOT, Cloud
+from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 
 from cloudsched.adapters.google.cloud_tasks import queue_id

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.deployables.cloud import ROOT
+from tests.deployables.fake_project import ROOT
 
 SCRIPTS = sorted(ROOT.glob("infra/*.sh")) + sorted(ROOT.glob("infra/lib/*.sh"))
 COMMANDS = sorted(file for file in ROOT.glob("infra/*.sh") if os.access(file, os.X_OK))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 import pytest
-from tests.stories.parts import ROOT, ask, eventually, free_port, process
+from tests.harness import ROOT, ask, eventually, free_port, process
 
 from cloudsched import App
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher

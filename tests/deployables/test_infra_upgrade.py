@@ -16,7 +16,7 @@ from cloudsched.engine.dispatch.signing_keys import Keys
 from cloudsched.errors import Unauthenticated
 
 if TYPE_CHECKING:
-    from tests.deployables.cloud import Cloud
+    from tests.deployables.fake_project import Cloud
     from tests.deployables.fake_resources import State
 
     from cloudsched.engine.ports.queue import Envelope

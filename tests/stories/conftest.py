@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.stories.parts import SECRET, START, Reply, ask
+from tests.harness import SECRET, START, Reply, ask
 
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import MovableClock

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.stories.parts import ROOT, START, Function, free_port, function
+from tests.harness import ROOT, START, Function, free_port, function
 
 from cloudsched import App, Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.stories.parts import process, running_among
+from tests.harness import process, running_among
 
 from cloudsched.cli import demo_scenario as demo
 

@@ -16,8 +16,8 @@ from pathlib import Path  # noqa: TC003 - as elsewhere
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.stories.parts import WAIT_SECONDS, Process, eventually, free_port, process
-from tests.stories.shop import HANDLERS, Shop, opened
+from tests.harness import WAIT_SECONDS, Process, eventually, free_port, process
+from tests.stories.worker_stack import HANDLERS, Shop, opened
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.config.access import Access

@@ -5,37 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
-from pydantic import BaseModel
+from tests.greeting_app import app
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
-from cloudsched import App, Settings
 from cloudsched.client import client
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class Greeting(BaseModel):
-    """What the greeting handler takes."""
-
-    name: str
-    times: int = 1
-
-
-app = App(Settings())
-
-
-@app.handler("greet", retry=2)
-def greet(greeting: Greeting) -> str:
-    return f"hello {greeting.name}"
-
-
-@app.handler("anything")
-def anything(payload: dict[str, Any]) -> dict[str, Any]:
-    return payload
 
 
 class Call(Protocol):

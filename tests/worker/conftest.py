@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.worker.bench import Bench, Gate
+from tests.worker.harness import Bench, Gate
 
 from cloudsched import App, Settings
 from cloudsched.local.stack import application

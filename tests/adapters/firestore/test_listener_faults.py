@@ -1,0 +1,173 @@
+"""What the Firestore listener does when Firestore refuses, forgets or falls silent."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+import pytest
+from google.cloud.firestore_v1.types import firestore as messages
+from tests.contract.listener_harness import AT_ONCE, LATE, Bell, eventually, listening
+
+from cloudsched.adapters.firestore import listener as firestore_listening
+from cloudsched.adapters.firestore.listener import FIRST_WAIT, FirestoreListener, wait_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+C = grpc.StatusCode
+_Kind = messages.TargetChange.TargetChangeType
+
+
+class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
+    """Stands in for Firestore: answers each stream as its script says, and keeps the last one open."""
+
+    def __init__(self, *scripts: list[Any]) -> None:
+        self.scripts = list(scripts)
+        self.requests: list[Any] = []
+        self.metadata: dict[str, str] = {}
+
+    def service(self, details: Any) -> Any:  # noqa: ANN401 - gRPC's own
+        assert details.method == "/google.firestore.v1.Firestore/Listen"
+
+        def answer(requests: Any, context: Any) -> Iterator[bytes]:  # noqa: ANN401 - gRPC's own
+            self.metadata = dict(context.invocation_metadata())
+            self.requests.append(messages.ListenRequest.deserialize(next(requests)))
+            for each in self.scripts.pop(0) if self.scripts else [_CURRENT]:
+                if isinstance(each, grpc.StatusCode):
+                    context.abort(each, "for a test")
+                yield messages.ListenResponse.serialize({"target_change": each})
+            if not self.scripts:
+                for _ in requests:
+                    pass
+
+        return grpc.stream_stream_rpc_method_handler(answer)
+
+
+_CURRENT = {"target_change_type": _Kind.CURRENT, "target_ids": [1], "resume_token": b"here"}
+
+
+def _refused(code: grpc.StatusCode) -> dict[str, Any]:
+    return {"target_change_type": _Kind.REMOVE, "target_ids": [1], "cause": {"code": code.value[0], "message": "why"}}
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firestore_listening, "FIRST_WAIT", timedelta(milliseconds=1))
+
+
+@contextmanager
+def _served(fake: Fake) -> Iterator[FirestoreListener]:
+    server = grpc.server(ThreadPoolExecutor(4), handlers=(fake,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield FirestoreListener(project="demo", emulator=f"127.0.0.1:{port}")
+    server.stop(None).wait()
+
+
+def _threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "cloudsched-listener"]
+
+
+@pytest.mark.parametrize("script", [[C.UNAVAILABLE], [C.INTERNAL], [C.UNAUTHENTICATED], [_refused(C.ABORTED)], []])
+def test_what_may_pass_is_tried_again(script: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Also when Firestore ends the stream without an error; a long outage is one line in the log, its end another."""
+    caplog.set_level(logging.INFO)
+    fake = Fake(script, script, script, [_CURRENT])
+    with _served(fake) as listener, listening(listener, ["gpu"]):
+        assert len(fake.requests) == 4
+    levels = [each.levelname for each in caplog.records if each.name == firestore_listening.__name__]
+    assert levels == ["WARNING", "INFO"]
+
+
+@pytest.mark.parametrize("script", [[C.PERMISSION_DENIED], [_refused(C.PERMISSION_DENIED)], [C.NOT_FOUND]])
+def test_what_no_try_can_mend_is_said_once(
+    script: list[Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From then on it rings every few seconds, so that the worker looks; leaving is as quick as ever."""
+    monkeypatch.setattr(firestore_listening, "LOOK", timedelta(milliseconds=5))
+    bell, fake = Bell(), Fake(script)
+    with _served(fake) as listener, listener.listen(["gpu"], None, bell.ring):
+        eventually(lambda: bell.rings > 3, "it goes on")
+    assert not _threads()
+    assert len(fake.requests) == 1
+    (record,) = [each for each in caplog.records if each.name == firestore_listening.__name__]
+    assert record.levelname == "ERROR"
+    assert "looking every few seconds" in record.getMessage()
+
+
+def test_a_missing_index_says_what_to_deploy(caplog: pytest.LogCaptureFixture) -> None:
+    """Firestore says it of the target, not of the call."""
+    fake = Fake([_refused(C.FAILED_PRECONDITION)])
+    with _served(fake) as listener, listener.listen(["gpu"], None, Bell().ring):
+        eventually(lambda: "FAILED_PRECONDITION" in caplog.text, "it says so")
+    assert "FAILED_PRECONDITION: why Deploy infra/firestore.indexes.json." in caplog.text
+
+
+def test_it_goes_on_where_it_was_and_begins_anew_if_that_is_forgotten() -> None:
+    """Whoever goes on from a token is billed for what has changed alone; Firestore keeps tokens for a while."""
+    fake = Fake([_CURRENT, C.UNAVAILABLE], [C.INVALID_ARGUMENT], [_CURRENT])
+    with _served(fake) as listener, listening(listener, ["gpu", "gpu/cuda"], "ada") as bell:
+        bell.wait()
+        tokens = [each.add_target.resume_token for each in fake.requests]
+    assert tokens == [b"", b"here", b""]
+    assert fake.metadata["google-cloud-resource-prefix"] == "projects/demo/databases/(default)"
+    assert fake.requests[0].database == "projects/demo/databases/(default)"
+
+
+def test_waits_grow_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as long each time, and never longer than a minute."""
+    monkeypatch.setattr(firestore_listening, "FIRST_WAIT", FIRST_WAIT)
+    waits = [wait_after(failures) for failures in range(1, 1000)]
+    assert waits[:3] == [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]
+    assert max(waits) == waits[-1] == timedelta(minutes=1)
+
+
+def test_failures_count_until_a_stream_has_lasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that ends as soon as it is there is no success: each one costs a call, and lets the worker look."""
+    asked: list[int] = []
+
+    def noted(failures: int) -> timedelta:
+        asked.append(failures)
+        return timedelta()
+
+    monkeypatch.setattr(firestore_listening, "wait_after", noted)
+    fake = Fake([_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT])
+    with _served(fake) as listener, listening(listener, ["gpu"]):
+        eventually(lambda: len(fake.requests) == 4, "it gave up")
+    assert asked == [1, 2, 3]
+    asked.clear()
+    monkeypatch.setattr(firestore_listening, "LONGEST_WAIT", timedelta())
+    fake = Fake([_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT])
+    with _served(fake) as listener, listening(listener, ["gpu"]):
+        eventually(lambda: len(fake.requests) == 3, "it gave up")
+    assert asked == [1, 1]
+
+
+def test_leaving_is_quick_while_it_waits_and_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is told to stop stops, whatever becomes of Firestore."""
+    for wait in ("FIRST_WAIT", "LONGEST_WAIT"):
+        monkeypatch.setattr(firestore_listening, wait, 2 * LATE)  # at least half of it is waited
+    monkeypatch.setattr(firestore_listening, "_DEADLINE", LATE)
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
+        addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in (silent, gone)]
+        gone.close()
+        for address in addresses:
+            with FirestoreListener(project="demo", emulator=address).listen(["gpu"], None, Bell().ring):
+                assert _threads()
+                left_at = time.monotonic()
+            assert time.monotonic() - left_at < AT_ONCE
+            assert not _threads()
+    fake = Fake([C.UNAVAILABLE])
+    with _served(fake) as listener, listener.listen(["gpu"], None, Bell().ring):
+        eventually(lambda: fake.requests, "it did not try")
+        left_at = time.monotonic()
+    assert not _threads()
+    assert time.monotonic() - left_at < AT_ONCE

@@ -1,0 +1,326 @@
+"""What the Firestore store promises beyond the port: what lies there, which calls are made, what failures mean."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+import pytest
+from google.cloud import firestore
+from google.cloud.firestore_v1.types import firestore as messages
+from google.cloud.firestore_v1.types import write as proto
+
+from cloudsched.adapters.firestore import store as firestore_adapter
+from cloudsched.adapters.firestore.listener import listing_of_arrivals
+from cloudsched.adapters.firestore.queries import (
+    EXECUTIONS,
+    MESSAGES,
+    STEPS,
+    WAKING,
+    Listing,
+    listing_of_due,
+    listing_of_offers,
+    listing_of_tasks,
+)
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import TaskQuery, Version
+from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.execution import Execution, Message
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+PATIENCE = timedelta(minutes=1)
+"""How long a call may take on a busy machine."""
+INDEXES = Path(__file__).parents[3] / "infra" / "firestore.indexes.json"
+
+
+def test_other_clients_read_what_was_written(
+    firestore_address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    make_message: Callable[..., Message],
+) -> None:
+    """Web and mobile clients listen to these documents: camelCase, and Firestore's own types."""
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_address)
+    project = f"demo-{uuid.uuid4().hex[:20]}"
+    client = firestore.Client(project=project)
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
+    task = make_task(payload={"at": {"depth": [1, "two", None]}})
+    store.commit(task, None, [make_execution(task, "e1")], [make_message(task, "m1")])
+    found = client.document(f"tasks/{task.id}").get().to_dict()
+    assert found is not None
+    assert found["nextExecutionTime"] == task.next_execution_time
+    assert found["createdAt"] == NOW
+    assert found["isOneTime"] is True
+    assert found["status"] == "ACTIVE"
+    assert found["payload"] == {"at": {"depth": [1, "two", None]}}
+    assert found["schedule"]["at"] == task.next_execution_time
+    assert found["schemaVersion"] == 1
+    assert len(found.pop("commitId")) == 16
+    assert set(found) == set(task.to_stored())
+    active = client.collection("tasks").where(filter=firestore.FieldFilter("status", "==", "ACTIVE")).get()
+    assert [each.id for each in active] == [task.id]
+    assert client.document(f"tasks/{task.id}/executions/e1").get().get("scheduledFor") == NOW
+    assert client.document(f"inboxes/ada/messages/{task.id}-m1").get().get("taskId") == task.id
+    store.close()
+    client.close()  # type: ignore[no-untyped-call]  # as it is shipped
+
+
+class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
+    """Stands in for Firestore: notes every call, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.commits: list[Any] = []
+        self.metadata: list[dict[str, str]] = []
+        self.failures: list[tuple[grpc.StatusCode, str]] = []
+
+    def service(self, details: Any) -> Any:  # noqa: ANN401 - gRPC's own
+        name = details.method.rpartition("/")[2]
+
+        def answer(request: bytes, context: Any) -> bytes:  # noqa: ANN401 - gRPC's own
+            self.calls.append(name)
+            self.metadata.append(dict(context.invocation_metadata()))
+            if self.failures:
+                context.abort(*self.failures.pop(0))
+            if name == "Commit":
+                self.commits.append(messages.CommitRequest.deserialize(request))
+                return bytes(messages.CommitResponse.serialize({"write_results": [{"update_time": NOW}]}))
+            if name == "GetDocument":
+                context.abort(grpc.StatusCode.NOT_FOUND, "no such document")
+            return b""
+
+        if name == "RunQuery":
+            return grpc.unary_stream_rpc_method_handler(lambda request, context: iter([answer(request, context)]))
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+@pytest.fixture
+def fake() -> Iterator[tuple[Fake, FirestoreStore]]:
+    handler = Fake()
+    server = grpc.server(ThreadPoolExecutor(2), handlers=(handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=PATIENCE)
+    yield handler, store
+    store.close()
+    server.stop(None).wait()
+
+
+def test_a_load_is_one_read_and_a_commit_one_call(
+    fake: tuple[Fake, FirestoreStore],
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    make_message: Callable[..., Message],
+) -> None:
+    handler, store = fake
+    assert store.load("a") is None
+    assert handler.calls == ["GetDocument"]
+    task = make_task()
+    store.commit(task, Version(7), [make_execution(task)], [make_message(task, "m")])
+    assert handler.calls == ["GetDocument", "Commit"]
+    writes = handler.commits[0].writes
+    assert [write.update.name.partition("/documents/")[2] for write in writes] == [
+        f"tasks/{task.id}",
+        f"tasks/{task.id}/executions/20270101T090000Z",
+        f"inboxes/ada/messages/{task.id}-m",
+    ]
+    assert "update_time" in writes[0].current_document
+    assert handler.metadata[-1]["google-cloud-resource-prefix"] == "projects/demo/databases/(default)"
+    assert handler.metadata[-1]["x-goog-request-params"] == "database=projects%2Fdemo%2Fdatabases%2F%28default%29"
+
+
+C = grpc.StatusCode
+_AGAIN = 2
+_ONCE = 1
+
+
+@pytest.mark.parametrize(
+    ("code", "calls_of_read", "calls_of_commit"),
+    [
+        (C.UNAVAILABLE, _AGAIN, _AGAIN),
+        (C.RESOURCE_EXHAUSTED, _AGAIN, _AGAIN),
+        (C.INTERNAL, _AGAIN, _ONCE),
+        (C.UNKNOWN, _ONCE, _ONCE),
+        (C.PERMISSION_DENIED, _ONCE, _ONCE),
+        (C.UNAUTHENTICATED, _ONCE, _ONCE),
+        (C.CANCELLED, _ONCE, _ONCE),
+        (C.DEADLINE_EXCEEDED, _ONCE, _ONCE),
+    ],
+)
+def test_a_call_is_made_again_where_google_says_so(
+    fake: tuple[Fake, FirestoreStore],
+    make_task: MakeTask,
+    code: grpc.StatusCode,
+    calls_of_read: int,
+    calls_of_commit: int,
+) -> None:
+    handler, store = fake
+    calls: Sequence[tuple[Callable[[], object], int]] = (
+        (lambda: store.execution("a", "b"), calls_of_read),
+        (lambda: store.tasks(TaskQuery(), limit=1), calls_of_read),
+        (lambda: store.commit(make_task(), None), calls_of_commit),
+    )
+    for call, expected in calls:
+        handler.calls.clear()
+        handler.failures = [(code, "for a test")]
+        if expected == _ONCE:
+            with pytest.raises(StoreUnavailable, match=f"{code.name}: for a test"):
+                call()
+        else:
+            call()
+        assert len(handler.calls) == expected
+
+
+@pytest.mark.parametrize("code", [C.FAILED_PRECONDITION, C.ALREADY_EXISTS, C.NOT_FOUND, C.ABORTED])
+def test_a_commit_that_met_another_is_a_conflict(
+    fake: tuple[Fake, FirestoreStore], make_task: MakeTask, code: grpc.StatusCode
+) -> None:
+    handler, store = fake
+    handler.failures = [(code, "for a test")]
+    with pytest.raises(VersionConflict):
+        store.commit(make_task(), Version(7))
+    assert len(handler.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "error", "hint"),
+    [
+        (C.NOT_FOUND, "The database (default) does not exist for project demo.", Misconfigured, "databases create"),
+        (C.FAILED_PRECONDITION, "The query requires an index.", Misconfigured, "firestore.indexes.json"),
+        (C.INVALID_ARGUMENT, "too large", InvalidInput, "too large"),
+    ],
+)
+def test_what_no_retry_mends_says_what_to_do(
+    fake: tuple[Fake, FirestoreStore], code: grpc.StatusCode, details: str, error: type[Exception], hint: str
+) -> None:
+    handler, store = fake
+    handler.failures = [(code, details)]
+    with pytest.raises(error, match=hint):
+        store.tasks(TaskQuery(), limit=1)
+
+
+def test_a_missing_database_is_no_conflict(fake: tuple[Fake, FirestoreStore], make_task: MakeTask) -> None:
+    handler, store = fake
+    missing = (C.NOT_FOUND, "The database (default) does not exist for project demo.")
+    for call in (lambda: store.load("a"), lambda: store.commit(make_task(), None)):
+        handler.failures = [missing]
+        with pytest.raises(Misconfigured, match="databases create"):
+            call()
+
+
+def test_nobody_waits_longer_than_the_deadline(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing listens, and where somebody listens and says nothing."""
+    monkeypatch.setattr(firestore_adapter, "DEADLINE", PATIENCE)
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
+        ports = [each.getsockname()[1] for each in (silent, gone)]
+        gone.close()
+        for port in ports:
+            store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=timedelta(seconds=0.3))
+            for call in (lambda s=store: s.load("a"), lambda s=store: s.commit(make_task(), None), store.check):
+                begun = time.monotonic()
+                with pytest.raises(StoreUnavailable):
+                    call()
+                assert time.monotonic() - begun < 15  # gRPC itself gives up after twenty seconds
+            store.close()
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_records_whose_task_is_gone_are_purged_unless_it_is_made_again(
+    firestore_address: str,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    monkeypatch: pytest.MonkeyPatch,
+    is_made_again: bool,  # noqa: FBT001 - a case
+) -> None:
+    """Firestore lets a document go and keeps what lies below it."""
+    project = f"demo-{uuid.uuid4().hex[:20]}"
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
+    task = make_task()
+    store.commit(task, None, [make_execution(task, "e")])
+    commit = store._calls.commit  # noqa: SLF001 - the seam at which it is overtaken
+    commit([proto.Write.pb()(delete=f"projects/{project}/databases/(default)/documents/tasks/{task.id}")])
+
+    def overtaken(writes: Sequence[Any]) -> Any:  # noqa: ANN401 - Firestore's answer
+        monkeypatch.setattr(store._calls, "commit", commit)  # noqa: SLF001 - as above
+        store.commit(task, None, [make_execution(task, "e")])
+        return commit(writes)
+
+    if is_made_again:
+        monkeypatch.setattr(store._calls, "commit", overtaken)  # noqa: SLF001 - as above
+    store.purge(task.id)
+    assert (store.load(task.id) is not None) is is_made_again
+    assert (store.execution(task.id, "e") is not None) is is_made_again
+    store.close()
+
+
+def test_a_document_that_is_too_large_is_the_callers_error(firestore_address: str, make_task: MakeTask) -> None:
+    project = f"demo-{uuid.uuid4().hex[:20]}"
+    store = FirestoreStore(project=project, emulator=firestore_address, deadline=PATIENCE)
+    with pytest.raises(InvalidInput, match="task"):
+        store.commit(make_task(payload={"a": "x" * 1_100_000}), None)
+    store.close()
+
+
+def test_what_firestore_has_no_type_for_is_a_bug_not_a_wrong_value(
+    fake: tuple[Fake, FirestoreStore], make_task: MakeTask
+) -> None:
+    handler, store = fake
+    with pytest.raises(TypeError, match="timedelta"):
+        store.commit(make_task(payload={"a": timedelta(1)}), None)
+    assert not handler.calls
+
+
+def _listings() -> Iterator[Listing]:
+    yield from (WAKING, EXECUTIONS, STEPS, MESSAGES, listing_of_due(NOW))
+    yield from (listing_of_offers(["gpu"], "ada"), listing_of_arrivals(["gpu"], "ada"))
+    for filters in itertools.product(
+        (None, "a"), (None, TaskStatus.ACTIVE), (None, "h"), (None, NOW), (None, NOW), (None, "p")
+    ):
+        yield listing_of_tasks(TaskQuery(*filters))
+
+
+def test_every_composite_index_that_a_list_needs_is_deployed_and_no_other() -> None:
+    """A list with several equal fields is served by merging their indexes, which share the order."""
+    deployed = set()
+    for index in json.loads(INDEXES.read_text())["indexes"]:
+        assert index["queryScope"] == "COLLECTION"
+        (equal, order) = index["fields"]
+        assert equal["order"] == "ASCENDING"
+        deployed.add((index["collectionGroup"], equal["fieldPath"], order["fieldPath"], order["order"]))
+    assert deployed == {(each.collection, *composite) for each in _listings() for composite in each.composites}
+
+
+def test_only_what_a_list_asks_for_is_indexed() -> None:
+    """An index entry costs storage and write time, and a map may have more of them than Firestore takes (40,000).
+
+    The star stands for all fields without an entry of their own
+    (firebase.google.com/docs/firestore/query-data/index-overview).
+    """
+    wanted: dict[tuple[str, str], set[str]] = {("locks", "*"): set()}
+    for listing in _listings():
+        wanted[listing.collection, "*"] = set()
+        direction = "DESCENDING" if listing.is_descending else "ASCENDING"
+        wanted.setdefault((listing.collection, listing.order), set()).add(direction)
+        for field in listing.equals or ():
+            wanted[listing.collection, field] = {"ASCENDING"}
+    deployed = {
+        (each["collectionGroup"], each["fieldPath"]): {index["order"] for index in each["indexes"]}
+        for each in json.loads(INDEXES.read_text())["fieldOverrides"]
+    }
+    assert deployed == wanted

@@ -1,0 +1,197 @@
+"""The process that a script runs in: what it is given, how it dies, and that nothing that it says is believed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.contract.script_cases import AMPLE, NOW, Json, brief, tight
+
+from cloudsched.adapters.quickjs.process import Process
+from cloudsched.engine.ports.interpreter import Answer
+from cloudsched.errors import InterpreterUnavailable, LimitExceeded, ScriptFailed
+
+
+def _children() -> set[int]:
+    """Return the processes that this thread has started and that live: other threads come and go meanwhile."""
+    return {int(each) for each in Path("/proc/thread-self/children").read_text().split()}
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@linux
+def test_its_process_has_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable, no descriptor but its pipes, no way to files, sockets and processes; and it is gone at the end."""
+    monkeypatch.setenv("CLOUDSCHED_SECRET", "do-not-tell-anybody")
+    before = _children()
+    with Path(__file__).open() as file, tight(AMPLE).run(brief("await sleep(1)")) as script:
+        os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - even so
+        script.go_on((), NOW)
+        (child,) = _children() - before
+        home = Path(f"/proc/{child}")
+        assert (home / "environ").read_bytes() == b"TZ=UTC0\0"
+        assert {each.name for each in (home / "fd").iterdir()} <= {"0", "1", "2"}
+        limits = {line[:26].strip(): line[26:].split()[:2] for line in (home / "limits").read_text().splitlines()}
+        assert limits["Max cpu time"] == ["62", "63"]  # SIGXCPU, which says why it ended, comes before SIGKILL
+        assert limits["Max open files"] == ["3", "3"]
+        assert limits["Max file size"] == limits["Max processes"] == limits["Max core file size"] == ["0", "0"]
+        status = dict(line.split(":\t", 1) for line in (home / "status").read_text().splitlines())
+        assert (status["Seccomp"], status["NoNewPrivs"]) == ("2", "1")
+    assert child not in _children()
+
+
+@linux
+def test_a_process_that_dies_is_told_as_that() -> None:
+    """It may have been the machine's fault: another attempt may succeed."""
+    before = _children()
+    with tight(AMPLE).run(brief("await sleep(1)")) as script:
+        script.go_on((), NOW)
+        (child,) = _children() - before
+        os.kill(child, signal.SIGKILL)
+        with pytest.raises(InterpreterUnavailable, match="died"):
+            script.go_on([Answer(1)], NOW)
+
+
+WALLED = """
+import sys
+sys.path[:0] = sys.argv[1:]
+from cloudsched.adapters.quickjs.sandbox import close_walls
+import _socket, ctypes, posix
+open_ = open
+assert close_walls(2**28, 9)
+def refused(what):
+    try:
+        what()
+    except (OSError, MemoryError) as error:
+        return
+    posix.write(1, b"not refused")
+posix.write(1, b"begun ")
+libc = ctypes.CDLL(None)
+for what in (
+    lambda: open_("/etc/passwd"),
+    lambda: _socket.socket(),
+    lambda: posix.fork(),
+    lambda: posix.execv("/bin/true", ["true"]),
+    lambda: posix.kill(posix.getppid(), 0),
+    lambda: posix.unlink("/nothing"),
+    lambda: posix.mkdir("/nothing"),
+    lambda: posix.dup2(1, 0),
+    lambda: bytearray(2**30),
+):
+    refused(what)
+posix.write(1, b"done")
+"""
+
+
+@linux
+def test_the_walls_hold_even_for_machine_code() -> None:
+    """Python itself, shut in as a script's process is, opens, connects, forks and kills nothing."""
+    command = [sys.executable, "-I", "-c", WALLED, str(Path(__file__).parents[3] / "src")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert run.stdout == "begun done", run.stderr
+
+
+# ── What it says is a stranger's word ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"garbage\n",
+        b"\xff\xfe\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"ended":1,"result":1,"asks":[],"log":[]}\n',
+        b'{"ended":true,"result":NaN,"asks":[],"log":[]}\n',
+        b'{"ended":true,"result":1,"asks":[],"log":[1]}\n',
+        b'{"ended":false,"result":1,"asks":[[1,null,-5]],"log":[]}\n',
+        b'{"ended":false,"result":1,"asks":[[1,null,1e99]],"log":[]}\n',
+        b'{"ended":false,"result":1,"asks":[["1","lookup",{}]],"log":[]}\n',
+        b'{"ended":false,"result":1,"asks":[[1]],"log":[]}\n',
+        b'{"limit":"time to go"}\n',
+        b'{"limit":["time"]}\n',
+        b'{"thrown":[1,2,3]}\n',
+        b'{"thrown":["Error","no",""]}\n',
+        b'{"thrown":["Error","no",""],"asks":[[1]],"log":[]}\n',
+        b'{"result":' + b"[" * 30_000 + b"\n",
+        b'{"result":' + b"9" * 30_000 + b"}\n",
+    ],
+    ids=range(18),
+)
+def test_a_process_that_talks_nonsense_fails_its_script(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """Whatever a process says that a script has taken over, the script has failed, and that is all."""
+    with pytest.raises(ScriptFailed):
+        _with_child(monkeypatch, f"write(1, {said!r})")
+
+
+def test_a_process_that_floods_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is read than a script may say."""
+    with pytest.raises(LimitExceeded, match="64 KiB"):
+        _with_child(monkeypatch, "while True: write(1, b'x' * 65536)")
+
+
+@pytest.mark.parametrize("code", ["read(0, 1) and exit(3)", "import time; time.sleep(60)"])
+def test_a_process_that_leaves_or_hangs_is_told(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """One that ends has died; one that does not answer is killed in time, also while it is being written to."""
+    with pytest.raises(InterpreterUnavailable if "exit" in code else LimitExceeded):
+        _with_child(monkeypatch, code, 0.1 if "sleep" in code else AMPLE, given="x" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    "loop", ["while (true);", "const on = () => { Promise.resolve().then(on) }; on(); await sleep(1)"]
+)
+def test_a_loop_is_stopped_inside_first(monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    """By the processor's time, so that a slow machine kills no script that was in time; its process says so itself."""
+    said: list[bytes | None] = []
+
+    class Heard(Process):
+        def exchange(self, message: bytes) -> bytes | None:
+            said.append(super().exchange(message))
+            return said[-1]
+
+    monkeypatch.setattr(
+        "cloudsched.adapters.quickjs.interpreter.Process", lambda command, _, output: Heard(command, 60, output)
+    )
+    with tight(0.1).run(brief(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
+        script.go_on((), NOW)
+    assert said == [b'{"limit":"time"}\n']
+
+
+@linux
+def test_a_built_in_that_uses_the_processor_up_is_told_as_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel ends it before the clock does, and the error names the time; another attempt would meet the same."""
+    patient = Process
+    monkeypatch.setattr(
+        "cloudsched.adapters.quickjs.interpreter.Process", lambda command, _, output: patient(command, 60, output)
+    )
+    loop = "return Array(2 ** 32 - 1).join('')"
+    with tight(0.1).run(brief(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
+        script.go_on((), NOW)
+
+
+def test_a_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is no failure of the script."""
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", "raise SystemExit(7)")
+    with pytest.raises(InterpreterUnavailable, match="exit"), tight().run(brief("return 1")):
+        pass
+
+
+def test_a_python_that_is_not_there_is_told_without_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script's author reads it, and is not told where things are."""
+    monkeypatch.setattr(sys, "executable", "/not/there/python")
+    with pytest.raises(InterpreterUnavailable, match="did not start: No such file") as told, tight().run(brief("")):
+        pass
+    assert "/not" not in str(told.value)
+
+
+def _with_child(monkeypatch: pytest.MonkeyPatch, code: str, seconds: float = AMPLE, given: Json = None) -> None:
+    """Run a script in a process that is ready, and then does something of its own."""
+    child = f"from posix import read, write\nwrite(1, b'ready\\n')\nread(0, 9)\n{code}\nwhile read(0, 65536): pass"
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", child)
+    with tight(seconds).run(brief("return 1", given)) as script:
+        script.go_on((), NOW)

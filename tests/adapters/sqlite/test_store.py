@@ -1,0 +1,354 @@
+"""What the embedded store promises beyond the port: processes, crashes, indexes, other people's files."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.adapters.sqlite import database as sqlite_database
+from cloudsched.adapters.sqlite.queries import List, list_of_offers, list_of_tasks
+from cloudsched.adapters.sqlite.schema import LAYOUT
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.conftest import MakeTask
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tasks.db"
+
+
+@pytest.fixture
+def file_store(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    yield store
+    store.close()
+
+
+def python(script: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603 - our own interpreter, our own script
+        (sys.executable, "-c", script, *arguments), stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    )
+
+
+_CLAIMANT = """
+import sys
+from pathlib import Path
+from cloudsched.adapters.sqlite import database as sqlite_database
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.errors import VersionConflict
+
+sqlite_database.BUSY_SECONDS = 60  # a busy disk takes longer than five
+store, me = SqliteStore(Path(sys.argv[1])), sys.argv[2]
+print("ready", flush=True)
+for line in sys.stdin:
+    stored = store.load(line.strip())
+    print("read", flush=True)
+    sys.stdin.readline()
+    try:
+        store.commit(stored.task.model_copy(update={"message": me}), stored.version)
+        print("won", flush=True)
+    except VersionConflict:
+        print("lost", flush=True)
+store.close()
+"""
+
+
+def test_of_many_processes_exactly_one_wins(file_store: SqliteStore, path: Path, make_task: MakeTask) -> None:
+    processes = [python(_CLAIMANT, str(path), str(number)) for number in range(3)]
+
+    def tell(text: str) -> None:
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{text}\n")
+            process.stdin.flush()
+
+    def hear() -> list[str]:
+        return [process.stdout.readline().strip() if process.stdout else "" for process in processes]
+
+    try:
+        assert hear() == ["ready"] * 3
+        for _ in range(20):
+            task = make_task()
+            file_store.commit(task, None)
+            tell(task.id)
+            assert hear() == ["read"] * 3
+            tell("go")
+            answers = hear()
+            assert sorted(answers) == ["lost", "lost", "won"]
+            stored = file_store.load(task.id)
+            assert stored is not None
+            assert stored.task.message == str(answers.index("won"))
+    finally:
+        for process in processes:
+            process.communicate()
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.task import Task
+
+store = SqliteStore(Path(sys.argv[1]))
+task = Task.model_validate_json(sys.argv[2])
+version = store.commit(task, None)
+count = 0
+while True:
+    count += 1
+    version = store.commit(task.model_copy(update={"run_count": count}), version)
+    store.commit(task.model_copy(update={"id": f"other-{count}"}), None)
+    print(count, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_kill_9(path: Path, make_task: MakeTask) -> None:
+    task = make_task()
+    process = python(_WRITER, str(path), task.model_dump_json(by_alias=True, exclude_none=True))
+    assert process.stdout is not None
+    acknowledged = [int(process.stdout.readline()) for _ in range(50)]
+    os.kill(process.pid, signal.SIGKILL)
+    rest, _ = process.communicate()
+    last = int(rest.split()[-1]) if rest.split() else acknowledged[-1]
+    store = SqliteStore(path)
+    try:
+        stored = store.load(task.id)
+        assert stored is not None
+        assert stored.task.run_count in {last, last + 1}
+        assert all(store.load(f"other-{number}") is not None for number in range(1, last + 1))
+    finally:
+        store.close()
+
+
+def test_every_commit_waits_for_the_disk(file_store: SqliteStore) -> None:
+    """What kill -9 cannot show: the log is synced at each commit, so that a power cut loses nothing either."""
+    writer = file_store._database._writer  # noqa: SLF001 - nothing else can be asked
+    assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert writer.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def _lists() -> Iterator[List]:
+    for owner, handler, status, due_from, due_until, parent in itertools.product(
+        (None, "ada"), (None, "greet"), (None, TaskStatus.ACTIVE), (None, NOW), (None, NOW), (None, "p")
+    ):
+        yield list_of_tasks(TaskQuery(owner, status, handler, due_from, due_until, parent))
+    yield List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(0,))
+    yield List("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=("a",))
+    yield List("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=("a",))
+
+
+@pytest.mark.parametrize("after", [None, (NOW, "a")], ids=["first", "next"])
+@pytest.mark.parametrize("wanted", list(_lists()), ids=lambda wanted: f"{wanted.table}-{' '.join(wanted.conditions)}")
+def test_every_list_walks_an_index_in_its_order(wanted: List, after: tuple[datetime, str] | None) -> None:
+    database = sqlite3.connect(":memory:")
+    for statement in LAYOUT:
+        database.execute(statement)
+    text, values = wanted.statement(after, 10)
+    plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    database.close()
+    assert len(plan) == 1, plan
+    assert "USING INDEX" in plan[0] or "USING COVERING INDEX" in plan[0]
+    leading = [each.removesuffix(" = ?") for each in wanted.conditions if re.fullmatch(r"\w+ = \?", each)]
+    assert not leading or f"({leading[0]}=?" in plan[0]
+
+
+@pytest.mark.parametrize("owner", [None, "ada"])
+@pytest.mark.parametrize("after", [None, ("2 a", "t")], ids=["first", "next"])
+def test_offers_walk_one_index_a_lane(owner: str | None, after: tuple[str, str] | None) -> None:
+    """However many wait, no lane is sorted, and of each no more is read than is asked for."""
+    database = sqlite3.connect(":memory:")
+    for statement in LAYOUT:
+        database.execute(statement)
+    text, values = list_of_offers(["gpu", "gpu/cuda"], owner, 10, after)
+    plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    database.close()
+    index = "tasks_offered_of_owner (owner=? AND lane=?" if owner else "tasks_offered (lane=?"
+    assert sum(f"USING INDEX {index}" in step for step in plan) == 2
+    assert not any("SCAN tasks" in step for step in plan)
+    assert all("LAST" not in step for step in plan)
+
+
+def test_a_file_of_the_layout_before_is_brought_up_to_date(path: Path, make_task: MakeTask) -> None:
+    """Its tasks are there, and can be offered; opening it again changes nothing."""
+    store = SqliteStore(path)
+    version = store.commit(task := make_task(id="a"), None)
+    store.close()
+    database = sqlite3.connect(path)
+    for each in ("INDEX tasks_offered", "INDEX tasks_offered_of_owner"):
+        database.execute(f"DROP {each}")
+    for column in ("lane", "place"):
+        database.execute(f"ALTER TABLE tasks DROP COLUMN {column}")
+    database.execute("PRAGMA user_version = 2")
+    database.close()
+    for _ in range(2):
+        store = SqliteStore(path)
+        stored = store.load("a")
+        assert stored
+        version = store.commit(task.model_copy(update={"offer": Offer(lane="gpu", order="2 a")}), stored.version)
+        assert store.offered(["gpu"], limit=1)[0].version == version
+        store.close()
+
+
+def test_single_documents_are_found_by_index(file_store: SqliteStore) -> None:
+    plan = file_store._database.read(  # noqa: SLF001 - the same database
+        "EXPLAIN QUERY PLAN SELECT wake_at FROM tasks WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1"
+    )
+    assert "USING COVERING INDEX tasks_waking" in str(plan[0][3])
+
+
+def test_the_same_file_is_opened_again(path: Path, make_task: MakeTask) -> None:
+    task = make_task()
+    for expected in (None, task):
+        store = SqliteStore(path)
+        stored = store.load(task.id)
+        assert (stored and stored.task) == expected
+        if stored is None:
+            store.commit(task, None)
+        store.close()
+
+
+def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the disk takes for each of them."""
+    monkeypatch.setattr(sqlite_database, "BUSY_SECONDS", 60)
+    barrier, stores = threading.Barrier(8), list[SqliteStore]()
+
+    def open_it() -> None:
+        barrier.wait()
+        stores.append(SqliteStore(path))
+
+    threads = [threading.Thread(target=open_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stores) == 8
+    task = make_task()
+    stores[0].commit(task, None)
+    for store in stores:
+        assert store.load(task.id) is not None
+        store.close()
+
+
+def test_a_layout_that_is_not_known_is_refused_plainly(path: Path) -> None:
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE tasks (something TEXT)")
+    database.execute("PRAGMA user_version = 9")
+    database.close()
+    with pytest.raises(UnsupportedDocument, match=r"tasks\.db has schema version 9"):
+        SqliteStore(path)
+
+
+@pytest.mark.parametrize("kind", ["another program's", "no database"])
+def test_a_file_of_something_else_is_refused_and_left_alone(path: Path, kind: str) -> None:
+    if kind == "no database":
+        path.write_bytes(b"Dear diary, " * 1000)
+    else:
+        database = sqlite3.connect(path)
+        database.execute("CREATE TABLE recipes (name TEXT)")
+        database.commit()
+        database.close()
+    before = path.read_bytes()
+    with pytest.raises(Misconfigured, match="name another file"):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"tasks\.db"):
+        SqliteStore(tmp_path / "no" / "tasks.db")
+
+
+def test_a_file_that_another_process_holds_is_unavailable(
+    path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_database, "BUSY_SECONDS", 0.05)
+    store = SqliteStore(path)
+    task = make_task()
+    version = store.commit(task, None)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(StoreUnavailable, match="locked"):
+            store.commit(task, version)
+        assert store.load(task.id) is not None
+    finally:
+        holder.close()
+    store.commit(task, version)
+    store.close()
+
+
+def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_task: MakeTask) -> None:
+    """While one transaction is being written the next ones gather, and are committed together."""
+    task = make_task()
+    version = file_store.commit(task, None)
+    good = [make_task() for _ in range(4)]
+    broken = make_task().model_copy(update={"handler": None})  # breaks NOT NULL
+    outcomes: dict[str, str] = {}
+
+    def commit(name: str, *arguments: Any) -> None:
+        try:
+            file_store.commit(*arguments)
+            outcomes[name] = "committed"
+        except CloudschedError as error:
+            outcomes[name] = type(error).__name__
+
+    wanted: list[tuple[object, ...]] = [(each.id, each, None) for each in good]
+    wanted.insert(2, ("broken", broken, None))
+    wanted.insert(1, ("stale", task.model_copy(update={"title": "Stale"}), version))
+    file_store.commit(task, version)
+    database = file_store._database  # noqa: SLF001 - to hold the lock while the group gathers
+    threads = [threading.Thread(target=commit, args=arguments) for arguments in wanted]
+    with database._writing:  # noqa: SLF001 - the same
+        for thread in threads:
+            thread.start()
+        while len(database._waiting) < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
+            threading.Event().wait(0.001)
+    for thread in threads:
+        thread.join()
+    assert outcomes == {
+        **{each.id: "committed" for each in good},
+        "broken": StoreUnavailable.__name__,
+        "stale": VersionConflict.__name__,
+    }
+    assert all(file_store.load(each.id) is not None for each in good)
+    assert file_store.load(broken.id) is None
+
+
+def test_readers_leave_no_connection_behind(file_store: SqliteStore, make_task: MakeTask) -> None:
+    task = make_task()
+    file_store.commit(task, None)
+    for _ in range(20):
+        thread = threading.Thread(target=file_store.load, args=(task.id,))
+        thread.start()
+        thread.join()
+    assert len(file_store._database._idle) == 1  # noqa: SLF001 - nothing else shows it
+
+
+def test_memory_forgets_with_its_store(make_task: MakeTask) -> None:
+    task = make_task(created_at=NOW + timedelta(days=1))
+    first, second = SqliteStore(), SqliteStore()
+    first.commit(task, None)
+    assert second.load(task.id) is None
+    first.close()
+    second.close()

@@ -1,0 +1,57 @@
+"""The circuit breaker: it fails fast while a service is down, and closes once the service is back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from cloudsched.adapters.circuit_breaker import FAILURES, Circuit
+from cloudsched.errors import NotFound, StoreUnavailable
+
+
+class Flaky:
+    """A port that is down until it is not."""
+
+    def __init__(self) -> None:
+        self.is_down = True
+        self.calls = 0
+
+    def load(self) -> str:
+        self.calls += 1
+        if self.is_down:
+            raise StoreUnavailable("The store", "deadline exceeded")
+        return "here"
+
+    def missing(self) -> None:
+        raise NotFound("task", "x")
+
+
+def test_an_open_circuit_answers_at_once_and_closes_when_the_service_is_back() -> None:
+    """After some failures in a row nothing is sent until the recovery time is over; one success closes it again."""
+    port = Flaky()
+    circuit = Circuit(port, StoreUnavailable, "The store", recovery=timedelta(milliseconds=1))
+    slow = Circuit(port, StoreUnavailable, "The store")
+    for _ in range(FAILURES + 3):
+        with pytest.raises(StoreUnavailable):
+            slow.port.load()
+    assert slow.state == "open"
+    assert port.calls == FAILURES
+    for _ in range(FAILURES):
+        with pytest.raises(StoreUnavailable):
+            circuit.port.load()
+    port.is_down = False
+    while circuit.state == "open":
+        pass
+    assert circuit.state == "half_open"
+    assert circuit.port.load() == "here"
+    assert circuit.state == "closed"
+
+
+def test_an_answer_that_is_no_is_not_a_failure() -> None:
+    """A conflict or a missing document says that the service works."""
+    circuit = Circuit(Flaky(), StoreUnavailable, "The store")
+    for _ in range(2 * FAILURES):
+        with pytest.raises(NotFound):
+            circuit.port.missing()
+    assert circuit.state == "closed"

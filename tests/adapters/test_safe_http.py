@@ -1,0 +1,191 @@
+"""URLs given by users lead to the public internet, whatever they look like and wherever their names point."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.harness import WAIT_SECONDS
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.adapters.safe_http import is_public, session
+from cloudsched.errors import InvalidInput
+from cloudsched.local.wsgi_server import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PRIVATE = [
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.0.0/29",
+    "192.0.2.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/4",
+    "240.0.0.0/4",
+]
+"""iana.org/assignments/iana-ipv4-special-registry, and multicast."""
+
+
+@pytest.fixture
+def page() -> Iterator[tuple[str, list[str]]]:
+    """A page on this machine, and the paths that it was asked for; /to?… redirects there."""
+    asked: list[str] = []
+
+    @Request.application
+    def answer(request: Request) -> Response:
+        asked.append(request.path)
+        if request.path == "/to":
+            return Response(status=302, headers={"Location": request.args["url"]})
+        return Response("inside")
+
+    with WebServer(answer) as server:
+        server.serve()
+        yield server.address, asked
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/computeMetadata/v1/",
+        "http://127.0.0.1:{port}/",
+        "http://localhost:{port}/",
+        "http://2130706433:{port}/",
+        "http://0x7f000001:{port}/",
+        "http://0177.0.0.1:{port}/",
+        "http://127.1:{port}/",
+        "http://0.0.0.0:{port}/",
+        "http://[::1]:{port}/",
+        "http://[::ffff:127.0.0.1]:{port}/",
+        "http://[::ffff:7f00:1]:{port}/",
+        "http://[::]:{port}/",
+        "http://user:password@127.0.0.1:{port}/",
+        "http://127.0.0.1:{port}#@example.com/",
+        "http://10.0.0.1/",
+        "http://192.168.0.1/",
+        "http://[fd20:ce::254]/",
+        "http://[fe80::1]/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "https://127.0.0.1:{port}/",
+        "http://224.0.0.1/",
+    ],
+)
+def test_an_internal_address_is_refused(page: tuple[str, list[str]], url: str) -> None:
+    """However an address is written, nothing is sent to one that is not public."""
+    address, asked = page
+    with pytest.raises(InvalidInput, match="may not be reached"), session() as web:
+        web.get(url.format(port=address.partition(":")[2]), timeout=WAIT_SECONDS)
+    assert not asked
+
+
+def test_a_redirect_to_the_inside_is_refused(page: tuple[str, list[str]]) -> None:
+    """A page that may be reached cannot send the fetcher on to one that may not."""
+    address, asked = page
+    elsewhere = address.replace("127.0.0.1", "127.0.0.2")
+    with session(["127.0.0.1/32"]) as web:
+        assert web.get(f"http://{address}/", timeout=WAIT_SECONDS).text == "inside"
+        for target in (f"http://{elsewhere}/secret", "http://169.254.169.254/", f"//{elsewhere}/secret"):
+            with pytest.raises(InvalidInput):
+                web.get(f"http://{address}/to", params={"url": target}, timeout=WAIT_SECONDS)
+        with pytest.raises(requests.exceptions.InvalidSchema):
+            web.get(f"http://{address}/to", params={"url": "file:///etc/passwd"}, timeout=WAIT_SECONDS)
+    assert set(asked) == {"/", "/to"}
+
+
+def _resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
+    """Let names lead to these addresses, one answer after the other; return the names that were asked for."""
+    asked: list[str] = []
+    rest = list(answers)
+
+    def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        if host[0].isdigit():
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (place, port)) for place in rest.pop(0)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return asked
+
+
+def test_a_name_that_changes_its_address_gains_nothing(
+    page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is asked for once, and what was checked is what is connected to (DNS rebinding)."""
+    port = page[0].partition(":")[2]
+    asked = _resolving(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
+    with session(["127.0.0.1/32"]) as web:
+        assert web.get(f"http://rebind.example:{port}/", timeout=WAIT_SECONDS).text == "inside"
+    assert asked == ["rebind.example"]
+    _resolving(monkeypatch, ["127.0.0.2"])
+    with session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
+        web.get(f"http://rebind.example:{port}/", timeout=WAIT_SECONDS)
+
+
+def test_a_name_with_one_address_inside_is_refused(
+    page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All the addresses of a name have to be allowed, since any of them could be the one that answers."""
+    port = page[0].partition(":")[2]
+    _resolving(monkeypatch, ["127.0.0.1", "169.254.169.254"])
+    with session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
+        web.get(f"http://mixed.example:{port}/", timeout=WAIT_SECONDS)
+
+
+def test_the_environments_proxy_is_not_used(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy would go wherever it is told to; so would a password from .netrc go along."""
+    address, asked = page
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, f"http://{address}")
+    with session() as web, pytest.raises(InvalidInput):
+        web.get("http://10.0.0.1/", timeout=WAIT_SECONDS)
+    assert not asked
+
+
+def test_a_certificate_has_to_be_the_names(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connecting to the checked address does not change whose certificate is asked for."""
+    wanted: list[object] = []
+
+    def wrap(*_: Any, server_hostname: object = None, **__: Any) -> None:
+        wanted.append(server_hostname)
+        raise ssl.SSLError("seen enough")
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", wrap)
+    _resolving(monkeypatch, ["127.0.0.1"])
+    with session(["127.0.0.1/32"]) as web, pytest.raises(requests.exceptions.SSLError):
+        web.get(f"https://bank.example:{page[0].partition(':')[2]}/", timeout=WAIT_SECONDS)
+    assert wanted == ["bank.example"]
+
+
+@given(st.sampled_from(PRIVATE).flatmap(lambda network: st.ip_addresses(network=network)))
+def test_no_special_network_is_public(address: IPv4Address) -> None:
+    """No address of a special network is, nor is the same one within IPv6."""
+    assert not is_public(address)
+    for carrier in ("::ffff:", "64:ff9b::"):
+        assert not is_public(ip_address(f"{carrier}{address}"))
+
+
+@given(st.ip_addresses(v=4))
+def test_the_rest_is_public(address: IPv4Address) -> None:
+    """What is in no special network is public, so that the check does not refuse what it should not."""
+    special = any(address in ip_network(each) for each in [*PRIVATE, "192.0.0.0/24", "192.88.99.0/24"])
+    assert special or is_public(address)
+
+
+def test_real_addresses() -> None:
+    """Some that are known."""
+    assert is_public(IPv4Address("8.8.8.8"))
+    assert is_public(IPv6Address("2001:4860:4860::8888"))
+    assert not is_public(IPv6Address("fd20:ce::254")), "the metadata server's IPv6 address"

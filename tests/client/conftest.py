@@ -1,0 +1,69 @@
+"""A client in front of a real server of the API, over a network that the test can break."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.client.harness import Flaky
+from tests.greeting_app import app
+from werkzeug.wrappers import Request
+
+from cloudsched.client import Client
+from cloudsched.client import client as client_module
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _patience() -> Iterator[None]:
+    """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client_module, "SHORTEST_LOOK", 60.0)
+        yield
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """A world of its own for each test."""
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+@pytest.fixture
+def flaky(sim: Simulation) -> Flaky:
+    """A network that the test can break."""
+    return Flaky(sim)
+
+
+@pytest.fixture
+def url(flaky: Flaky) -> Iterator[str]:
+    """The address of the API."""
+    with WebServer(Request.application(flaky)) as server:
+        server.serve()
+        yield f"http://{server.address}"
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    """A client of it."""
+    with Client(url) as made:
+        yield made
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the test would have waited; it does not. Other threads do, such as that of a server which stops."""
+    waited: list[float] = []
+    test, really = threading.get_ident(), time.sleep
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds) if threading.get_ident() == test else really(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    return waited

@@ -1,0 +1,292 @@
+"""The client and ``cloudsched tasks``, against a real server of the API."""
+
+from __future__ import annotations
+
+import json
+import socket
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.client.harness import DAILY, GREET, Flaky, _error
+from tests.greeting_app import app
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.cli import tasks as tasks_command
+from cloudsched.cli.main import cloudsched
+from cloudsched.client import RETRIES, Client
+from cloudsched.client import client as client_module
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import (
+    CloudschedError,
+    Forbidden,
+    InvalidInput,
+    InvalidPayload,
+    InvalidSchedule,
+    KeyReused,
+    NotAllowed,
+    NotFound,
+    PreconditionFailed,
+    QuotaExceeded,
+    Unauthenticated,
+    Unavailable,
+    UnknownHandler,
+)
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def test_a_task_goes_the_whole_way(client: Client, sim: Simulation) -> None:
+    """All that the API does, by the client's methods, with typed answers."""
+    task = client.create(**GREET, schedule=DAILY, expected_duration=timedelta(seconds=30))
+    assert task.next_execution_time == datetime(2027, 1, 1, 9, tzinfo=UTC)
+    assert client.get(task.id) == task
+    assert client.pause(task.id).status is TaskStatus.PAUSED
+    assert client.resume(task.id).status is TaskStatus.ACTIVE
+    assert client.update(task.id, etag=client.get(task.id).etag, title="New", until=None).title == "New"
+    assert client.upcoming(task.id, 2) == client.preview(DAILY, 2)
+    sim.advance(timedelta(days=3))
+    client.trigger(task.id)
+    client.backfill(task.id, datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))
+    sim.advance(timedelta(minutes=1))
+    executions = list(client.executions(task.id))
+    assert [execution.status for execution in executions] == ["SUCCEEDED"] * 5
+    assert client.execution(task.id, executions[0].id) == executions[0]
+    assert list(client.inbox("ada")) == []
+    assert client.cancel(task.id).status is TaskStatus.CANCELLED
+    client.delete(task.id)
+    with pytest.raises(NotFound):
+        client.get(task.id)
+
+
+def test_all_pages_are_read(client: Client, flaky: Flaky) -> None:
+    """A list is whole, whatever the pages are; a page is not asked for before it is needed."""
+    results = client.create_many({**GREET, "title": f"T{number}"} for number in range(25))
+    assert all(result.task for result in results)
+    flaky.asked.clear()
+    listed = client.tasks(owner="ada", page_size=10)
+    first = next(listed)
+    assert len(flaky.asked) == 1
+    assert len({first.id, *(task.id for task in listed)}) == 25
+    assert len(flaky.asked) == 3
+
+
+def test_errors_are_those_of_the_library(client: Client) -> None:
+    """Each problem is the class that the library itself would raise, with its words and what it knows."""
+    task = client.create(**GREET, id="t", schedule=DAILY)
+    seen = client.create(**GREET, idempotency_key="k")
+    expected: list[tuple[type[CloudschedError], Callable[[], object], str]] = [
+        (NotFound, lambda: client.get("none"), ""),
+        (InvalidInput, lambda: client.create(title="x", handler="greet"), "owner"),
+        (UnknownHandler, lambda: client.create(**{**GREET, "handler": "x"}), "handler"),
+        (InvalidPayload, lambda: client.create(**{**GREET, "payload": {}}), "payload.name"),
+        (InvalidSchedule, lambda: client.create(**GREET, schedule={"rrule": "FREQ=NEVER"}), "schedule.rrule"),
+        (KeyReused, lambda: client.create(**{**GREET, "title": "Other"}, idempotency_key="k"), "Idempotency-Key"),
+        (PreconditionFailed, lambda: client.update("t", etag='"0-0"', title="x"), ""),
+    ]
+    for kind, call, field in expected:
+        error = _error(call)
+        assert type(error) is kind
+        assert getattr(error, "field", "") == field
+        assert str(error)
+    client.cancel(task.id)
+    assert type(_error(lambda: client.trigger(task.id))) is NotAllowed
+    (result,) = client.create_many([{**GREET, "handler": "x"}])
+    assert isinstance(result.error, UnknownHandler)
+    assert client.create(**GREET, idempotency_key="k") == seen
+
+
+def test_errors_of_access() -> None:
+    """Who is not let in, may not, or has enough, is told so."""
+    (key, kept), (looking, viewer) = new_key("ada", Role.USER, "ada"), new_key("v", Role.VIEWER)
+    access = Access(api_keys=(str(kept), str(viewer)), max_active_tasks=1)
+    with Simulation(app, access=access) as sim, WebServer(Request.application(Flaky(sim))) as server:
+        server.serve()
+        url = f"http://{server.address}"
+        assert type(_error(lambda: Client(url).get("x"))) is Unauthenticated
+        assert type(_error(lambda: Client(url, key=looking).create(**GREET))) is Forbidden
+        client = Client(url, key=key)
+        client.create(**GREET)
+        full = _error(lambda: client.create(**GREET))
+        assert isinstance(full, QuotaExceeded)
+        assert full.retry_after is None
+
+
+def test_a_creation_is_repeated_and_made_once(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A creation whose answer was lost is sent again with the same key: there is one task, and the caller has it."""
+    flaky.loses = True
+    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
+    task = client.create(**GREET)
+    assert [task.id] == [each.id for each in client.tasks()]
+    assert len({request.headers["Idempotency-Key"] for request in flaky.asked[:3]}) == 1
+    assert len(waits) <= 2
+
+
+def test_what_is_not_safe_is_not_repeated(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A trigger whose answer was lost is for its caller to judge: it may have run. Reads are repeated, some times."""
+    client.create(**GREET, id="t", schedule=DAILY)
+    flaky.asked.clear()
+    flaky.fails = [lambda: Response(status=503)] * 10
+    assert type(_error(lambda: client.trigger("t"))) is Unavailable
+    assert len(flaky.asked) == 1
+    assert type(_error(lambda: client.get("t"))) is Unavailable
+    assert len(flaky.asked) == 1 + 1 + RETRIES
+    assert sum(waits) < 10
+
+
+def test_a_quota_is_not_waited_for(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A refusal with Retry-After: 60 is told at once."""
+    problem = json.dumps({"type": "x/quota-exceeded", "detail": "enough"})
+    headers = {"Retry-After": "60", "Content-Type": "application/problem+json"}
+    flaky.fails = [lambda: Response(problem, 429, headers)]
+    error = _error(lambda: client.create(**GREET))
+    assert isinstance(error, QuotaExceeded)
+    assert error.retry_after == 60
+    assert waits == []
+
+
+def test_a_token_goes_nowhere_else(url: str, flaky: Flaky) -> None:
+    """A redirect is not followed: it would carry the token along."""
+    flaky.fails = [lambda: Response(status=307, headers={"Location": "http://127.0.0.1:1/"})]
+    with Client(url, token=lambda: "t-1", platform_token="p-1", key="k-1") as client:  # noqa: S106 - no secrets
+        assert type(_error(lambda: client.get("x"))) is Unavailable
+    sent = flaky.asked[0].headers
+    proof = [sent[name] for name in ("Authorization", "X-Serverless-Authorization", "X-Api-Key")]
+    assert proof == ["Bearer t-1", "Bearer p-1", "k-1"]
+
+
+def test_an_api_that_is_not_there_is_unavailable(waits: list[float]) -> None:
+    """No answer is an error of the tree, too."""
+    assert type(_error(lambda: Client("http://127.0.0.1:1").get("x"))) is Unavailable
+    assert len(waits) <= RETRIES
+
+
+def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulation, waits: list[float]) -> None:
+    """The API may be away, overloaded or asked too much meanwhile; nothing of that ends the wait."""
+    task = client.create(**GREET, schedule={"at": "2027-01-01T00:00:00Z"})
+    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502), lambda: Response(status=429)] * 4
+
+    def succeeds() -> Response:
+        sim.advance(timedelta(minutes=1))
+        return Response(status=503)
+
+    flaky.fails.append(succeeds)
+    assert client.wait(task.id, timedelta(hours=1)).status == "SUCCEEDED"
+    assert len(waits) == 13
+
+
+def test_waiting_ends_in_time_whatever_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look is one request, and may take no longer than what is left, or a little more."""
+    monkeypatch.setattr(client_module, "SHORTEST_LOOK", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent, Client(f"http://127.0.0.1:{silent.getsockname()[1]}") as it:
+        with pytest.raises(Unavailable):
+            it.wait("x", timedelta(0))
+        silent.settimeout(0)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+
+
+def test_waiting_says_that_time_is_up_if_there_ever_was_an_answer(client: Client, flaky: Flaky) -> None:
+    """An outage at the end of the wait does not make it another error."""
+    task = client.create(**GREET, schedule=DAILY)
+    flaky.fails = [lambda: serve_api(flaky._sim.app, flaky.asked[-1])] + [lambda: Response(status=503)] * 50  # noqa: SLF001
+    with pytest.raises(TimeoutError):
+        client.wait(task.id, timedelta(seconds=0.05), every=timedelta(seconds=0.02))
+
+
+def run(url: str, *words: str) -> Result:
+    """Type a command."""
+    return CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, *words])
+
+
+def test_the_command_line_goes_the_whole_way(url: str, sim: Simulation) -> None:
+    """Create, list, get, update, pause, resume, trigger, cancel, retry and logs, for people and for programs."""
+    made = ["create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t"]
+    answer = run(url, *made, "--rrule", "FREQ=DAILY", "--timezone", "Europe/Paris", "--set", "lockLimit=2", "--json")
+    assert json.loads(answer.stdout)["lockLimit"] == 2
+    assert "Hello" in run(url, "list").stdout
+    assert [json.loads(line)["id"] for line in run(url, "list", "--owner", "ada", "--json").stdout.splitlines()] == [
+        "t"
+    ]
+    assert "No tasks." in run(url, "list", "--status", "PAUSED").stdout
+    assert (
+        json.loads(run(url, "update", "t", "--title", "New", "--set", "lockLimit=null", "--json").stdout)["title"]
+        == "New"
+    )
+    assert "PAUSED" in run(url, "pause", "t").stdout
+    assert "ACTIVE" in run(url, "resume", "t").stdout
+    run(url, "trigger", "t")
+    sim.advance(timedelta(seconds=1))
+    assert "hello Ada" in run(url, "logs", "t").stdout
+    assert json.loads(run(url, "logs", "t", "--json").stdout)["status"] == "SUCCEEDED"
+    assert "CANCELLED" in run(url, "cancel", "t").stdout
+    assert "revision" in run(url, "get", "t").stdout
+    with pytest.raises(NotAllowed, match="succeeded"):
+        run(url, "retry", "t")
+
+
+def test_logs_follow(client: Client, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each execution is shown when it is there, the earliest first, and again only when it has changed."""
+    client.create(**GREET, id="t", schedule=DAILY)
+    sim.advance(timedelta(hours=10))
+    days = [0, 1, 0, 2]
+
+    def sleep(_: float) -> None:
+        if not days:
+            raise KeyboardInterrupt
+        sim.advance(timedelta(days=days.pop(0)))
+
+    monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": sleep}))
+    followed = tasks_command.follow_executions(client, "t", 20, ends=False)
+    assert [execution.id for execution in islice(followed, 4)] == [f"2027010{day}T090000Z" for day in (1, 2, 3, 4)]
+    with pytest.raises(KeyboardInterrupt):
+        next(followed)
+
+
+def test_logs_follow_through_an_outage(
+    client: Client, flaky: Flaky, sim: Simulation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once there was an answer it is asked again; a wrong address is said at once."""
+    client.create(**GREET, id="t", schedule=DAILY)
+    monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": lambda _: sim.advance(timedelta(days=1))}))
+    flaky.fails = [lambda: Response(status=500)]
+    with pytest.raises(Unavailable):
+        next(tasks_command.follow_executions(client, "t", 20, ends=False))
+    sim.advance(timedelta(hours=10))
+    followed = tasks_command.follow_executions(client, "t", 20, ends=False)
+    assert next(followed).id == "20270101T090000Z"
+    flaky.fails = [lambda: Response(status=500)]
+    assert next(followed).id == "20270102T090000Z"
+    assert "tries again: The API at" in capsys.readouterr().err
+
+
+def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> None:
+    """Titles are anybody's: their control characters and their markup are not interpreted."""
+    client.create(**{**GREET, "title": "\x1b[2Jx[red]y[/red]\u202e"})
+    shown = run(url, "list").stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "[red]y[/" in shown
+
+
+def test_a_new_key_lets_in() -> None:
+    """`cloudsched keys new` prints what to keep, and, apart from it, the key; the one fits the other."""
+    done = CliRunner().invoke(cloudsched, ["keys", "new", "billing", "--role", "admin"])
+    key = done.stderr.split()[-1]
+    assert key not in done.stdout
+    with (
+        Simulation(app, access=Access(api_keys=(done.stdout.strip(),))) as sim,
+        WebServer(Request.application(Flaky(sim))) as server,
+    ):
+        server.serve()
+        assert list(Client(f"http://{server.address}", key=key).tasks()) == []

@@ -1,0 +1,146 @@
+"""What the client makes of answers that are not the API's, do not end, or ask for too much."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.client.harness import DAILY, GREET, Flaky, _error
+from werkzeug.wrappers import Response
+
+from cloudsched.client import Client
+from cloudsched.client import responses as client_answers
+from cloudsched.errors import Misconfigured, QuotaExceeded, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HTML = "<html>Log in to go on.</html>"
+NOT_THE_API: dict[str, Callable[[], Response]] = {
+    "a page": lambda: Response(HTML, 200, mimetype="text/html"),
+    "nothing": lambda: Response("", 200),
+    "a list": lambda: Response("[]", 200, mimetype="application/json"),
+    "too deep": lambda: Response("[" * 100_000, 200, mimetype="application/json"),
+    "another object": lambda: Response('{"status": "ok"}', 200, mimetype="application/json"),
+    "other lists": lambda: Response('{"claims": {}, "results": 7, "tasks": [1], "occurrences": [{}]}', 200),
+    "no page": lambda: Response(HTML, 404, mimetype="text/html"),
+    "a redirect": lambda: Response("", 302, headers={"Location": "https://login.example"}),
+}
+CALLS: dict[str, Callable[[Client], object]] = {
+    "create": lambda client: client.create(**GREET),
+    "create_many": lambda client: client.create_many([GREET]),
+    "get": lambda client: client.get("t"),
+    "tasks": lambda client: list(client.tasks()),
+    "update": lambda client: client.update("t", title="x"),
+    "pause": lambda client: client.pause("t"),
+    "send_event": lambda client: client.send_event("t", "go"),
+    "tree": lambda client: client.tree("t"),
+    "upcoming": lambda client: client.upcoming("t"),
+    "executions": lambda client: list(client.executions("t")),
+    "execution": lambda client: client.execution("t", "x"),
+    "inbox": lambda client: list(client.inbox("ada")),
+    "preview": lambda client: client.preview(DAILY),
+    "claim": lambda client: client.claim("gpu"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_THE_API)
+def test_whatever_answers_without_being_the_api_is_unavailable(
+    client: Client, flaky: Flaky, url: str, waits: list[float], what: str
+) -> None:
+    """A captive portal's page, or any JSON that was not asked for, is one error for all calls, and says where."""
+    for name, call in CALLS.items():
+        flaky.fails = [NOT_THE_API[what]]
+        error = _error(lambda call=call: call(client))  # type: ignore[misc]
+        assert type(error) is Unavailable, name
+        assert f"The API at {url} cannot be reached: what answered is not the API: " in str(error), name
+    assert waits == []
+
+
+def test_a_deletion_is_not_believed_of_anybody(client: Client, flaky: Flaky) -> None:
+    """A page that says 200 has deleted nothing."""
+    client.create(**GREET, id="t", schedule=DAILY)
+    flaky.fails = [NOT_THE_API["a page"]]
+    assert type(_error(lambda: client.delete("t"))) is Unavailable
+    client.delete("t")
+
+
+@contextmanager
+def dripping(head: bytes, drops: int) -> Iterator[str]:
+    """Serve whoever comes with some bytes, and then with one each twentieth of a second."""
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection, suppress(OSError):
+                        connection.recv(65536)
+                        connection.sendall(head)
+                        for _ in range(drops):
+                            if ended.wait(0.05):
+                                return
+                            connection.sendall(b" ")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            ended.set()
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [OK + b"X-Long: ", OK + b"Content-Length: 100\r\n\r\n{", OK + b"Transfer-Encoding: chunked\r\n\r\n"],
+    ids=["head", "body", "chunks"],
+)
+def test_an_answer_that_does_not_end_is_unavailable(head: bytes) -> None:
+    """The timeout is that of the whole answer, not one for each of its bytes."""
+    began = time.monotonic()
+    with dripping(head, 400) as where, Client(where, timeout=0.3) as client:
+        error = _error(lambda: client.trigger("t"))
+    assert isinstance(error, Unavailable)
+    assert "not the API" not in str(error)
+    assert time.monotonic() - began < 15  # it drips for twenty
+
+
+def test_an_answer_without_measure_is_not_read(client: Client, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is larger than any answer of the API fills no memory."""
+    monkeypatch.setattr(client_answers, "LONGEST", 1000)
+    flaky.fails = [lambda: Response(json.dumps({"tasks": [], "more": "x" * 2000}))]
+    with pytest.raises(Unavailable, match="longer than 1000 bytes"):
+        list(client.tasks())
+    assert list(client.tasks()) == []
+
+
+@pytest.mark.parametrize("proof", ["a\n", "ä", "\ud800", "a\0b"])
+def test_a_proof_that_no_header_carries_is_the_caller_s_mistake(url: str, flaky: Flaky, proof: str) -> None:
+    """A key or token with a line break, say, is told at once, without repeating it; nothing is sent."""
+    for named in ({"key": proof}, {"token": proof}, {"platform_token": lambda: proof}):
+        error = _error(lambda named=named: Client(url, **named).get("t"))  # type: ignore[misc]
+        assert isinstance(error, Misconfigured)
+        assert proof not in str(error)
+    assert flaky.asked == []
+
+
+def test_waits_that_a_server_asks_for_have_a_bound(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """Retry-After cannot hold a client for an hour, and what is no number in it is left out."""
+    flaky.fails = [lambda: Response(status=503, headers={"Retry-After": "3600"})]
+    assert list(client.tasks()) == []
+    assert max(waits) <= 10
+    flaky.fails = [lambda: Response("{}", 429, headers={"Retry-After": "²"})]
+    error = _error(lambda: client.create(**GREET))
+    assert isinstance(error, QuotaExceeded)
+    assert error.retry_after is None

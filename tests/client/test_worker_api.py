@@ -1,0 +1,274 @@
+"""A worker by the client's methods, over a network that loses answers."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+from tests.client.test_responses import NOT_THE_API
+from werkzeug.wrappers import Response
+
+from cloudsched.client import RETRIES, Client
+from cloudsched.client import client as client_module
+from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus, ProgressStep
+from cloudsched.domain.documents.task import Task, TaskStatus
+from cloudsched.domain.transitions.finish import Notice
+from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.client.harness import Flaky
+
+    from cloudsched.testing import Simulation
+
+GREET: dict[str, Any] = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+SOON = timedelta(minutes=5)
+
+
+class Frames(BaseModel):
+    count: int
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Stands for `time` in the client alone: what its server's threads wait for, and how long, stays as it is."""
+
+    sleep: Callable[[float], object]
+    monotonic: Callable[[], float] = time.monotonic
+
+
+@pytest.fixture
+def task_id(client: Client, sim: Simulation) -> str:
+    """A task that waits for a worker."""
+    made = client.create(**GREET, pull="gpu", retry={"maxRetries": 5}).id
+    sim.advance(SOON)
+    return made
+
+
+def test_a_worker_goes_the_whole_way(client: Client, sim: Simulation, task_id: str) -> None:
+    """Claimed, kept, completed; the one who asked awaits the result."""
+    waiting = client.get(task_id)
+    assert (waiting.pull, waiting.offered_at) == ({"queue": "gpu"}, sim.now)
+    assert client.claim("gpu", handlers=["other"]) == []
+    (claim,) = client.claim("gpu", worker="box", skills=["cuda"], handlers=["greet"], limit=5)
+    assert (claim.task.id, claim.task.payload, claim.attempt) == (task_id, {"name": "Ada"}, 1)
+    assert (claim.scheduled_for, claim.started_at, claim.lease_until) == (sim.now, sim.now, sim.now + SOON)
+    known = {field.alias for field in Task.model_fields.values()}
+    whole = Task.model_validate({name: value for name, value in claim.task_data.items() if name in known})
+    assert (whole.handler, whole.owner, whole.created_at) == ("greet", "ada", claim.task.created_at)
+    with pytest.raises(TimeoutError):
+        client.wait(task_id, timedelta(0))
+    sim.advance(timedelta(minutes=4))
+    beat = client.heartbeat(claim, ["half", ProgressStep(at=claim.started_at, text="more")])
+    assert (beat.lease_until, beat.is_cancelled) == (sim.now + SOON, False)
+    done = client.complete(claim, Frames(count=7), notices=[Notice("Rendered", "7 frames")], queries=1, tokens=2)
+    assert (done.status, done.offered_at) == (TaskStatus.COMPLETED, None)
+    assert done == client.get(task_id)
+    record = client.wait(task_id, timedelta(0))
+    assert (record.content, record.queries, record.tokens, record.attempts[0].worker) == ({"count": 7}, 1, 2, "box")
+    assert [(step.at, step.text) for step in record.progress] == [(sim.now, "half"), (claim.started_at, "more")]
+    assert [message.title for message in client.inbox("ada")] == ["Rendered"]
+
+
+def test_the_run_of_an_ended_task_is_awaited(client: Client, task_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that is cancelled while a worker runs it has its result when that has ended."""
+    (claim,) = client.claim("gpu")
+    assert client.cancel(task_id).status is TaskStatus.CANCELLED
+    with pytest.raises(TimeoutError):
+        client.wait(task_id, timedelta(0))
+    monkeypatch.setattr(client_module, "time", Clock(lambda _: client.complete(claim, 7)))
+    record = client.wait(task_id, timedelta(minutes=1))
+    assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, 7)
+
+
+def test_how_long_to_wait_is_a_duration(client: Client, task_id: str) -> None:
+    """A bare number would not say of what."""
+    with pytest.raises(TypeError, match="timedelta"):
+        client.wait(task_id, 3)  # type: ignore[arg-type]
+
+
+def test_a_claim_does_not_show_its_token(client: Client, task_id: str) -> None:
+    """Whoever prints a claim prints no secret."""
+    (claim,) = client.claim("gpu")
+    assert task_id in repr(claim)
+    assert claim.lease_token not in repr(claim) + str(claim)
+
+
+def test_failing_giving_back_and_cancelling(client: Client, sim: Simulation, task_id: str) -> None:
+    """Each end has its method, and its record."""
+
+    def status() -> tuple[ExecutionStatus, str | None]:
+        (record,) = client.executions(task_id)
+        return record.status, record.error.message if record.error else record.message
+
+    (claim,) = client.claim("gpu")
+    client.release(claim, "no driver", progress=["looked"])
+    assert status() == (ExecutionStatus.RETRYING, "no driver")
+    (claim,) = client.claim("gpu")
+    assert (claim.attempt, [step.text for step in claim.progress]) == (1, ["looked"])
+    client.release(claim, after=timedelta(minutes=1))
+    assert client.claim("gpu") == []
+    sim.advance(timedelta(minutes=1))
+    (claim,) = client.claim("gpu")
+    client.fail(claim, "GpuError", "hot", traceback="line 1", retry_after=timedelta(seconds=30), tokens=5)
+    assert status() == (ExecutionStatus.RETRYING, "hot")
+    sim.advance(timedelta(seconds=30))
+    (claim,) = client.claim("gpu")
+    assert claim.attempt == 2
+    client.cancel(task_id)
+    assert client.heartbeat(claim).is_cancelled
+    client.complete(claim, status="CANCELLED", message="stopped")
+    assert status()[0] is ExecutionStatus.CANCELLED
+    other = client.create(**GREET, pull="gpu").id
+    sim.advance(SOON)
+    (claim,) = client.claim("gpu")
+    assert client.fail(claim, "E", "never", is_final=True).status is TaskStatus.FAILED
+    client.delete(other)
+    with pytest.raises(NotFound):
+        client.heartbeat(claim)
+
+
+def test_a_lost_lease_is_an_error_of_its_own(client: Client, sim: Simulation, task_id: str) -> None:
+    """Each method raises LeaseLost, which names the execution, and never the token."""
+    (claim,) = client.claim("gpu")
+    sim.advance(SOON + timedelta(minutes=2))
+    for call in (
+        lambda: client.heartbeat(claim),
+        lambda: client.complete(claim, 1),
+        lambda: client.fail(claim, "E", "m"),
+        lambda: client.release(claim),
+    ):
+        with pytest.raises(LeaseLost) as caught:
+            call()
+        assert claim.execution_id in str(caught.value)
+        assert claim.lease_token not in str(caught.value) + repr(caught.value.__dict__)
+    assert client.get(task_id).offered_at
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["after it was done", "before"])
+@pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail"])
+def test_what_is_safe_is_said_again(
+    client: Client, flaky: Flaky, waits: list[float], task_id: str, verb: str, *, is_lost: bool
+) -> None:
+    """An answer that is lost, before or after the work was done, is asked for again; it happens once."""
+    (claim,) = client.claim("gpu")
+    flaky.loses = is_lost
+    flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
+    flaky.asked.clear()
+    if verb == "heartbeat":
+        assert client.heartbeat(claim).lease_until == claim.lease_until
+    elif verb == "complete":
+        assert client.complete(claim, 7).status is TaskStatus.COMPLETED
+    else:
+        assert client.fail(claim, "E", "m").status is TaskStatus.ACTIVE
+    assert len(flaky.asked) == 3
+    assert len(waits) <= 2
+    (record,) = client.executions(task_id)
+    assert len(record.attempts) == (0 if verb == "heartbeat" else 1)
+
+
+def test_a_claim_is_asked_for_once(
+    client: Client, flaky: Flaky, sim: Simulation, waits: list[float], task_id: str
+) -> None:
+    """A claim whose answer was lost is not repeated, which might take more: it is offered again when its lease ends."""
+    flaky.asked.clear()
+    flaky.loses = True
+    flaky.fails = [lambda: Response(status=503)]
+    with pytest.raises(Unavailable):
+        client.claim("gpu")
+    assert (len(flaky.asked), waits) == (1, [])
+    assert client.get(task_id).is_running
+    assert client.claim("gpu") == []
+    sim.advance(SOON + timedelta(minutes=1))
+    (claim,) = client.claim("gpu")
+    assert claim.attempt == 2
+
+
+def test_claims_are_read_one_by_one(
+    client: Client, flaky: Flaky, sim: Simulation, task_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What cannot be read is given back, at no cost and for a minute; the others are there."""
+    other = client.create(**GREET, pull="gpu").id
+    sim.advance(SOON)
+
+    def newer() -> Response:
+        content = json.loads(serve_api(sim.app, flaky.asked[-1]).get_data())
+        assert [claim["task"]["id"] for claim in content["claims"]] == [task_id, other]
+        content["claims"][0]["task"]["priority"] = "ULTRA"
+        return Response(json.dumps({"claims": ["none", {}, *content["claims"]]}))
+
+    flaky.fails = [newer]
+    assert [claim.task.id for claim in client.claim("gpu", limit=5)] == [other]
+    assert "is the API newer than this client?" in caplog.text
+    assert client.claim("gpu") == []
+    sim.advance(timedelta(minutes=1))
+    (claim,) = client.claim("gpu")
+    assert (claim.task.id, claim.attempt) == (task_id, 1)
+
+
+@pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])
+@pytest.mark.parametrize("what", NOT_THE_API)
+def test_nobody_else_hears_of_a_claim(client: Client, flaky: Flaky, task_id: str, verb: str, what: str) -> None:
+    """An answer that is not the API's is no answer: it is said again, and then it counts."""
+    (claim,) = client.claim("gpu")
+    more = ["E", "m"] if verb == "fail" else []
+    flaky.fails = [NOT_THE_API[what]]
+    with pytest.raises(Unavailable, match="what answered is not the API"):
+        getattr(client, verb)(claim, *more)
+    getattr(client, verb)(claim, *more)
+    assert client.get(task_id).is_running is (verb == "heartbeat")
+
+
+def test_what_is_given_back_twice_is_back_once(client: Client, flaky: Flaky, waits: list[float], task_id: str) -> None:
+    """Where the first answer was lost the second one is as good; by then somebody else may have it."""
+    (claim,) = client.claim("gpu")
+    flaky.loses = True
+    flaky.fails = [lambda: Response(status=503)]
+    client.release(claim)
+    assert client.get(task_id).offered_at
+    assert len(waits) <= RETRIES
+    assert client.claim("gpu")
+    with pytest.raises(LeaseLost):
+        client.release(claim)
+
+
+@pytest.mark.parametrize("content", [float("nan"), {"a": 2**63}, "x" * 600_000, object(), "\ud800"])
+def test_a_result_that_cannot_be_kept_is_told_at_once(
+    client: Client, flaky: Flaky, task_id: str, content: object
+) -> None:
+    """It is the caller's mistake, not a network's, and nothing is sent; the claim stands."""
+    (claim,) = client.claim("gpu")
+    flaky.asked.clear()
+    with pytest.raises(InvalidInput) as caught:
+        client.complete(claim, content)
+    assert caught.value.field.startswith("content")
+    assert flaky.asked == []
+    assert client.complete(claim, "ü" * 200_000).id == task_id
+
+
+def test_texts_that_utf_8_cannot_say_reach_the_api(client: Client, task_id: str) -> None:
+    """A lone surrogate in a message is kept as an escape, as it is of a handler in process."""
+    (claim,) = client.claim("gpu")
+    client.fail(claim, "E", "bad \ud800")
+    assert next(client.executions(task_id)).error == ExecutionError(type="E", message="bad \\ud800")
+
+
+def test_waiting_looks_less_often_the_longer_it_takes(
+    client: Client, task_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The waits grow to ten times the first, and their sum is the timeout."""
+    waited: list[float] = []
+    monkeypatch.setattr(client_module, "time", Clock(waited.append, lambda: 1000.0 + sum(waited)))
+    with pytest.raises(TimeoutError):
+        client.wait(task_id, timedelta(minutes=5), every=timedelta(seconds=1))
+    assert waited[:-1] == sorted(waited[:-1])
+    assert (waited[0], max(waited)) == (1, 10)
+    assert sum(waited) == pytest.approx(300)
+    assert len(waited) < 60

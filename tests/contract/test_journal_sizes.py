@@ -1,0 +1,115 @@
+"""A journal within its bounds fits every store: while it is written, in its record, and when it is retried by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.conftest import NOW
+
+from cloudsched.adapters.blobs import FileBlobs
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
+from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepError, StepKind, StepStatus
+from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
+from cloudsched.domain.transitions.lifecycle import Step, closed, retry
+from cloudsched.engine.durable.archive import Journals
+from cloudsched.engine.ports.store import Stored
+from cloudsched.engine.state.commits import Committer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.engine.ports.store import Store
+
+ERROR = StepError(type="ValueError", message="x" * 1000)
+
+
+def journal(size: int, **fields: Any) -> list[JournalEntry]:
+    usual = {"kind": StepKind.STEP, "status": StepStatus.SUCCEEDED, "started_at": NOW, "finished_at": NOW}
+    return [JournalEntry(number=n, execution_id="e", **(usual | fields)) for n in range(1, size + 1)]
+
+
+def written(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]) -> Stored:
+    """Store a task whose only run has this journal, as its handler writes it: some at a time."""
+    run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, steps=len(entries))
+    task = make_task(runs=(run,), next_execution_time=None)
+    version = store.commit(task, None)
+    for begin in range(0, len(entries), 200):
+        version = store.commit(task, version, entries=entries[begin : begin + 200])
+    return Stored(task, version)
+
+
+def ended(committer: Committer, stored: Stored) -> Stored:
+    """Let the run fail for good."""
+    (run,) = stored.task.runs
+    task = stored.task.model_copy(update={"runs": (), "status": TaskStatus.FAILED, "last_execution_id": "e"})
+    return committer.commit(Step(task, (closed(stored.task, run, ExecutionStatus.FAILED, NOW),)), stored)
+
+
+def record(store: Store, task_id: str) -> Execution:
+    found = store.execution(task_id, "e")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        journal(1100, status=StepStatus.FAILED, error=ERROR, name="step"),
+        journal(MAX_STEPS, name="n" * MAX_NAME),
+        journal(900, name="page", result="x" * 15_000),
+        journal(16, name="numbers", result=[7] * 8_000),
+        journal(3, name="small", result={"list": [[1, [2.5]]], "none": None}),
+    ],
+    ids=["errors", "names", "results", "numbers", "a small one"],
+)
+def test_a_journal_ends_in_its_record_and_a_retry_goes_on_from_it(
+    store: Store, make_task: MakeTask, entries: list[JournalEntry]
+) -> None:
+    """Whoever reads sees all steps at each time, wherever they lie; and so once more when that run has ended."""
+    journals = Journals(store, FileBlobs())
+    committer = Committer(store, journals)
+    stored = ended(committer, written(store, make_task, entries))
+    assert list(store.journal(stored.task.id, "e")) == []
+    for _ in range(2):
+        whole = journals.whole(record(store, stored.task.id))
+        assert whole.steps == tuple(entry.folded() for entry in entries)
+        stored = committer.commit(journals.restored(retry(stored.task, whole, NOW), "e"), stored)
+        (run,) = stored.task.runs
+        assert run.steps == len(entries)
+        assert list(journals.of(stored.task.id, run)) == entries
+        stored = ended(committer, stored)
+
+
+def test_what_is_recorded_after_a_retry_goes_before_what_was_restored(store: Store, make_task: MakeTask) -> None:
+    """One entry is done again, another is new; both are in the record at the end."""
+    journals = Journals(store, FileBlobs())
+    committer = Committer(store, journals)
+    entries = journal(30, name="page", result="x" * 15_000)
+    stored = ended(committer, written(store, make_task, entries))
+    whole = journals.whole(record(store, stored.task.id))
+    stored = committer.commit(journals.restored(retry(stored.task, whole, NOW), "e"), stored)
+    (run,) = stored.task.runs
+    assert run.restored is not None
+    again, new = (entries[6].model_copy(update={"number": n, "result": "new"}) for n in (7, 31))
+    task = stored.task.model_copy(update={"runs": (run.model_copy(update={"steps": 31}),)})
+    stored = committer.commit(Step(task, entries=(again, new)), stored)
+    expected = [*entries[:6], again, *entries[7:], new]
+    assert list(journals.of(task.id, task.runs[0])) == expected
+    stored = ended(committer, stored)
+    assert journals.whole(record(store, task.id)).steps == tuple(each.folded() for each in expected)
+
+
+def test_a_journal_whose_restored_part_is_gone_is_not_whole(store: Store, make_task: MakeTask) -> None:
+    """Its run sees that something is missing, and can be ended."""
+    journals, empty = Journals(store, FileBlobs()), Journals(store, FileBlobs())
+    stored = ended(Committer(store, journals), written(store, make_task, journal(30, result="x" * 15_000)))
+    whole = journals.whole(record(store, stored.task.id))
+    assert empty.whole(record(store, stored.task.id)).steps_reference is not None
+    stored = Committer(store, empty).commit(journals.restored(retry(stored.task, whole, NOW), "e"), stored)
+    assert list(empty.of(stored.task.id, stored.task.runs[0])) == []
+    ended(Committer(store, empty), stored)
+    assert record(store, stored.task.id).steps == ()

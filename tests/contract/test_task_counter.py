@@ -1,0 +1,64 @@
+"""What every `Tally` promises, over each store: counts of what is committed, of one owner, up to a bound."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.conftest import NOW
+
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.firestore.task_counter import FirestoreTally
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.engine.ports.task_counter import ListedTally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.task_counter import Tally
+
+Opened = tuple["Store", "Tally"]
+
+
+@pytest.fixture(params=["listed", "firestore"])
+def opened(request: pytest.FixtureRequest) -> Iterator[Opened]:
+    """A new, empty store, and what counts in it."""
+    if request.param == "listed":
+        store = SqliteStore()
+        yield store, ListedTally(store)
+        store.close()
+        return
+    address = request.getfixturevalue("firestore_address")
+    project = f"demo-{uuid.uuid4().hex[:20]}"
+    remote = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
+    tally = FirestoreTally(project=project, database="(default)", emulator=address)
+    yield remote, tally
+    tally.close()
+    remote.close()
+
+
+def test_live_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
+    """Active and paused tasks of that owner count, others do not; counting stops at the bound."""
+    store, tally = opened
+    for status in TaskStatus:
+        store.commit(make_task(owner="ada", status=status), None)
+    store.commit(make_task(owner="ada"), None)
+    store.commit(make_task(owner="bob"), None)
+    assert [tally.live("ada", bound) for bound in (1, 2, 3, 10)] == [1, 2, 3, 3]
+    assert (tally.live("bob", 10), tally.live("nobody", 10)) == (1, 0)
+
+
+def test_new_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
+    """Tasks created after the instant count, whatever became of them; one created at it does not."""
+    store, tally = opened
+    for seconds in (0, 1, 2, 3):
+        store.commit(make_task(owner="ada", created_at=NOW + timedelta(seconds=seconds)), None)
+    store.commit(make_task(owner="bob", created_at=NOW + timedelta(seconds=9)), None)
+    assert [tally.created_since("ada", NOW + timedelta(seconds=after), 10) for after in (-1, 0, 2, 3)] == [4, 3, 1, 0]
+    assert tally.created_since("ada", NOW, 2) == 2

@@ -1,0 +1,143 @@
+"""The example handlers of `functions/handlers.py`."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from tests.harness import ROOT, free_port
+
+from cloudsched import Execution
+from cloudsched.config.access import Access
+from cloudsched.errors import InvalidPayload
+from cloudsched.local.app_loader import load
+from cloudsched.testing import START, Simulation
+
+SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
+
+
+@pytest.fixture
+def simulation() -> Iterator[Simulation]:
+    nearby = Access(reachable=("127.0.0.0/8",))  # the tests' own pages
+    with Simulation(load(str(ROOT / "functions" / "handlers.py")).app, access=nearby) as opened:
+        yield opened
+
+
+@contextmanager
+def site(status: int, silent: threading.Event | None = None) -> Iterator[str]:
+    """Serve a page with that status; a silent one says nothing until the event."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if silent:
+                silent.wait(30)
+            self.send_response(status)
+            self.send_header("Location", "http://127.0.0.1:1/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_arguments: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            if silent:
+                silent.set()
+            server.shutdown()
+
+
+def check(simulation: Simulation, **payload: Any) -> Execution:
+    """Run an uptime check, which has as long as it can have if nothing else is said, and return its execution."""
+    simulation.app.create(
+        id="up",
+        owner="ada",
+        title="Up?",
+        handler="check-uptime",
+        payload={"timeoutSeconds": 30} | payload,
+        schedule=SOON,
+        retry={"maxRetries": 0},
+    )
+    simulation.advance(timedelta(minutes=5))
+    (execution,) = simulation.executions("up")
+    return execution
+
+
+def test_an_uptime_check_records_status_and_latency(simulation: Simulation) -> None:
+    """What it measured is the execution's content."""
+    with site(200) as url:
+        execution = check(simulation, url=url)
+    assert execution.status == "SUCCEEDED"
+    assert execution.content["status"] == 200
+    assert 0 < execution.content["milliseconds"] < 30_000
+
+
+@pytest.mark.parametrize("status", [500, 302])
+def test_a_wrong_status_is_a_failure(simulation: Simulation, status: int) -> None:
+    """A status that was not expected fails the execution and is named; a redirect is not followed."""
+    with site(status) as url:
+        execution = check(simulation, url=url)
+    assert execution.status == "FAILED"
+    assert execution.error
+    assert f"answered {status}" in execution.error.message
+
+
+def test_an_expected_status_is_a_success(simulation: Simulation) -> None:
+    """Whoever expects a 404 is content with it."""
+    with site(404) as url:
+        assert check(simulation, url=url, expectStatus=404).status == "SUCCEEDED"
+
+
+def test_a_silent_page_fails_in_time(simulation: Simulation) -> None:
+    """A page that says nothing is given up after the timeout."""
+    with site(200, silent=threading.Event()) as url:
+        execution = check(simulation, url=url, timeoutSeconds=0.2)
+    assert (execution.status, execution.error and execution.error.type) == ("FAILED", "ReadTimeout")
+
+
+def test_a_page_that_is_not_there_fails(simulation: Simulation) -> None:
+    """A refused connection is a failure."""
+    execution = check(simulation, url=f"http://127.0.0.1:{free_port()}/")
+    assert (execution.status, execution.error and execution.error.type) == ("FAILED", "ConnectionError")
+
+
+@pytest.mark.parametrize(
+    ("payload", "field"),
+    [
+        ({"url": "file:///etc/passwd"}, "payload.url"),
+        ({"url": "ftp://example.com"}, "payload.url"),
+        ({"url": "example"}, "payload.url"),
+        ({"url": "https://example.com", "timeoutSeconds": 31}, "payload.timeoutSeconds"),
+        ({"url": "https://example.com", "expectStatus": 99}, "payload.expectStatus"),
+        ({"url": "https://example.com", "follow": True}, "payload.follow"),
+        ({}, "payload.url"),
+    ],
+)
+def test_a_payload_that_makes_no_sense_is_refused(simulation: Simulation, payload: dict[str, Any], field: str) -> None:
+    """Only http and https, bounded timeouts, and nothing that the handler does not know; refused at creation."""
+    with pytest.raises(InvalidPayload) as refused:
+        simulation.app.create(owner="ada", title="Up?", handler="check-uptime", payload=payload, schedule=SOON)
+    assert refused.value.field == field
+
+
+def test_a_reminder_is_in_the_inbox(simulation: Simulation) -> None:
+    """The owner, and nobody else, has the message, under the delivery title if there is one."""
+    reminder: dict[str, Any] = {
+        "owner": "ada",
+        "handler": "remind",
+        "payload": {"text": "It is ready."},
+        "schedule": SOON,
+    }
+    simulation.app.create(title="Tea", **reminder)
+    simulation.app.create(title="Coffee", delivery_title="Kitchen", **reminder)
+    simulation.advance(timedelta(minutes=2))
+    assert {(message.title, message.body) for message in simulation.inbox("ada")} == {
+        ("Tea", "It is ready."),
+        ("Kitchen", "It is ready."),
+    }
+    assert simulation.inbox("bob") == []

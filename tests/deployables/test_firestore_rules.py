@@ -1,0 +1,229 @@
+"""firestore.rules in Google's own rules engine, asked as web and mobile clients ask: with the tokens of Firebase users.
+
+The emulator takes tokens that nobody has signed; all else about them is as in production.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.deployables.fake_project import ROOT
+
+from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
+from cloudsched.domain.documents.task import Task
+from cloudsched.domain.recurrence.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = "demo-rules"
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+RUN = "20270101T090000Z"
+DENIED, FINE = 403, 200
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Google's emulator with our rules. Without one the tests fail where CI is set, and are skipped elsewhere."""
+    found = find()
+    if isinstance(found, Missing):
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
+    with replace(found, command=(*found.command, f"--rules={ROOT / 'infra/firestore.rules'}")) as running:
+        yield running.address
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stored(address: str) -> None:
+    """Tasks, executions and messages of ada and of bob, written by the store that the functions use."""
+    store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
+    for owner in ("ada", "bob"):
+        for key in ("one", "deleted"):
+            task = Task(
+                id=f"{owner}-{key}",
+                owner=owner,
+                title="A task",
+                handler="greet",
+                schedule=Schedule.once(NOW),
+                is_one_time=True,
+                timezone="UTC",
+                created_at=NOW,
+                updated_at=NOW,
+                status_changed_at=NOW,
+                deleted_at=NOW if key == "deleted" else None,
+            )
+            record = Execution(
+                id=RUN, task_id=task.id, owner=owner, scheduled_for=NOW, status=ExecutionStatus.SUCCEEDED
+            )
+            message = Message(
+                id=f"{task.id}-1", task_id=task.id, owner=owner, execution_id=RUN, title="Hi", body="", created_at=NOW
+            )
+            store.commit(task, None, [record], [message])
+    store.close()
+
+
+class Client:
+    """A web or mobile app's Firestore client, over REST."""
+
+    def __init__(self, address: str, token: str | None) -> None:
+        self._address = address
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Send a request about a document or a collection."""
+        connection = http.client.HTTPConnection(self._address, timeout=30)
+        try:
+            target = f"/v1/projects/{PROJECT}/databases/(default)/documents{path}"
+            connection.request(method, target, None if body is None else json.dumps(body), self._headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> int:
+        """Read a document; return the answer's status."""
+        return self.ask("GET", f"/{path}")[0]
+
+    def find(self, collection: str, order: str, *, parent: str = "", **equal: str) -> tuple[int, list[str]]:
+        """Query a collection; return the status and the ids."""
+        query: dict[str, Any] = {"from": [{"collectionId": collection}]}
+        query["orderBy"] = [{"field": {"fieldPath": order}, "direction": "DESCENDING"}]
+        for field, value in equal.items():
+            condition = {"field": {"fieldPath": field}, "op": "EQUAL", "value": {"stringValue": value}}
+            query["where"] = {"fieldFilter": condition}
+        status, answer = self.ask("POST", f"{parent}:runQuery", {"structuredQuery": query})
+        found = [row["document"]["name"].rpartition("/")[2] for row in answer if "document" in row]
+        return status, found
+
+
+def user(uid: str, **claims: object) -> str:
+    """Return the ID token of a Firebase user, unsigned."""
+    now = int(datetime.now(UTC).timestamp())
+    content = {
+        "iss": f"https://securetoken.google.com/{PROJECT}",
+        "aud": PROJECT,
+        "sub": uid,
+        "user_id": uid,
+        "auth_time": now,
+        "iat": now,
+        "exp": now + 3600,
+        "firebase": {"sign_in_provider": "password", "identities": {}},
+    } | claims
+    parts = (json.dumps(part).encode() for part in ({"alg": "none", "typ": "JWT"}, content))
+    return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
+
+
+@pytest.fixture
+def ada(address: str) -> Client:
+    return Client(address, user("ada"))
+
+
+@pytest.fixture
+def admin(address: str) -> Client:
+    return Client(address, user("root", admin=True))
+
+
+@pytest.fixture
+def stranger(address: str) -> Client:
+    return Client(address, None)
+
+
+OWN = ["tasks/ada-one", f"tasks/ada-one/executions/{RUN}", "inboxes/ada/messages/ada-one-1"]
+OTHERS = [path.replace("ada", "bob") for path in OWN]
+
+
+@pytest.mark.parametrize("path", OWN)
+def test_users_read_their_own(ada: Client, path: str) -> None:
+    """A user reads their tasks, the tasks' executions, and their inbox."""
+    assert ada.get(path) == FINE
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_users_do_not_read_what_is_not_theirs(ada: Client, path: str) -> None:
+    """Another user's documents are refused."""
+    assert ada.get(path) == DENIED
+
+
+@pytest.mark.parametrize("path", ["tasks/nobody-knows", "tasks/nobody-knows/executions/x", "inboxes/eve/messages/x"])
+def test_what_does_not_exist_looks_like_what_is_not_theirs(ada: Client, path: str) -> None:
+    """Who tries ids learns nothing: a document that does not exist is refused as another user's is."""
+    assert ada.get(path) == DENIED
+
+
+@pytest.mark.parametrize("path", OWN + OTHERS)
+def test_who_has_not_signed_in_reads_nothing(stranger: Client, path: str) -> None:
+    """Without a token everything is refused."""
+    assert stranger.get(path) == DENIED
+
+
+def test_lists_are_of_ones_own(ada: Client) -> None:
+    """A query that can find only the user's own documents is answered."""
+    assert ada.find("tasks", "createdAt", owner="ada")[0] == FINE
+    assert "ada-one" in ada.find("tasks", "createdAt", owner="ada")[1]
+    assert ada.find("executions", "scheduledFor", parent="/tasks/ada-one") == (FINE, [RUN])
+    assert set(ada.find("messages", "createdAt", parent="/inboxes/ada")[1]) == {"ada-one-1", "ada-deleted-1"}
+
+
+def test_lists_without_an_owner_are_refused(ada: Client, stranger: Client) -> None:
+    """A query that could find somebody else's documents is refused whole, whatever it would have found."""
+    assert ada.find("tasks", "createdAt")[0] == DENIED
+    assert ada.find("tasks", "createdAt", owner="bob")[0] == DENIED
+    assert ada.find("tasks", "createdAt", status="ACTIVE")[0] == DENIED
+    assert ada.find("executions", "scheduledFor", parent="/tasks/bob-one")[0] == DENIED
+    assert ada.find("messages", "createdAt", parent="/inboxes/bob")[0] == DENIED
+    assert stranger.find("tasks", "createdAt", owner="ada")[0] == DENIED
+
+
+def test_collections_are_not_searched_across_parents(ada: Client, admin: Client) -> None:
+    """A collection-group query, which would go over everybody's executions or inboxes, is refused to all."""
+    for client in (ada, admin):
+        for collection in ("executions", "messages"):
+            query = {"from": [{"collectionId": collection, "allDescendants": True}]}
+            assert client.ask("POST", ":runQuery", {"structuredQuery": query})[0] == DENIED
+
+
+def test_a_task_that_is_being_deleted_is_gone(ada: Client) -> None:
+    """It cannot be read any more, although its document is removed only after its executions."""
+    assert ada.get("tasks/ada-deleted") == DENIED
+
+
+@pytest.mark.parametrize("path", OWN + OTHERS)
+def test_admins_read_everything(admin: Client, path: str) -> None:
+    """The custom claim `admin` opens all tasks, executions and inboxes."""
+    assert admin.get(path) == FINE
+    assert admin.find("tasks", "createdAt")[0] == FINE
+
+
+@pytest.mark.parametrize("claim", ["true", 1, {"admin": True}, None, False])
+def test_only_true_makes_an_admin(address: str, claim: object) -> None:
+    """A claim that merely looks like it opens nothing."""
+    assert Client(address, user("eve", admin=claim)).get("tasks/ada-one") == DENIED
+
+
+@pytest.mark.parametrize("who", ["ada", "admin", "stranger"])
+@pytest.mark.parametrize(
+    "path", [*OWN, "tasks/new", "inboxes/ada/messages/new", "settings/x", "locks/x", "tasks/a/b/c"]
+)
+def test_nobody_writes(request: pytest.FixtureRequest, who: str, path: str) -> None:
+    """No client creates, changes or deletes anything, its own included, whatever its claims."""
+    client: Client = request.getfixturevalue(who)
+    body = {"fields": {"owner": {"stringValue": "ada"}, "status": {"stringValue": "ACTIVE"}}}
+    assert client.ask("PATCH", f"/{path}", body)[0] == DENIED
+    assert client.ask("DELETE", f"/{path}")[0] == DENIED
+    collection, _, key = path.rpartition("/")
+    assert client.ask("POST", f"/{collection}?documentId={key}-2", body)[0] == DENIED
+
+
+@pytest.mark.parametrize("path", ["locks/x", "settings/x", "inboxes/ada", "apiKeys/x", "tasks/ada-one/other/x"])
+def test_what_has_no_rule_is_closed(ada: Client, admin: Client, path: str) -> None:
+    """Every other document, those of later versions included, is closed to clients."""
+    assert ada.get(path) == DENIED
+    assert admin.get(path) == DENIED

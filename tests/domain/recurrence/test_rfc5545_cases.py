@@ -1,0 +1,62 @@
+"""The examples of RFC 5545, and those of other implementations where their collection lies beside the checkout."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence.schedule import Schedule
+
+HERE = Path(__file__).parent
+COLLECTED = HERE.parents[3] / "shared" / "recurrence-cases.json"
+RFC = json.loads((HERE / "rfc5545_examples.json").read_text(encoding="utf-8"))
+CASES = RFC + (json.loads(COLLECTED.read_text(encoding="utf-8")) if COLLECTED.exists() else [])
+
+
+def check(case: dict[str, Any]) -> None:
+    schedule = Schedule(
+        rrule=case["rrule"],
+        dtstart=case["dtstart"],
+        timezone=case["tzid"],
+        rdates=case.get("rdates", ()),
+        exdates=case.get("exdates", ()),
+    )
+    expected = [datetime.fromisoformat(text) for text in case["expected"]]
+    zone = zones.tzinfo(case["tzid"])
+    begin = expected[0]
+    if case.get("listFromStartAt"):
+        begin = min(begin, datetime.fromisoformat(case["startAt"]).replace(tzinfo=zone))
+    else:
+        assert schedule.first() == begin
+    found = schedule.upcoming(begin - timedelta(seconds=1), len(expected) + 1)
+    assert [when.astimezone(zone).isoformat() for when in found[: len(expected)]] == case["expected"]
+    if case["complete"]:
+        assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_names_exactly_the_expected_local_times(case: dict[str, Any]) -> None:
+    """The occurrences, with their offsets, are those of the source; nothing more where the list is complete."""
+    check(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_every_occurrence_can_be_found_from_the_one_before_it(case: dict[str, Any]) -> None:
+    """A search that begins anywhere finds what a search from the beginning finds."""
+    schedule = Schedule(
+        rrule=case["rrule"],
+        dtstart=case["dtstart"],
+        timezone=case["tzid"],
+        rdates=case.get("rdates", ()),
+        exdates=case.get("exdates", ()),
+    )
+    expected = [datetime.fromisoformat(text) for text in case["expected"]]
+    for before, following in pairwise(expected):
+        assert schedule.after(before) == following
+        assert schedule.after(following - timedelta(microseconds=1)) == following

@@ -1,0 +1,119 @@
+"""A task with the calls below it, also where there are too many to show."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched import Task
+    from cloudsched.engine.children.task_tree import Tree
+
+LIMITS = "cloudsched.engine.children.task_tree"
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+@pytest.fixture
+def sim(app: App) -> Iterator[Simulation]:
+    """Two days of a task that calls two branches a day, each of which calls two leaves."""
+
+    @app.handler("leaf")
+    def leaf() -> None:
+        """Do nothing."""
+
+    @app.handler("branch")
+    def branch(ctx: Context) -> None:
+        ctx.gather(*[ctx.call("leaf") for _ in range(2)])
+
+    calling(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
+    with Simulation(app) as opened:
+        create(app, id="root", schedule=Schedule(rrule="FREQ=DAILY;COUNT=2", dtstart=START.replace(tzinfo=None)))
+        opened.advance(DAY + timedelta(hours=1))
+        yield opened
+
+
+def shape(tree: Tree) -> tuple[list[tuple[str, int, int]], int]:
+    """Return the branches (of which day, how many leaves, how many left out), and how many branches are left out."""
+    branches = [(day(each.task), len(each.children), each.left_out) for each in tree.children]
+    return branches, tree.left_out
+
+
+def day(call: Task) -> str:
+    assert call.parent
+    return call.parent.execution_id[6:8]
+
+
+@pytest.mark.usefixtures("sim")
+@pytest.mark.parametrize(
+    ("most", "branches", "left_out"),
+    [
+        (12, [("01", 2, 0), ("01", 2, 0), ("02", 2, 0), ("02", 2, 0)], 0),
+        (7, [("01", 0, 2), ("01", 0, 2), ("02", 1, 1), ("02", 2, 0)], 0),
+        (4, [("01", 0, 2), ("01", 0, 2), ("02", 0, 2), ("02", 0, 2)], 0),
+        (3, [("01", 0, 2), ("02", 0, 2), ("02", 0, 2)], 1),
+        (1, [("02", 0, 2)], 3),
+    ],
+)
+def test_a_tree_is_cut_from_its_oldest_leaves_on(
+    app: App, monkeypatch: pytest.MonkeyPatch, most: int, branches: object, left_out: int
+) -> None:
+    """What is nearest to the root is shown, of that the newest, and each node says how many calls it leaves out."""
+    monkeypatch.setattr(f"{LIMITS}.MAX_TREE", most)
+    assert shape(app.tree("root")) == (branches, left_out)
+
+
+def test_a_tree_of_one_execution(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of the others are neither shown nor counted."""
+    ids = [each.id for each in sim.executions("root")]
+    for each in ids:
+        assert shape(app.tree("root", each)) == ([(each[6:8], 2, 0)] * 2, 0)
+    assert shape(app.tree("root", "20200101T000000Z")) == ([], 0)
+    monkeypatch.setattr(f"{LIMITS}.MAX_TREE", 1)
+    assert shape(app.tree("root", ids[0])) == ([(ids[0][6:8], 0, 2)], 1)
+
+
+@pytest.mark.usefixtures("sim")
+def test_no_more_is_counted_than_can_be_read(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that was not looked at any more still says that it has calls."""
+    monkeypatch.setattr(f"{LIMITS}.MAX_TREE", 2)
+    monkeypatch.setattr(f"{LIMITS}.MAX_READ", 3)
+    assert shape(app.tree("root")) == ([("02", 0, 1), ("02", 0, 1)], 1)
+
+
+def test_what_has_made_no_calls_is_not_asked_for_them(app: App, sim: Simulation) -> None:
+    before = sim.counts.copy()
+    app.tree("root")
+    assert sim.counts.since(before).reads == 1 + 4 + 8
+
+
+def test_calls_of_a_handler_that_runs_are_shown(app: App) -> None:
+    """Also those that no commit of it tells of yet."""
+    seen = list[int]()
+
+    @app.handler("late")
+    def late(ctx: Context) -> None:
+        ctx.call("leaf")
+        ctx.sleep(DAY)
+
+    @app.handler("leaf")
+    def leaf() -> None:
+        (branch,) = app.tree("root").children
+        seen.append(len(branch.children))
+
+    calling(app, lambda ctx: ctx.call("late").result())
+    with Simulation(app) as sim:
+        create(app, id="root")
+        sim.advance(MINUTE)
+    assert seen == [1]

@@ -1,0 +1,195 @@
+"""What a durable handler may say to its context: what is refused is refused at once, and leaves no trace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from enum import IntEnum
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create, run
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.errors import InvalidInput, UnsupportedDocument
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FAR = datetime.max.replace(tzinfo=UTC)
+_WEST = timezone(timedelta(hours=-5))
+_NO_WAITS = (60, 0.5, "P1D", None, datetime(2027, 1, 2), _FAR, datetime(9998, 12, 31, 22, tzinfo=_WEST), timedelta.max)  # noqa: DTZ001
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+def asking(app: App, ask: Callable[[Context], object], said: list[str]) -> None:
+    """Let the handler ask, catch that it is refused, and go on: through a step and a replay."""
+
+    def call(ctx: Context) -> str:
+        try:
+            ask(ctx)
+        except InvalidInput as refused:
+            said.append(str(refused))
+        ctx.step("after", lambda: 1)
+        ctx.sleep(DAY)
+        return "done"
+
+    calling(app, call)
+
+
+def _sleep(wait: Any, ctx: Context) -> None:  # noqa: ANN401 - also what is no wait
+    ctx.sleep(wait)
+
+
+def _limited(wait: Any, ctx: Context) -> None:  # noqa: ANN401 - also what is no limit
+    ctx.wait_for("x", timeout=wait)
+
+
+REFUSED: dict[str, tuple[Callable[[Context], object], str]] = {
+    **{f"sleep {wait!r}"[:60]: (partial(_sleep, wait), "until: is ") for wait in _NO_WAITS},
+    **{
+        f"timeout {wait!r}"[:60]: (partial(_limited, wait), "timeout: is ")
+        for wait in (60, _FAR, timedelta.max, _FAR - START)
+    },
+    "no event": (lambda ctx: ctx.wait_for("order/42 paid"), "event: is 'order/42 paid' (Up to 128 letters"),
+    "no name": (lambda ctx: ctx.wait_for(42), "event: is 42"),  # type: ignore[arg-type]
+    "step's limit": (lambda ctx: ctx.step("s", lambda: 1, timeout=60), "timeout: is 60 (Give a timedelta"),  # type: ignore[arg-type]
+    "no function": (lambda ctx: ctx.step("s", 3), "function: is 3, which cannot be called (Give the function itself"),  # type: ignore[arg-type]
+    "a result": (lambda ctx: ctx.step("s", len("ab")), "function: is 2, which"),  # type: ignore[arg-type]
+    "step's retry": (lambda ctx: ctx.step("s", lambda: 1, retry="x"), "retry: is 'x' (Give a RetryPolicy, a number"),  # type: ignore[arg-type]
+    "many retries": (lambda ctx: ctx.step("s", lambda: 1, retry=21), "retry: is 21 (Give a"),
+    "a list of calls": (lambda ctx: ctx.gather([]), "calls.0: is [] (Give what ctx.call has returned, each"),  # type: ignore[arg-type]
+    "no call": (lambda ctx: ctx.gather(3), "calls.0: is 3 (Give"),  # type: ignore[arg-type]
+    "no time": (lambda ctx: ctx.step("s", lambda: 1, timeout=timedelta(0)), "timeout: is 0:00:00"),
+    "long name": (lambda ctx: ctx.step("s" * 201, lambda: 1), "name: is 'sss"),
+    "surrogate": (lambda ctx: ctx.step("\ud800", lambda: 1), "name: has a lone surrogate"),
+    "step without a name": (lambda ctx: ctx.step(None, lambda: 1), "name: is None"),  # type: ignore[arg-type]
+    "version's name": (lambda ctx: ctx.version("v" * 201, 2), "name: is 'vvv"),
+    "version": (lambda ctx: ctx.version("v", "2"), "newest: is '2'"),  # type: ignore[arg-type]
+    "yes for a version": (lambda ctx: ctx.version("v", newest=True), "newest: is True"),
+    "large version": (lambda ctx: ctx.version("v", 2**70), "newest: is 11805"),
+}
+
+
+class Report(IntEnum):
+    BETTER = 2
+
+
+def test_a_version_may_have_a_name_of_its_own(app: App) -> None:
+    """It is kept as the number that it is."""
+    told = list[int]()
+
+    def call(ctx: Context) -> None:
+        told.append(ctx.version("report", Report.BETTER))
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    execution = run(app)
+    assert told == [2, 2]
+    assert [type(each) for each in (*told, execution.steps[0].result)] == [int, int, int]
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_asked_for_is_refused_at_once_and_leaves_no_gap(app: App, case: str) -> None:
+    """The same in the replay, so a handler that catches it gets to its end."""
+    ask, expected = REFUSED[case]
+    said = list[str]()
+    asking(app, ask, said)
+    execution = run(app)
+    assert (execution.status, execution.content) == ("SUCCEEDED", "done"), execution.error
+    assert [(step.number, step.kind) for step in execution.steps] == [(1, "STEP"), (2, "SLEEP")]
+    assert len(said) == 2
+    assert said[0] == said[1]
+    assert said[0].startswith(expected)
+
+
+@pytest.mark.parametrize("wait", [60, _FAR, timedelta.max], ids=repr)
+def test_a_task_that_asked_for_an_impossible_time_has_failed_and_is_as_others(app: App, wait: Any) -> None:  # noqa: ANN401
+    calling(app, lambda ctx: ctx.sleep(wait))
+    with Simulation(app) as sim:
+        task = create(app, retry={"maxRetries": 1})
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, execution.error and execution.error.type) == ("FAILED", "InvalidInput")
+        assert [each.id for each in app.tasks().items] == [task.id]
+        assert app.tree(task.id).task.status == "FAILED"
+        app.delete(task.id)
+        assert app.store.load(task.id) is None
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        datetime.min.replace(tzinfo=UTC),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+        START - DAY,
+        timedelta.min,
+        timedelta(0),
+    ],
+    ids=repr,
+)
+def test_what_is_past_is_now(app: App, wait: Any) -> None:  # noqa: ANN401 - both
+    calling(app, lambda ctx: ctx.sleep(wait))
+    execution = run(app)
+    assert (execution.status, execution.finished_at) == ("SUCCEEDED", START), execution.error
+    assert execution.steps[0].due_at == START
+
+
+@pytest.mark.parametrize("timeout", [timedelta.min, timedelta(0)], ids=repr)
+def test_a_limit_that_is_past_is_over_at_once(app: App, timeout: timedelta) -> None:
+    calling(app, lambda ctx: ctx.wait_for("x", timeout=timeout))
+    execution = run(app)
+    assert (execution.status, execution.error and execution.error.type) == ("FAILED", "EventTimedOut")
+
+
+@pytest.mark.parametrize("far", [datetime(9998, 12, 31, tzinfo=UTC), timedelta(days=300_000)], ids=repr)
+def test_what_is_far_away_is_waited_for_and_can_be_cancelled(app: App, far: Any) -> None:  # noqa: ANN401 - both
+    calling(app, lambda ctx: ctx.sleep(far))
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(DAY)
+        assert [each.status for each in sim.executions(task.id)] == ["SUSPENDED"]
+        assert app.cancel(task.id).status == "CANCELLED"
+
+
+def test_a_replay_keeps_to_the_instant_that_was_recorded(app: App) -> None:
+    """An instant in another zone is kept in UTC; what the replay says of it is not looked at."""
+    waits = iter([datetime(2027, 1, 2, tzinfo=_WEST), START + 900 * DAY])
+    calling(app, lambda ctx: ctx.sleep(next(waits)))
+    execution = run(app)
+    assert execution.finished_at == START + timedelta(hours=29)
+
+
+def test_one_task_that_cannot_be_repaired_does_not_keep_the_sweep_from_the_others(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A call of it is of a schema that this code does not know, so what is below it cannot be cancelled."""
+
+    @app.handler("nap")
+    def nap(ctx: Context) -> None:
+        ctx.sleep(30 * DAY)
+
+    @app.handler("other")
+    def other() -> str:
+        return "done"
+
+    calling(app, lambda ctx: ctx.call("nap").result())
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        (branch,) = app.tree(task.id).children
+        call = app.store.load(branch.task.id)
+        assert call
+        app.store.commit(call.task.model_copy(update={"schema_version": 7}), call.version)
+        with pytest.raises(UnsupportedDocument):
+            app.cancel(task.id)
+        innocent = create(app, handler="other", schedule=Schedule.once(sim.now + MINUTE))
+        sim.queue.lose_everything()
+        sim.advance(5 * MINUTE)
+        assert app.get(innocent.id).status == "COMPLETED"
+    assert [each.__dict__["taskId"] for each in caplog.records if each.message == "unrepaired"]

@@ -1,0 +1,93 @@
+"""Results that lie beside the store go with what they belong to."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, create
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.domain.documents.journal import MAX_INLINE
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LARGE = "x" * (MAX_INLINE + 1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "tasks.db-results"
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    with closing(App(Settings(store="sqlite", data=tmp_path / "tasks.db"))) as made:
+
+        @made.handler("work")
+        def work(ctx: Context) -> None:
+            ctx.step("large", lambda: LARGE)
+
+        yield made
+
+
+@pytest.fixture
+def sim(app: App, tmp_path: Path) -> Iterator[Simulation]:
+    with Simulation(app, store=app.store, data=tmp_path / "tasks.db") as opened:
+        yield opened
+
+
+def kept(folder: Path) -> list[str]:
+    return sorted(str(each.relative_to(folder)).partition("/")[0] for each in folder.rglob("*") if each.is_file())
+
+
+def test_they_go_with_a_task_that_is_deleted(app: App, sim: Simulation, folder: Path) -> None:
+    for name in ("one", "two"):
+        create(app, id=name)
+    sim.advance(MINUTE)
+    assert kept(folder) == ["one", "two"]
+    app.delete("one")
+    sim.advance(MINUTE)
+    assert kept(folder) == ["two"]
+
+
+def test_they_go_with_a_task_whose_retention_is_over(app: App, sim: Simulation, folder: Path) -> None:
+    create(app, id="one", retention=DAY)
+    create(app, id="two")
+    sim.advance(DAY - MINUTE)
+    assert kept(folder) == ["one", "two"]
+    sim.advance(timedelta(hours=1))
+    assert kept(folder) == ["two"]
+
+
+def test_they_go_with_a_record_whose_retention_is_over(app: App, sim: Simulation, folder: Path) -> None:
+    schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", dtstart=START.replace(tzinfo=None))
+    create(app, id="one", schedule=schedule, execution_retention=timedelta(hours=30))
+    sim.advance(2 * DAY + MINUTE)
+    app.sweep()
+    assert len(kept(folder)) == 2
+    (last, before) = sim.executions("one")
+    assert sorted(each.name for each in (folder / "one").iterdir()) == sorted([before.id, last.id])
+
+
+def test_what_cannot_be_removed_keeps_nothing_else(
+    app: App, sim: Simulation, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The task goes, and so do those behind it; the log says what is left."""
+
+    def fail(*_: object) -> None:
+        raise OSError("no")
+
+    for name in ("one", "two"):
+        create(app, id=name, retention=DAY)
+    sim.advance(MINUTE)
+    monkeypatch.setattr("cloudsched.adapters.blobs.shutil.rmtree", fail)
+    sim.advance(DAY + MINUTE)
+    assert sim.app.tasks().items == []
+    assert kept(folder) == ["one", "two"]
+    assert "what lies beside one is left: The folder for results cannot be reached: no" in caplog.text

@@ -1,0 +1,131 @@
+"""Whose end answers a call: that of the run which its parent asked for, whatever else its task is made to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create
+
+from cloudsched import App, Context, Settings, Task
+from cloudsched.errors import CallFailed
+from cloudsched.testing import Simulation
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+def call_of(app: App, parent: Task) -> str:
+    (branch,) = app.tree(parent.id).children
+    return branch.task.id
+
+
+def asking(app: App) -> None:
+    """Let the handler ask for one call, and return what it was told of its end."""
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
+        try:
+            return ctx.call("c", {}).result()
+        except CallFailed as failure:
+            return [failure.status, failure.message]
+
+    calling(app, call)
+
+
+@pytest.mark.parametrize("days", [0, 3])
+def test_a_run_by_hand_does_not_answer_a_call(app: App, days: int) -> None:
+    """It fails, before the call's own run has succeeded or after that."""
+
+    @app.handler("c", retry=False)
+    def c(ctx: Context) -> str:
+        if ctx.execution_id.endswith("manual"):
+            ctx.sleep(days * DAY)
+            raise ConnectionError("no line")
+        ctx.sleep(DAY)
+        return "call"
+
+    asking(app)
+    with Simulation(app) as sim:
+        parent = create(app)
+        sim.advance(MINUTE)
+        app.trigger(call_of(app, parent))
+        sim.run_until_idle()
+        (execution,) = sim.executions(parent.id)
+    assert execution.content == "call"
+
+
+def test_a_call_that_is_cancelled_fails_although_it_was_run_by_hand(app: App) -> None:
+    @app.handler("c")
+    def c(ctx: Context) -> str:
+        if not ctx.execution_id.endswith("manual"):
+            ctx.sleep(30 * DAY)
+        return "by hand"
+
+    asking(app)
+    with Simulation(app) as sim:
+        parent = create(app)
+        sim.advance(MINUTE)
+        app.trigger(call_of(app, parent))
+        sim.advance(MINUTE)
+        app.cancel(call_of(app, parent))
+        sim.run_until_idle()
+        (execution,) = sim.executions(parent.id)
+    assert execution.content == ["CANCELLED", "Cancelled by its owner."]
+
+
+def test_a_call_that_is_retried_by_hand_is_answered_by_that(app: App) -> None:
+    """The retry of its own run goes on under the same id; a run by hand beside it changes nothing."""
+    fails = [True, True]
+
+    @app.handler("c", retry=False)
+    def c(ctx: Context) -> str:
+        ctx.sleep(DAY)
+        if fails:
+            fails.pop()
+            raise ConnectionError("no line")
+        return "manual" if ctx.execution_id.endswith("manual") else "retried"
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
+        begun = ctx.call("c", {})
+        ctx.wait_for("go")
+        return begun.result()
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        parent = create(app)
+        sim.advance(MINUTE)
+        task_id = call_of(app, parent)
+        app.trigger(task_id)
+        sim.advance(2 * DAY)
+        assert app.get(task_id).status == "FAILED"
+        own = next(each.id for each in sim.executions(task_id) if not each.id.endswith("manual"))
+        app.retry(task_id, own)
+        app.trigger(task_id)
+        sim.advance(2 * DAY)
+        app.send_event(parent.id, "go")
+        sim.run_until_idle()
+        (execution,) = sim.executions(parent.id)
+    assert execution.content == "retried"
+
+
+def test_what_an_earlier_version_kept_of_a_call_still_answers_it(app: App) -> None:
+    """It does not say which of its runs its outcome was."""
+    app.handler("c")(lambda: "fine")
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
+        begun = ctx.call("c", {})
+        ctx.sleep(DAY)
+        return begun.result()
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        parent = create(app)
+        sim.advance(MINUTE)
+        stored = app.store.load(call_of(app, parent))
+        assert stored
+        app.store.commit(stored.task.model_copy(update={"outcome_of": None}), stored.version)
+        sim.run_until_idle()
+        (execution,) = sim.executions(parent.id)
+    assert execution.content == "fine"

@@ -1,0 +1,374 @@
+"""What a durable handler may rely on when it calls others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic.alias_generators import to_camel
+from tests.engine.harness import DAY, MINUTE, Row, calling, create, run
+
+from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Task
+from cloudsched.domain.documents import journal as limits
+from cloudsched.domain.documents.policy import retry_policy
+from cloudsched.engine.execution.claimed_run import Held
+from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
+from cloudsched.testing import START, Simulation
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+def test_calls_run_side_by_side_and_come_back_in_their_order(app: App) -> None:
+    @app.handler("nap")
+    def nap(ctx: Context, row: Row) -> Row:
+        ctx.sleep(timedelta(hours=10 - row.n))
+        return row
+
+    calling(app, lambda ctx: ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(5)]))
+    execution = run(app)
+    assert execution.content == [{"n": n} for n in range(5)]
+    assert execution.finished_at == START + timedelta(hours=10)
+
+
+def test_only_the_last_call_of_many_wakes_its_parent(app: App) -> None:
+    @app.handler("nap")
+    def nap(ctx: Context, row: Row) -> int:
+        ctx.sleep(row.n * timedelta(seconds=1))
+        return row.n
+
+    replays = list[object]()
+
+    def call(ctx: Context) -> int:
+        replays.append(None)
+        return sum(ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(1, 31)]))
+
+    calling(app, call)
+    assert run(app).content == 465
+    assert len(replays) == 2
+
+
+def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_once(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its word comes while the parent still holds the lease; nobody waits for the parent's own look a minute later."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    calling(app, lambda ctx: ctx.call("fine").result())
+    with Simulation(app) as sim:
+        task = create(app)
+        finish = Held.finish
+
+        def finish_late(held: Held, *arguments: Any) -> Task | None:
+            if held.task.id == task.id:
+                sim.queue.deliver_due()
+            return finish(held, *arguments)
+
+        monkeypatch.setattr(Held, "finish", finish_late)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert (execution.content, execution.finished_at) == ("fine", START)
+
+
+def test_what_was_sent_for_an_earlier_suspension_runs_nothing(app: App) -> None:
+    """An event brings a run forward; the dispatch for its timeout is dropped, however often that happens."""
+
+    def call(ctx: Context) -> int:
+        return sum(ctx.wait_for("more", timeout=timedelta(hours=1)) for _ in range(10))
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        for _ in range(10):
+            app.send_event(task.id, "more", 1)
+            sim.advance(timedelta(seconds=1))
+        assert sim.executions(task.id)[0].content == 10
+        before = len(sim.queue.deliveries)
+        sim.advance(DAY)
+        late = [each.verdict.why for each in sim.queue.deliveries[before:] if each.verdict]
+    assert len(late) == 10
+    assert set(late) == {"the task is COMPLETED"}
+
+
+def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App) -> None:
+    """Each of a hundred events leaves one dispatch behind; none of them becomes another one."""
+
+    def call(ctx: Context) -> int:
+        for _ in range(15):
+            ctx.wait_for("more", timeout=MINUTE)
+        ctx.sleep(DAY)
+        return 1
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(timedelta(seconds=1))
+        for _ in range(15):
+            app.send_event(task.id, "more")
+            sim.advance(timedelta(seconds=1))
+        before = len(sim.queue.deliveries)
+        sim.advance(timedelta(hours=23))
+        late = [each.verdict.action for each in sim.queue.deliveries[before:] if each.verdict]
+    assert late == ["dropped"] * 15
+
+
+def test_nobody_can_put_a_task_of_their_own_in_the_place_of_a_call(app: App) -> None:
+    """The ids of calls can be worked out; a task that has one already is not taken for the call."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    calling(app, lambda ctx: ctx.call("fine").result())
+    with Simulation(app) as sim:
+        task = create(app, id="parent")
+        taken = limits.call_id("parent", "20270101T000000Z", 1, 1)
+        create(app, id=taken, owner="eve", handler="fine", schedule=Schedule.once(START + DAY))
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert execution.error
+    assert taken in execution.error.message
+
+
+def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
+    @app.handler("broken", retry=False)
+    def broken() -> None:
+        raise KeyError("no such account")
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    caught = list[CallFailed]()
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - a list or more
+        calls = [ctx.call("fine"), ctx.call("broken")]
+        try:
+            ctx.gather(*calls)
+        except CallFailed as failure:
+            caught.append(failure)
+        ctx.sleep(DAY)
+        return [str(each) for each in ctx.gather(*calls, return_failures=True)]
+
+    calling(app, call)
+    content = run(app).content
+    assert content[0] == "fine"
+    assert {str(failure) for failure in caught} == {content[1]}
+    assert (caught[0].handler, caught[0].status, caught[0].type) == ("broken", "FAILED", "KeyError")
+
+
+def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(app: App) -> None:
+    @app.handler("forever")
+    def forever(ctx: Context) -> None:
+        ctx.wait_for("never")
+
+    calling(app, lambda ctx: [f.status for f in ctx.gather(*[ctx.call("forever") for _ in "ab"], return_failures=True)])
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        first, second = app.tree(task.id).children
+        app.cancel(first.task.id)
+        app.delete(second.task.id)
+        sim.advance(MINUTE)
+        (execution,) = sim.executions(task.id)
+    assert execution.content == ["CANCELLED", "DELETED"]
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+@pytest.mark.parametrize("is_down", [False, True])
+@pytest.mark.parametrize("kind", [ConnectionError, WorkflowError])
+def test_a_call_that_was_begun_before_an_exception_is_made_once(
+    app: App, kind: type[Exception], retries: int, *, is_down: bool
+) -> None:
+    """Whatever ends the handler, however many attempts follow, and also if the queue does not answer just then."""
+    did = list[int]()
+    app.handler("alert")(lambda: did.append(1))
+
+    def call(ctx: Context) -> None:
+        ctx.step("a", lambda: setattr(sim.queue, "is_down", is_down))
+        ctx.call("alert")
+        raise kind("no line")
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry=RetryPolicy(max_retries=retries))
+        sim.advance(timedelta(seconds=20))
+        sim.queue.is_down = False
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        (made,) = app.tree(task.id).children
+    assert (execution.status, did) == ("FAILED", [1])
+    assert execution.error
+    assert execution.error.type == kind.__name__
+    assert len(execution.attempts) == (1 if kind is WorkflowError else retries + 1)
+    assert execution.steps[-1].child == made.task.id
+
+
+def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more(app: App) -> None:
+    app.handler("alert")(lambda: None)
+
+    def call(ctx: Context) -> None:
+        ctx.step("a", lambda: 1)
+        ctx.call("alert")
+        app.cancel(ctx.task.id)
+        raise ConnectionError("no line")
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, app.tree(task.id).children) == ("CANCELLED", ())
+    assert execution.attempts[0].error
+    assert execution.attempts[0].error.type == "ConnectionError"
+
+
+def test_cancelling_a_task_cancels_all_that_runs_below_it(app: App) -> None:
+    """Two levels down; and nothing of it runs afterwards."""
+
+    @app.handler("leaf")
+    def leaf(ctx: Context) -> None:
+        ctx.sleep(DAY)
+
+    @app.handler("branch")
+    def branch(ctx: Context) -> None:
+        ctx.gather(*[ctx.call("leaf") for _ in range(3)])
+
+    calling(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        tree = app.tree(task.id)
+        leaves = [leaf.task for branch in tree.children for leaf in branch.children]
+        assert (len(tree.children), len(leaves)) == (2, 6)
+        app.cancel(task.id)
+        before = len(sim.queue.deliveries)
+        sim.run_until_idle()
+        everything = [task, *(each.task for each in tree.children), *leaves]
+        assert {app.get(each.id).status.value for each in everything} == {"CANCELLED"}
+        assert {e.status.value for each in everything for e in sim.executions(each.id)} == {"CANCELLED"}
+        assert not app.get(task.id).deferred
+        verdicts = {each.verdict.action.value for each in sim.queue.deliveries[before:] if each.verdict}
+        assert verdicts == {"dropped"}
+
+
+def test_a_cancel_that_dies_halfway_is_finished_by_the_sweep(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.handler("leaf")
+    def leaf(ctx: Context) -> None:
+        ctx.sleep(DAY)
+
+    calling(app, lambda ctx: ctx.gather(*[ctx.call("leaf") for _ in range(2)]))
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        with monkeypatch.context() as patch:
+            patch.setattr("cloudsched.engine.children.child_tasks.Nesting.cancel_below", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                app.cancel(task.id)
+        sim.advance(2 * MINUTE)
+        assert {branch.task.status.value for branch in app.tree(task.id).children} == {"CANCELLED"}
+
+
+def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_afterwards(app: App) -> None:
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> str:
+        ctx.step("first", lambda: 1)
+        answer = ctx.call("fine").result()
+        ctx.sleep(DAY)
+        return f"{answer}!"
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        (execution,) = sim.executions(task.id)
+        open_steps = app.execution(task.id, execution.id).steps
+        assert [entry.folded() for entry in app.store.journal(task.id, execution.id)] == list(open_steps)
+        sim.run_until_idle()
+        ended = app.execution(task.id, execution.id)
+        assert app.store.journal(task.id, execution.id) == []
+    assert [(step.kind, step.result) for step in ended.steps] == [("STEP", 1), ("CALL", "fine"), ("SLEEP", None)]
+    assert open_steps[:2] == ended.steps[:2]
+
+
+@pytest.mark.parametrize("retry", [5, 0, False, True, RetryPolicy(max_retries=5, base=DAY), None])
+def test_a_call_says_how_often_it_is_tried_as_a_handler_does(app: App, retry: RetryPolicy | int | bool | None) -> None:  # noqa: FBT001 - a case
+    """By a number, by yes or no, or by a policy; None leaves it to the handler that is called."""
+
+    @app.handler("flaky", retry=2)
+    def flaky() -> None:
+        raise ConnectionError("no line")
+
+    calling(app, lambda ctx: ctx.call("flaky", retry=retry).result())
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (call,) = app.tree(task.id).children
+        expected = RetryPolicy(max_retries=2) if retry is None else retry_policy(retry)
+        assert call.task.retry == expected
+        assert len(sim.executions(call.task.id)[0].attempts) == expected.max_retries + 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"schedule": Schedule.once(START + DAY)},
+        {"schedule": None},
+        {"owner": "eve"},
+        {"id": "mine"},
+        {"retry": 21},
+        {"retry": "often"},
+        {"lock_kee": "press"},
+    ],
+)
+def test_what_a_call_cannot_be_told_is_refused(app: App, fields: dict[str, Any]) -> None:
+    """It is its caller's, begins at once, and its id is made from its place: nothing else is dropped in silence."""
+    app.handler("fine")(lambda: 1)
+    refused = list[str]()
+
+    def call(ctx: Context) -> None:
+        try:
+            ctx.call("fine", **fields)
+        except InvalidInput as error:
+            refused.append(error.field)
+
+    calling(app, call)
+    execution = run(app)
+    assert {field.split(".")[0] for field in refused} == {to_camel(name) for name in fields}
+    assert (execution.status, [step.child for step in execution.steps]) == ("SUCCEEDED", [None])
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_call_that_is_refused_is_refused_in_every_replay(app: App, *, replay: bool) -> None:
+    """A handler that catches the refusal goes the same way each time, also after it has made other calls."""
+
+    @app.handler("fine")
+    def fine(row: Row) -> int:
+        return row.n
+
+    def call(ctx: Context) -> list[object]:
+        said: list[object] = []
+        for payload in ({"n": "x"}, {"n": 1}, {"n": "y"}, {"n": 2}):
+            try:
+                said.append(ctx.call("fine", payload).result())
+            except InvalidInput as error:
+                said.append(error.field)
+        return said
+
+    calling(app, call)
+    execution = run(app, replay=replay)
+    assert execution.content == ["payload.n", 1, "payload.n", 2]
+    assert [step.status for step in execution.steps] == ["FAILED", "SUCCEEDED"] * 2
+    assert execution.steps[0].error
+    assert execution.steps[0].error.type == "InvalidPayload"
+    assert "in the call of 'fine'" in execution.steps[0].error.message

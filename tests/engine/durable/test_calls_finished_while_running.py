@@ -1,0 +1,140 @@
+"""Calls that end while their parent is at work: it is not replayed for each of them, and misses the last of none."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import calling, create
+
+from cloudsched import App, Context, Settings
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.children.child_tasks import Nesting
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.errors import StoreUnavailable
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cloudsched.domain.documents.journal import JournalEntry
+
+MANY = 200
+
+
+class Watched(SqliteStore):
+    """A store that does something whenever the journal of the task ``job`` is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_replay: Callable[[], object] = lambda: None
+
+    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        entries = super().journal(task_id, execution_id)
+        if task_id == "job":
+            self.at_replay()
+        return entries
+
+
+@pytest.fixture
+def app() -> App:
+    """Return an app with calls that a worker fetches, when the test says so."""
+    made = App(Settings())
+
+    @made.handler("part", pull="w")
+    def part() -> int:
+        return 1
+
+    return made
+
+
+def end_one(app: App) -> bool:
+    """Let a worker run one call, if there is one to run."""
+    for claim in app.pulls.claim(Wanted("w")):
+        begun = app.pulls.begin(claim)
+        assert begun
+        app.pulls.end(begun, app.pulls.call(begun))
+        return True
+    return False
+
+
+def offered_and_ended(sim: Simulation) -> bool:
+    """Offer the calls that are made, and let one of them end."""
+    sim.queue.deliver_due()
+    return end_one(sim.app)
+
+
+def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App) -> None:
+    """Of so many calls, one ends in each replay, and the others while nothing runs."""
+    replays = list[object]()
+
+    def call(ctx: Context) -> int:
+        replays.append(None)
+        return sum(ctx.gather(*[ctx.call("part") for _ in range(MANY)]))
+
+    calling(app, call)
+    with closing(Watched()) as store, Simulation(app, store=store) as sim:
+        create(app, id="job")
+        sim.advance(timedelta(milliseconds=1))
+        store.at_replay = lambda: end_one(app)
+        before = sim.counts.copy()
+        for _ in range(3):
+            sim.advance(app.get("job").runs[0].due_at - sim.now)
+        assert len(replays) == 4
+        assert sim.counts.since(before).reads < 10 * MANY
+        while end_one(app):
+            sim.advance(timedelta(milliseconds=1))
+        assert (app.get("job").status, len(replays)) == ("COMPLETED", 5)
+
+
+@pytest.mark.parametrize("count", [2, 30])
+def test_the_last_call_may_end_while_its_parent_looks_what_runs(
+    app: App, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Its word changes nothing, since another's has come before; nobody waits for the parent's own look."""
+    look = Nesting.running
+
+    def look_and_end(nesting: Nesting, *args: Any) -> set[int]:
+        found = look(nesting, *args)
+        while end_one(app):
+            pass
+        return found
+
+    def call(ctx: Context) -> int:
+        calls = [ctx.call("part") for _ in range(count)]
+        assert ctx.step("one ends", offered_and_ended, sim)
+        return sum(ctx.gather(*calls))
+
+    monkeypatch.setattr(Nesting, "running", look_and_end)
+    calling(app, call)
+    with Simulation(app) as sim:
+        create(app, id="job")
+        sim.advance(timedelta(seconds=1))
+        (execution,) = sim.executions("job")
+        assert (execution.content, execution.finished_at) == (count, START)
+
+
+def test_a_parent_that_cannot_look_goes_on_at_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store does not say what runs; its end is committed none the less."""
+
+    def fail(*_: object) -> set[int]:
+        raise StoreUnavailable("The store", "503")
+
+    def call(ctx: Context) -> int:
+        calls = [ctx.call("part") for _ in range(2)]
+        assert ctx.step("one ends", offered_and_ended, sim)
+        monkeypatch.setattr(Nesting, "running", fail)
+        return sum(ctx.gather(*calls))
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        create(app, id="job")
+        sim.queue.deliver_due()
+        monkeypatch.undo()
+        while end_one(app):
+            pass
+        sim.advance(timedelta(seconds=1))
+        (execution,) = sim.executions("job")
+        assert execution.content == 2

@@ -1,0 +1,162 @@
+"""What cancelling or deleting a task stops below it: all that is under way, wherever it was left behind."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.errors import StoreUnavailable
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MONTHLY = Schedule.every(30 * DAY, start=START)
+
+
+@pytest.fixture
+def app() -> App:
+    """Return an app with calls that take long, fail, and leave others behind."""
+    made = App(Settings())
+
+    @made.handler("long")
+    def long(ctx: Context) -> None:
+        ctx.sleep(10 * DAY)
+
+    @made.handler("bad", retry=False)
+    def bad() -> None:
+        raise ConnectionError("no")
+
+    @made.handler("mid")
+    def mid(ctx: Context) -> None:
+        ctx.call("long")
+
+    return made
+
+
+def left_behind(ctx: Context) -> None:
+    ctx.call("long")
+
+
+def beside_a_failed_one(ctx: Context) -> None:
+    ctx.gather(ctx.call("long"), ctx.call("bad").result())
+
+
+def below_an_ended_one(ctx: Context) -> None:
+    ctx.call("mid").result()
+    ctx.sleep(20 * DAY)
+
+
+def below_an_ended_one_of_an_ended_one(ctx: Context) -> None:
+    ctx.call("mid").result()
+
+
+@pytest.mark.parametrize("verb", ["cancel", "delete"])
+@pytest.mark.parametrize(
+    "call", [left_behind, beside_a_failed_one, below_an_ended_one, below_an_ended_one_of_an_ended_one]
+)
+def test_all_that_is_under_way_below_is_stopped(app: App, call: Callable[[Context], None], verb: str) -> None:
+    """Also what was called by an execution, or by a call, that has ended."""
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, schedule=MONTHLY)
+        sim.advance(DAY)
+        tree = app.tree(task.id)
+        branches = [*tree.children, *(leaf for branch in tree.children for leaf in branch.children)]
+        (running,) = [each.task for each in branches if each.task.handler == "long"]
+        assert not running.has_ended
+        getattr(app, verb)(task.id)
+        assert app.get(running.id).status == "CANCELLED"
+        if verb == "cancel":
+            assert not app.get(task.id).deferred
+
+
+def unmarked(store: SqliteStore, *task_ids: str) -> None:
+    """Make documents what an earlier version has written: they do not say whether they have made calls."""
+    for task_id in task_ids:
+        stored = store.load(task_id)
+        assert stored
+        store.commit(stored.task.model_copy(update={"has_called": False}), stored.version)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "delete"])
+@pytest.mark.parametrize("fails", range(5))
+def test_a_call_is_stopped_however_its_entry_came_into_the_journal(
+    app: App, monkeypatch: pytest.MonkeyPatch, fails: int, verb: str
+) -> None:
+    """The commit that records it fails some times, and it goes in with the suspension that follows from that."""
+    commit, left = SqliteStore.commit, [None] * fails
+
+    def failing(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
+        if named.get("entries") and left:
+            left.pop()
+            raise StoreUnavailable("The store", "is away")
+        return commit(store, *arguments, **named)
+
+    monkeypatch.setattr(SqliteStore, "commit", failing)
+    calling(app, lambda ctx: ctx.call("long").result())
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(DAY)
+        assert not left
+        (below,) = app.tree(task.id).children
+        getattr(app, verb)(task.id)
+        assert app.get(below.task.id).status == "CANCELLED"
+
+
+@pytest.mark.parametrize("verb", ["cancel", "delete"])
+def test_what_an_earlier_version_has_called_is_stopped(app: App, verb: str) -> None:
+    """Below its calls, too."""
+
+    @app.handler("through")
+    def through(ctx: Context) -> None:
+        ctx.call("long").result()
+
+    calling(app, lambda ctx: ctx.call("through").result())
+    with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        (branch,) = app.tree(task.id).children
+        (leaf,) = branch.children
+        unmarked(store, task.id, branch.task.id)
+        getattr(app, verb)(task.id)
+        assert app.get(branch.task.id).status == "CANCELLED"
+        assert app.get(leaf.task.id).status == "CANCELLED"
+
+
+def test_what_an_earlier_version_has_called_is_stopped_after_a_retry_by_hand(app: App) -> None:
+    def call(ctx: Context) -> None:
+        ctx.gather(ctx.call("long"), ctx.call("bad").result())
+
+    calling(app, call)
+    with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        unmarked(store, task.id)
+        app.retry(task.id)
+        app.cancel(task.id)
+        assert {each.task.has_ended for each in app.tree(task.id).children} == {True}
+
+
+def test_a_task_without_calls_costs_no_look_below_it(app: App) -> None:
+    """Steps and sleeps make no tasks, so nobody looks for any."""
+
+    def call(ctx: Context) -> None:
+        ctx.step("one", lambda: 1)
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        costs = []
+        for verb in ("cancel", "delete"):
+            task = create(app, schedule=Schedule.once(sim.now))
+            sim.advance(MINUTE)
+            before = sim.counts.copy()
+            getattr(app, verb)(task.id)
+            costs.append(sim.counts.since(before).reads)
+    assert costs == [3, 1]

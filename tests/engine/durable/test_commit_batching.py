@@ -1,0 +1,189 @@
+"""What a durable handler does between two commits is bounded, so that each of them fits into one request."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel, field_validator
+from tests.engine.harness import calling, create, run
+
+from cloudsched import App, Context, Settings
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.errors import InvalidInput, StepFailed
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Version
+
+HOUR = timedelta(hours=1)
+LARGE = "x" * 16_000
+MOST = 2_200_000
+"""What one commit may have of entries: two MiB, and the one that went beyond."""
+
+
+class Strict(BaseModel):
+    """What no payload fits, and that says so at length."""
+
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def _refuse(cls, _: int) -> int:
+        raise ValueError("中" * 1_000)
+
+
+class Weighed(SqliteStore):
+    """A store that remembers how much of a journal each commit brought, and checks that none is before its time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+        self.known: set[int] = set()
+
+    def commit(
+        self, task: Task, expect: Version | None, *args: Any, entries: Sequence[JournalEntry] = (), **more: Any
+    ) -> Version:
+        version = super().commit(task, expect, *args, entries=entries, **more)
+        if entries:
+            self.sizes.append(sum(stored_size(entry.to_stored()) for entry in entries))
+            self.known |= {entry.number for entry in entries}
+            assert self.known == set(range(1, len(self.known) + 1))
+        return version
+
+
+@pytest.fixture
+def app() -> App:
+    """Return an app with calls that return as much as an entry keeps, and one that takes its time."""
+    made = App(Settings())
+
+    @made.handler("page")
+    def page() -> str:
+        return LARGE
+
+    @made.handler("nap")
+    def nap(ctx: Context) -> None:
+        ctx.sleep(HOUR)
+
+    @made.handler("strict")
+    def strict(_: Strict) -> None: ...
+
+    return made
+
+
+def gathered(ctx: Context) -> int:
+    return sum(map(len, ctx.gather(*[ctx.call("page") for _ in range(300)])))
+
+
+def gathered_beside_one_that_takes_long(ctx: Context) -> int:
+    *pages, _ = ctx.gather(*[ctx.call("page") for _ in range(300)], ctx.call("nap"))
+    return sum(map(len, pages))
+
+
+def gathered_after_more_are_asked_for_than_may_be(ctx: Context) -> int:
+    calls = [ctx.call("page") for _ in range(500)]
+    ctx.sleep(timedelta(minutes=5))
+    ctx.call("page").result()
+    return sum(map(len, ctx.gather(*calls[:300])))
+
+
+def refused(ctx: Context) -> int:
+    for _ in range(600):
+        with pytest.raises(InvalidInput):
+            ctx.call("strict", {"n": 1})
+    ctx.sleep(HOUR)
+    return 300 * len(LARGE)
+
+
+def asked(ctx: Context) -> int:
+    ctx.step("first", lambda: 1)
+    times = [ctx.now() for _ in range(4_000)]
+    return 300 * len(LARGE) if times else 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        gathered,
+        gathered_beside_one_that_takes_long,
+        gathered_after_more_are_asked_for_than_may_be,
+        refused,
+        asked,
+    ],
+    ids=lambda call: call.__name__,
+)
+def test_what_one_commit_brings_is_bounded(app: App, call: Callable[[Context], int]) -> None:
+    """Each entry is recorded after the one before it, and all of them are in the record at the end."""
+    calling(app, call)
+    with closing(Weighed()) as store, Simulation(app, store=store) as sim:
+        task = create(app, expected_duration=HOUR)
+        sim.run_until_idle()
+        (listed,) = sim.executions(task.id)
+        execution = app.execution(task.id, listed.id)
+    assert (execution.status, execution.content) == ("SUCCEEDED", 300 * len(LARGE)), execution.error
+    assert [step.number for step in execution.steps] == sorted(store.known)
+    assert max(store.sizes) < MOST
+
+
+def test_steps_that_are_too_many_for_their_record_are_read_with_it(app: App) -> None:
+    """Errors and names count as results do; lists say where the steps are."""
+
+    def bad() -> None:
+        raise ValueError("x" * 1000)
+
+    def call(ctx: Context) -> str:
+        for _ in range(300):
+            with pytest.raises(StepFailed):
+                ctx.step("bad", bad, retry=False)
+        return "done"
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (listed,) = sim.executions(task.id)
+        execution = app.execution(task.id, listed.id)
+    assert (len(listed.steps), listed.steps_reference is None) == (0, False)
+    assert (len(execution.steps), execution.steps_reference) == (300, None)
+    assert execution.model_copy(update={"steps": (), "steps_reference": listed.steps_reference}) == listed
+
+
+def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
+    """Counted as the functions that Python enters meanwhile, generators each time that they go on.
+
+    What the garbage of other tests enters at its end is not counted.
+    """
+
+    @app.handler("fine")
+    def fine() -> None: ...
+
+    def call(ctx: Context) -> list[int]:
+        ctx.call("fine")
+        spent = []
+        for _ in range(2):
+            entered = list[object]()
+            gc.disable()
+            try:
+                sys.setprofile(lambda _, event, __: entered.append(None) if event == "call" else None)  # noqa: B023
+                for _ in range(20):
+                    ctx.call("fine")
+            finally:
+                sys.setprofile(None)
+                gc.enable()
+            spent.append(len(entered))
+            for _ in range(200):
+                ctx.call("fine")
+        return spent
+
+    calling(app, call)
+    few, many = run(app).content
+    assert many < few * 1.1

@@ -1,0 +1,145 @@
+"""What a step or a handler returns that does its work only when it is read: it is read where it belongs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, calling, run
+
+from cloudsched import App, Context, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+def generated(read: Callable[[int], object]) -> Iterator[object]:
+    for number in range(3):
+        yield read(number)
+
+
+LAZY: dict[str, Callable[[Callable[[int], object]], object]] = {
+    "generator": generated,
+    "expression": lambda read: (read(number) for number in range(3)),
+    "map": lambda read: map(read, range(3)),
+    "filter": lambda read: (pair[1] for pair in filter(None, ((number, read(number)) for number in range(3)))),
+    "zip": lambda read: (pair[0] for pair in zip(map(read, range(3)), "abc", strict=True)),
+    "slice": lambda read: islice(map(read, range(9)), 3),
+    "two of them": lambda read: map(read, generated(lambda number: number)),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("timeout", [None, timedelta(hours=1)])
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize("kind", LAZY)
+def test_what_a_step_yields_is_part_of_the_step(
+    app: App, kind: str, timeout: timedelta | None, *, replay: bool
+) -> None:
+    """It is tried again if reading it fails, what it asks is not recorded beside the step, and its cost is counted."""
+    tries = list[int]()
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - as the step returns it
+        def read(number: int) -> int:
+            ctx.now()
+            ctx.used(tokens=5)
+            tries.append(number)
+            if tries == [0, 1]:
+                raise ConnectionError("no line")
+            return number
+
+        pages = ctx.step("pages", lambda: LAZY[kind](read), timeout=timeout)
+        ctx.sleep(DAY)
+        return pages
+
+    calling(app, call)
+    execution = run(app, replay=replay)
+    assert (execution.content, tries) == ([0, 1, 2], [0, 1, 0, 1, 2])
+    assert [(step.kind, step.attempts) for step in execution.steps] == [("STEP", 2), ("SLEEP", 0)]
+    assert execution.tokens == 25
+
+
+def test_a_step_that_takes_too_long_to_yield_is_given_up(app: App) -> None:
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - as the step returns it
+        def pages() -> Iterator[int]:
+            while True:  # until it is refused the time
+                ctx.now()
+                yield 1
+
+        return ctx.step("pages", pages, retry=False, timeout=timedelta(milliseconds=50))
+
+    calling(app, call)
+    execution = run(app)
+    assert (execution.status, execution.steps[0].status) == ("FAILED", "TIMED_OUT")
+
+
+def test_what_lies_deeper_in_a_result_is_read_inside_its_step(app: App) -> None:
+    """It is not tried again: the step itself has succeeded."""
+    calling(app, lambda ctx: ctx.step("pages", lambda: {"rows": generated(lambda _: str(ctx.now()))}))
+    execution = run(app)
+    assert [step.kind for step in execution.steps] == ["STEP"]
+    assert len(execution.content["rows"]) == 3
+
+
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"rows": rows}])
+def test_a_handler_may_go_on_in_what_it_returns(app: App, wrap: Callable[[object], object], *, replay: bool) -> None:
+    """It is suspended there, and replayed, as anywhere."""
+    done = list[str]()
+
+    def call(ctx: Context) -> object:
+        def rows() -> Iterator[object]:
+            yield ctx.step("second", done.append, "second")
+            ctx.sleep(DAY)
+            yield 3
+
+        ctx.step("first", done.append, "first")
+        return wrap(rows())
+
+    calling(app, call)
+    execution = run(app, replay=replay)
+    assert execution.status == "SUCCEEDED", execution.error
+    assert execution.content == wrap([None, 3])
+    assert done == ["first", "second"]
+    assert [step.kind for step in execution.steps] == ["STEP", "STEP", "SLEEP"]
+
+
+def test_a_handler_that_fails_in_what_it_returns_is_tried_again_as_any(app: App) -> None:
+    tries = list[None]()
+
+    def call(ctx: Context) -> object:
+        def rows() -> Iterator[int]:
+            tries.append(None)
+            if len(tries) == 1:
+                raise ConnectionError("no line")
+            yield ctx.attempt
+
+        return rows()
+
+    calling(app, call)
+    assert run(app).content == [2]
+
+
+def test_a_replay_that_ends_earlier_than_before_is_a_mismatch_also_in_what_is_returned(app: App) -> None:
+    began = list[None]()
+
+    def call(ctx: Context) -> object:
+        def rows() -> Iterator[int]:
+            began.append(None)
+            yield ctx.step("first", lambda: 1)
+            if len(began) == 1:
+                yield ctx.step("second", lambda: 1)
+                ctx.sleep(DAY)
+
+        return rows()
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.error
+    assert execution.error.type == "JournalMismatch"

@@ -1,0 +1,239 @@
+"""What a durable handler, or a step of it, must not do: it is told so, and whoever does not listen goes no further."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, calling, create, run
+
+from cloudsched import App, Context, Settings
+from cloudsched.errors import StepFailed, WorkflowError
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.engine.durable.call_handle import Call
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+INSIDE: dict[str, tuple[Callable[[Context, Call], object], str]] = {
+    "step": (lambda ctx, _: ctx.step("inner", lambda: 1), "step 'inner'"),
+    "call": (lambda ctx, _: ctx.call("fine"), "call 'fine'"),
+    "result": (lambda _, call: call.result(), "call 'fine'"),
+    "gather": (lambda ctx, call: ctx.gather(call, call), "call 'fine'"),
+    "gather nothing": (lambda ctx, _: ctx.gather(), "call"),
+    "sleep": (lambda ctx, _: ctx.sleep(DAY), "sleep"),
+    "wait_for": (lambda ctx, _: ctx.wait_for("go"), "event 'go'"),
+    "version": (lambda ctx, _: ctx.version("better", 2), "version 'better'"),
+    "known version": (lambda ctx, _: ctx.version("known", 2), "version 'known'"),
+}
+
+
+@pytest.mark.parametrize("limit", [None, timedelta(hours=1)])
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize("ask", INSIDE)
+def test_what_belongs_beside_a_step_is_refused_inside_it(
+    app: App, ask: str, limit: timedelta | None, *, replay: bool
+) -> None:
+    """At once and for good: its function is not called again to hear the same."""
+    done, said = list[object](), list[str]()
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> str:
+        ctx.version("known", 3)
+        begun = ctx.call("fine")
+
+        def inside() -> object:
+            done.append(None)
+            return INSIDE[ask][0](ctx, begun)
+
+        try:
+            ctx.step("outer", inside, retry=3, timeout=limit)
+        except StepFailed as failure:
+            said.append(str(failure))
+        ctx.sleep(DAY)
+        return str(begun.result())
+
+    calling(app, call)
+    execution = run(app, replay=replay)
+    assert (execution.status, execution.content) == ("SUCCEEDED", "fine"), execution.error
+    assert len(done) == 1
+    expected = f"A step is one thing: {INSIDE[ask][1]} inside it belongs beside it, in the handler."
+    assert set(said) == {f"Step 'outer' failed: WorkflowError: {expected}"}
+    assert [step.kind for step in execution.steps] == ["VERSION", "CALL", "STEP", "SLEEP"]
+
+
+@pytest.mark.parametrize("ask", INSIDE)
+def test_a_handler_that_was_suspended_is_told_nothing_more(app: App, ask: str) -> None:
+    """Not by its finally, either: what that asks for would stand in the place of what comes next."""
+    began = list[object]()
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> str:
+        began.append(None)
+        begun = ctx.call("fine")
+        try:
+            ctx.sleep(DAY)
+        finally:
+            if len(began) == 1:
+                INSIDE[ask][0](ctx, begun)
+        ctx.step("after", lambda: 1)
+        return "done"
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.content == "done", execution.error
+    assert [step.kind for step in execution.steps] == ["CALL", "SLEEP", "STEP"]
+
+
+SWALLOWING: dict[str, Callable[[Context], object]] = {
+    "and ends": lambda _: None,
+    "and asks on": lambda ctx: ctx.sleep(DAY),
+    "and asks for what was recorded": lambda ctx: ctx.step("second", lambda: 1),
+    "and takes a step": lambda ctx: ctx.step("another", lambda: 1),
+    "and calls": lambda ctx: ctx.call("fine"),
+    "and waits for nothing": lambda ctx: ctx.gather(),
+    "and asks the time": lambda ctx: ctx.now(),
+    "and asks for a version": lambda ctx: ctx.version("v", 1),
+}
+
+
+@pytest.mark.parametrize("then", SWALLOWING)
+def test_a_replay_that_diverges_stops_whoever_catches_it(app: App, then: str) -> None:
+    began, effects = list[object](), list[str]()
+
+    @app.handler("fine")
+    def fine() -> None:
+        effects.append("fine")
+
+    def call(ctx: Context) -> str:
+        began.append(None)
+        try:
+            ctx.step("first" if len(began) == 1 else "changed", effects.append, "first")
+        except Exception:  # noqa: BLE001 - as a handler does that goes on without an unimportant step
+            assert len(began) == 2
+        if len(began) == 1:
+            ctx.step("second", effects.append, "second")
+            ctx.sleep(DAY)
+        SWALLOWING[then](ctx)
+        return "went on"
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.error
+    assert (execution.status, execution.error.type) == ("FAILED", "JournalMismatch")
+    assert execution.error.message.startswith("Step 1 was step 'first' when it was recorded, and is step 'changed' now")
+    assert effects == ["first", "second"]
+    assert [step.name for step in execution.steps] == ["first", "second", ""]
+
+
+@pytest.mark.parametrize("catches", [Exception, BaseException])
+def test_a_replay_that_diverges_stops_whoever_asks_until_it_is_answered(app: App, catches: type[BaseException]) -> None:
+    """Also one that catches all there is, once it gives up."""
+    began, caught = list[None](), list[BaseException]()
+
+    def call(ctx: Context) -> str:
+        began.append(None)
+        while len(caught) < 100:
+            try:
+                ctx.step("first" if len(began) == 1 else "changed", lambda: 1)
+                break
+            except catches as error:
+                caught.append(error)
+        if not caught:
+            ctx.sleep(DAY)
+        return "went on"
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.error
+    assert (execution.status, execution.error.type) == ("FAILED", "JournalMismatch")
+    assert len(caught) == (1 if catches is Exception else 100)
+    assert [step.name for step in execution.steps] == ["first", ""]
+
+
+SAID: dict[str, Callable[[Context], object]] = {
+    "now": lambda ctx: ctx.now(),
+    "uuid": lambda ctx: ctx.uuid(),
+    "random": lambda ctx: ctx.random.random(),
+    "step": lambda ctx: ctx.step("inner", lambda: 1),
+    "call": lambda ctx: ctx.call("work"),
+    "gather": lambda ctx: ctx.gather(),
+    "sleep": lambda ctx: ctx.sleep(DAY),
+    "version": lambda ctx: ctx.version("v", 2),
+    "progress": lambda ctx: ctx.progress("late"),
+    "heartbeat": lambda ctx: ctx.heartbeat(),
+    "notify": lambda ctx: ctx.notify("Late", "x"),
+    "used": lambda ctx: ctx.used(tokens=1000),
+}
+
+
+@pytest.mark.parametrize("during", ["the handler", "another step"])
+@pytest.mark.parametrize("ask", SAID)
+def test_a_step_that_was_given_up_is_not_heard_any_more(app: App, ask: str, during: str) -> None:
+    """Whatever it asks of its context stops it, and neither the journal nor the record knows of it."""
+    goes_on, ended = threading.Event(), threading.Event()
+    stopped = list[BaseException]()
+
+    def slow(ctx: Context) -> None:
+        goes_on.wait()
+        try:
+            SAID[ask](ctx)
+        except BaseException as error:
+            stopped.append(error)
+            raise
+        finally:
+            ended.set()
+
+    def let_it_go_on() -> None:
+        goes_on.set()
+        assert ended.wait(60)
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - a number by chance
+        with suppress(StepFailed):
+            ctx.step("slow", slow, ctx, timeout=timedelta(milliseconds=20), retry=False)
+        if during == "the handler":
+            let_it_go_on()
+            ctx.step("next", lambda: 1)
+        else:
+            ctx.step("next", let_it_go_on)
+        return ctx.random.random()
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert execution.status == "SUCCEEDED", execution.error
+        assert [(step.number, step.name) for step in execution.steps] == [(1, "slow"), (2, "next")]
+        assert (execution.tokens, execution.progress, sim.inbox("ada")) == (0, (), [])
+        assert execution.finished_at == START
+    (error,) = stopped
+    assert isinstance(error, WorkflowError)
+    assert "took longer than its timeout, and was given up" in str(error)
+
+
+def test_a_step_that_is_in_time_is_heard(app: App) -> None:
+    def inside(ctx: Context) -> list[str]:
+        ctx.progress("half way")
+        return [str(ctx.now()), str(ctx.uuid())]
+
+    calling(app, lambda ctx: ctx.step("s", inside, ctx, timeout=1_000 * 365 * DAY))
+    execution = run(app)
+    assert execution.status == "SUCCEEDED", execution.error
+    assert [each.text for each in execution.progress] == ["half way"]

@@ -1,0 +1,221 @@
+"""While the store, the queue or the place for large results is away, a durable handler waits: it has not failed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create
+
+from cloudsched import App, Context, Execution, Fail, Settings
+from cloudsched.adapters.blobs import FileBlobs
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.execution import attempts as running
+from cloudsched.engine.execution import invoke as handlers
+from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable
+from cloudsched.testing import START, Simulation
+from cloudsched.testing.simulation import SimulatedQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LARGE = "x" * 40_000
+PORTS: dict[type, tuple[str, ...]] = {
+    SqliteStore: ("load", "commit", "load_lock", "commit_lock", "journal", "tasks", "execution"),
+    FileBlobs: ("put", "get"),
+    SimulatedQueue: ("create",),
+}
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+class Outage:
+    """Some calls of some ports fail, counted over all that are made while a handler runs."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, ports: dict[type, tuple[str, ...]], which: Callable[[int], bool]
+    ) -> None:
+        self.calls = 0
+        self._which = which
+        self._is_armed = False
+        for port, names in ports.items():
+            for name in names:
+                patch.setattr(port, name, self._through(getattr(port, name)))
+        patch.setattr(running, "call_handler", self._armed(handlers.call_handler))
+
+    def _through(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(port: object, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the port's own
+            if self._is_armed:
+                self.calls += 1
+                if self._which(self.calls):
+                    is_queue = isinstance(port, SimulatedQueue)
+                    raise QueueUnavailable("-", "-") if is_queue else StoreUnavailable("-", "-")
+            return call(port, *arguments, **named)
+
+        return called
+
+    def _armed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:  # noqa: ANN401 - the handler's report
+            self._is_armed = True
+            try:
+                return call(*arguments)
+            finally:
+                self._is_armed = False
+
+        return called
+
+
+class Asking:
+    """A handler that asks for one of everything, and the effects that it has had."""
+
+    def __init__(self, first: str) -> None:
+        self.effects: list[str] = []
+        self.app = App(Settings())
+        self.app.handler("double")(self._double)
+        self.app.handler("work", retry=0)(self._work)
+        self._first = first
+
+    def _double(self, payload: dict[str, int]) -> int:
+        return 2 * payload["n"]
+
+    def _work(self, ctx: Context) -> list[Any]:
+        """What comes first is what reads the journal in a replay."""
+        asks: dict[str, Callable[[], object]] = {
+            "now": ctx.now,
+            "version": lambda: ctx.version("v", 2),
+            "uuid": ctx.uuid,
+            "random": ctx.random.random,
+            "step": lambda: ctx.step("effect", self._effect, retry=False),
+            "sleep": lambda: ctx.sleep(DAY),
+            "event": lambda: ctx.wait_for("go"),
+            "call": lambda: ctx.call("double", {"n": 4}).result(),
+        }
+        first = asks.pop(self._first)()
+        said = [first, *(ask() for ask in asks.values())]
+        ctx.sleep(DAY)
+        ctx.call("double", {"n": 1})  # for which nobody waits
+        return [str(each) for each in said]
+
+    def _effect(self) -> str:
+        self.effects.append("effect")
+        return LARGE
+
+    def lived(self) -> tuple[Execution, int]:
+        with Simulation(self.app) as sim:
+            task = create(self.app)
+            self.app.send_event(task.id, "go", {"by": "grace"})
+            sim.run_until_idle()
+            (execution,) = sim.executions(task.id)
+            return execution, len(self.app.tree(task.id).children)
+
+
+@pytest.mark.parametrize("first", ["now", "version", "step", "event", "call"])
+def test_whatever_does_not_answer_while_a_handler_runs_is_no_failure_of_it(first: str) -> None:
+    """Each call of each port fails once, with a task that is not retried; no effect is had twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        calm = Outage(patch, PORTS, lambda _: False)
+        expected, children = Asking(first).lived()
+    assert (expected.status, children) == ("SUCCEEDED", 2), expected.error
+    assert calm.calls > 10
+    for at in range(1, calm.calls + 1):
+        with pytest.MonkeyPatch.context() as patch:
+            Outage(patch, PORTS, at.__eq__)
+            asking = Asking(first)
+            execution, calls = asking.lived()
+        assert (execution.status, len(execution.attempts)) == ("SUCCEEDED", 1), (at, execution.error)
+        assert [(s.kind, s.status) for s in execution.steps] == [(s.kind, s.status) for s in expected.steps]
+        assert (calls, asking.effects) == (2, ["effect"])
+
+
+def test_a_large_result_of_a_step_is_not_lost_while_its_place_is_away(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes into its own document, which has the room; what has none is done again, and costs no attempt."""
+    done = list[str]()
+    is_away = iter([True] * 8)
+
+    def put(blobs: FileBlobs, key: str, content: bytes) -> None:
+        if next(is_away, False):
+            raise StoreUnavailable("Cloud Storage", "503")
+        stored(blobs, key, content)
+
+    stored = FileBlobs.put
+    monkeypatch.setattr(FileBlobs, "put", put)
+
+    def make(size: int) -> str:
+        done.append(f"{size}")
+        return "x" * size
+
+    def call(ctx: Context) -> list[int]:
+        return [len(ctx.step("make", make, size, retry=False)) for size in (40_000, 600_000)]
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry={"maxRetries": 0})
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert (execution.content, len(execution.attempts)) == ([40_000, 600_000], 1), execution.error
+    assert [step.reference is None for step in execution.steps] == [True, False]
+    assert done == ["40000", "600000", "600000"]
+    assert execution.finished_at == START + timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("pull", [None, {"queue": "gpu"}])
+@pytest.mark.parametrize(("fails", "status"), [(False, "SUCCEEDED"), (True, "FAILED")])
+def test_a_handler_whose_steps_cannot_be_kept_ends_as_it_said_once_their_place_is_back(
+    app: App,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: bool,  # noqa: FBT001 - a case
+    status: str,
+    pull: dict[str, str] | None,
+) -> None:
+    """They are too many for its record. It is replayed until they are kept, at no cost; its failure is said once."""
+    until, announced = START + 25 * MINUTE, list[str]()
+
+    def put(blobs: FileBlobs, key: str, content: bytes) -> None:
+        if sim.now < until:
+            raise BlobsUnavailable("Cloud Storage", "503")
+        stored(blobs, key, content)
+
+    stored = FileBlobs.put
+    monkeypatch.setattr(FileBlobs, "put", put)
+
+    @app.handler("work", on_failure=lambda _, execution: announced.append(execution.id))
+    def work(ctx: Context) -> str | Fail:
+        for number in range(30):
+            ctx.step(f"{number}", lambda: "x" * 12_000)
+        return Fail("It is no use.") if fails else "done"
+
+    with Simulation(app) as sim:
+        task = create(app, retry={"maxRetries": 0}, pull=pull)
+        sim.add_worker("gpu")
+        sim.advance(30 * MINUTE)
+        (execution,) = sim.executions(task.id)
+        whole = app.execution(task.id, execution.id)
+    assert (execution.status, [each.number for each in execution.attempts]) == (status, [1])
+    assert execution.finished_at is not None
+    assert until <= execution.finished_at < until + MINUTE
+    assert len(whole.steps) == 30
+    assert len(announced) == fails
+
+
+def test_the_place_for_steps_is_asked_three_times(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So what no more than blinks holds up no end."""
+    blinks, stored = [True] * 2, FileBlobs.put
+
+    def put(blobs: FileBlobs, key: str, content: bytes) -> None:
+        if blinks:
+            blinks.pop()
+            raise BlobsUnavailable("Cloud Storage", "503")
+        stored(blobs, key, content)
+
+    monkeypatch.setattr(FileBlobs, "put", put)
+    calling(app, lambda ctx: len([ctx.step(f"{number}", lambda: "x" * 12_000) for number in range(30)]))
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.queue.deliver_due()
+        assert (app.get(task.id).status, blinks) == ("COMPLETED", [])

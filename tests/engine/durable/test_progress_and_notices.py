@@ -1,0 +1,225 @@
+"""What a durable handler says besides its result is kept once, however often it is replayed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create, run
+
+from cloudsched import App, Context, RetryPolicy, Settings
+from cloudsched.adapters.blobs import FileBlobs
+from cloudsched.errors import StepFailed, StoreUnavailable
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Execution
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+def told(execution: Execution) -> list[str]:
+    assert execution.status == "SUCCEEDED", execution.error
+    return [step.text for step in execution.progress]
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_progress_is_said_once_and_costs_a_replay_nothing(app: App, *, replay: bool) -> None:
+    """Also what a step says, the same text in each round, and what an attempt says that fails further on."""
+    failed = list[object]()
+
+    def inside(ctx: Context) -> None:
+        ctx.progress("inside")
+
+    def call(ctx: Context) -> None:
+        ctx.progress("begins")
+        ctx.step("first", inside, ctx)
+        for day in range(3):
+            ctx.progress("a day")
+            ctx.sleep(DAY)
+            ctx.progress(f"day {day} is over")
+            ctx.step("day", lambda: None)
+        if not failed:
+            failed.append(None)
+            raise ConnectionError("no")
+        ctx.progress("ends")
+
+    calling(app, call)
+    days = [text for day in range(3) for text in ("a day", f"day {day} is over")]
+    assert told(run(app, replay=replay)) == ["begins", "inside", *days, "ends"]
+
+
+def test_a_replay_writes_nothing_to_say_what_was_said(app: App) -> None:
+    """It costs what that of a handler costs that says nothing."""
+    costs = list[tuple[int, int]]()
+
+    def call(ctx: Context) -> None:
+        for number in range(10):
+            if not costs:
+                ctx.progress(f"step {number}")
+            ctx.step("s", lambda: None)
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    for _ in range(2):
+        with Simulation(app) as sim:
+            task = create(app)
+            sim.advance(MINUTE)
+            before = sim.counts.copy()
+            sim.run_until_idle()
+            assert len(told(sim.executions(task.id)[0])) == (0 if costs else 10)
+        spent = sim.counts.since(before)
+        costs.append((spent.commits, spent.writes))
+    assert costs[0] == costs[1]
+
+
+def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App) -> None:
+    """A handler that computes for long between its steps says so to keep its lease, in every replay."""
+    left = list[timedelta]()
+
+    def call(ctx: Context) -> None:
+        for _ in range(4):
+            sim.clock.advance(2 * MINUTE)
+            ctx.progress("still at it")
+            left.append(ctx.time_left())
+            ctx.step("s", lambda: None)
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    with Simulation(app, time_limit=DAY / 24) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert len(told(execution)) == 4
+    assert len(execution.attempts) == 1
+    assert left[:4] == [5 * MINUTE] * 4
+    assert left[4:] == [3 * MINUTE, 5 * MINUTE, 3 * MINUTE, 5 * MINUTE]
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_what_a_step_has_used_is_part_of_what_the_execution_has_used(app: App, *, replay: bool) -> None:
+    """In all its tries, and if it fails for good; what is said beside steps is said again by each replay."""
+    tries = list[object]()
+
+    def ask(ctx: Context) -> None:
+        ctx.used(queries=1, tokens=1000)
+        tries.append(None)
+        if len(tries) < 3:
+            raise ConnectionError("no")
+
+    def fail(ctx: Context) -> None:
+        ctx.used(tokens=50)
+        raise ValueError
+
+    def call(ctx: Context) -> None:
+        ctx.used(tokens=3)
+        ctx.step("ask", ask, ctx, retry=3)
+        ctx.sleep(DAY)
+        with pytest.raises(StepFailed):
+            ctx.step("fail", fail, ctx, retry=False, timeout=MINUTE)
+        ctx.step("more", ctx.used, queries=5)
+        ctx.sleep(DAY)
+        ctx.used(queries=10)
+
+    calling(app, call)
+    execution = run(app, replay=replay)
+    assert execution.status == "SUCCEEDED", execution.error
+    assert (execution.queries, execution.tokens) == (3 + 5 + 10, 3000 + 50 + 3)
+    assert [(step.queries, step.tokens) for step in execution.steps if step.kind == "STEP"] == [
+        (3, 3000),
+        (None, 50),
+        (5, None),
+    ]
+
+
+def test_a_failed_handler_says_what_its_steps_have_used(app: App) -> None:
+    def call(ctx: Context) -> None:
+        ctx.step("ask", ctx.used, tokens=7)
+        ctx.sleep(DAY)
+        raise KeyError("k")
+
+    calling(app, call)
+    execution = run(app)
+    assert (execution.status, execution.tokens) == ("FAILED", 7)
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_message_from_inside_a_step_is_refused_and_one_beside_it_comes_once(app: App, *, replay: bool) -> None:
+    """The attempt that succeeds puts it into the inbox, and does not call the step."""
+    said = list[str]()
+
+    def call(ctx: Context) -> None:
+        try:
+            ctx.step("tell", ctx.notify, "Inside", "x")
+        except StepFailed as failure:
+            said.append(str(failure))
+        ctx.notify("Beside", "x")
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    with Simulation(app, replay=replay) as sim:
+        create(app)
+        sim.run_until_idle()
+        assert [message.title for message in sim.inbox("ada")] == ["Beside"]
+    refusal = "A step is one thing: ctx.notify inside it belongs beside it, in the handler."
+    assert set(said) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
+
+
+def test_the_time_that_is_left_is_that_of_the_lease(app: App) -> None:
+    """Each step renews it."""
+    left = list[timedelta]()
+
+    def call(ctx: Context) -> None:
+        for _ in range(4):
+            ctx.step("slow", lambda: sim.clock.advance(4 * MINUTE))
+            (lease,) = [each.lease for each in app.get(ctx.task.id).runs]
+            assert lease
+            assert ctx.time_left() == lease.until - sim.now
+            left.append(ctx.time_left())
+
+    calling(app, call)
+    with Simulation(app, time_limit=DAY / 24) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        assert app.get(task.id).status == "COMPLETED"
+    assert left == [5 * MINUTE] * 4
+
+
+@pytest.mark.parametrize("why", ["paused", "tried again", "waits", "the store"])
+def test_a_suspended_execution_says_in_a_sentence_what_it_waits_for(
+    app: App, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flaky() -> None:
+        raise ConnectionError
+
+    def call(ctx: Context) -> None:
+        if why == "waits":
+            ctx.wait_for("approved")
+        if why == "paused":
+            ctx.step("first", lambda: app.pause("t").id)
+        if why == "the store":
+            monkeypatch.setattr(FileBlobs, "put", away)
+            ctx.step("large", lambda: "x" * 600_000)
+        ctx.step("flaky", flaky, retry=RetryPolicy(max_retries=5, first_delay=DAY))
+
+    def away(*_: object) -> None:
+        raise StoreUnavailable("The folder", "no")
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        create(app, id="t")
+        sim.advance(MINUTE)
+        (execution,) = sim.executions("t")
+        assert (
+            execution.message
+            == {
+                "paused": "It waits for its task to be resumed.",
+                "tried again": "It waits to try step 'flaky' again.",
+                "waits": "It waits for the event 'approved'.",
+                "the store": "It could not go on: The folder cannot be reached: no.",
+            }[why]
+        )

@@ -1,0 +1,189 @@
+"""In which form a step's result is kept, so that it comes back as what its function says it returns."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
+from pydantic.alias_generators import to_camel
+from tests.engine.harness import DAY, calling, create, run
+
+from cloudsched import App, Context, Settings
+from cloudsched.errors import StepFailed
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Read(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    total: int = Field(validation_alias="grandTotal")
+
+
+class Count(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    total: int = Field(validation_alias="count")
+
+
+class Lenient(BaseModel):
+    """What is not found under its alias has a default: nothing fails, and the value would be another one."""
+
+    total: int = Field(default=0, validation_alias="grandTotal")
+
+
+class Written(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    total: int = Field(serialization_alias="grandTotal")
+
+
+class Computed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    total: int
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def twice(self) -> int:
+        return 2 * self.total
+
+
+class Camel(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+    grand_total: int
+
+
+class Outer(BaseModel):
+    parts: dict[str, list[Written]]
+
+
+class OneWay(BaseModel):
+    """Nothing brings back what it says of itself."""
+
+    total: int
+
+    @field_serializer("total")
+    def say(self, total: int) -> str:
+        return f"{total} in all"
+
+
+def read() -> Read:
+    return Read(grandTotal=5)
+
+
+def lenient() -> Lenient:
+    return Lenient(grandTotal=5)
+
+
+def written() -> Written:
+    return Written(total=5)
+
+
+def computed() -> Computed:
+    return Computed(total=5)
+
+
+def outer() -> Outer:
+    return Outer(parts={"a": [Written(total=5)]})
+
+
+def several() -> list[Read | Count]:
+    """Return two that nobody can tell apart by the names of their fields."""
+    return [Read(grandTotal=5), Count(count=6)]
+
+
+def camel() -> Camel:
+    return Camel(grandTotal=5)
+
+
+def at() -> datetime:
+    return datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def one_way() -> OneWay:
+    return OneWay(total=5)
+
+
+def otherwise() -> int:
+    return "five"  # type: ignore[return-value]
+
+
+KEPT: dict[Callable[[], Any], Any] = {
+    read: {"total": 5},
+    lenient: {"total": 5},
+    written: {"total": 5},
+    computed: {"total": 5},
+    outer: {"parts": {"a": [{"total": 5}]}},
+    camel: {"grandTotal": 5},
+    at: "2027-01-01T00:00:00Z",
+    otherwise: "five",
+}
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+@pytest.mark.parametrize("function", KEPT, ids=lambda each: each.__name__)
+def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, function: Callable[[], Any]) -> None:
+    """By its aliases, as on the wire, where these go both ways; by the names of its fields where they do not."""
+    told = list[object]()
+
+    def call(ctx: Context) -> None:
+        told.append(ctx.step("s", function))
+        ctx.sleep(DAY)
+        told.append(ctx.step("t", function))
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.status == "SUCCEEDED", execution.error
+    assert told == [function()] * 3
+    assert execution.steps[0].result == KEPT[function]
+
+
+@pytest.mark.parametrize(("function", "place"), [(one_way, "total: Input"), (several, "0.Read.grandTotal: Field")])
+def test_what_cannot_come_back_fails_and_says_so(app: App, function: Callable[[], Any], place: str) -> None:
+    """It is not tried again: the step is done, and would return the same."""
+    did, caught = list[int](), list[str]()
+
+    @wraps(function)
+    def counted() -> object:
+        did.append(1)
+        return function()
+
+    def call(ctx: Context) -> None:
+        try:
+            ctx.step("s", counted)
+        except StepFailed as failed:
+            caught.append(str(failed))
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    assert run(app).status == "SUCCEEDED"
+    assert (did, len(caught), caught[0] == caught[1]) == ([1], 2, True)
+    assert "does not come back from JSON as what the function says that it returns" in caught[0]
+    assert place in caught[0]
+
+
+def test_what_an_earlier_version_has_kept_is_read_as_it_was(app: App) -> None:
+    """A handler that was told plain JSON is told that in its replays."""
+    told = list[object]()
+
+    def call(ctx: Context) -> None:
+        told.append(ctx.step("s", written))
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(DAY / 2)
+        (entry, _) = app.store.journal(task.id, sim.executions(task.id)[0].id)
+        stored = app.store.load(task.id)
+        assert stored
+        old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})
+        app.store.commit(stored.task, stored.version, entries=[old])
+        sim.run_until_idle()
+    assert told == [Written(total=5), {"grandTotal": 5}]

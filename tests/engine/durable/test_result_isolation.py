@@ -1,0 +1,122 @@
+"""What a durable handler may do with what it is given: change it, for one thing, without changing what is recorded."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ORDER: dict[str, Any] = {"total": 100, "lines": [{"price": 60}, {"price": 40}], "open": ["a", "b"]}
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+def order() -> dict[str, Any]:
+    """Return an order of its own for each caller."""
+    return deepcopy(ORDER)
+
+
+SOURCES: dict[str, Callable[[Context], Any]] = {
+    "a step": lambda ctx: ctx.step("find", order),
+    "a step within": lambda ctx: ctx.step("find", lambda: {"order": order()})["order"],
+    "a call": lambda ctx: ctx.call("find").result(),
+    "a call within": lambda ctx: ctx.call("wrap").result()["order"],
+    "a gathered call": lambda ctx: ctx.gather(ctx.call("find"))[0],
+    "an event": lambda ctx: ctx.wait_for("order"),
+    "an event within": lambda ctx: ctx.wait_for("wrapped")["order"],
+}
+
+
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_a_handler_does_to_a_result_is_done_to_its_own(app: App, source: str, *, replay: bool) -> None:
+    """Every replay is given what was recorded, and so is whoever reads the record."""
+    seen, paid = list[object](), list[int]()
+
+    @app.handler("find")
+    def find() -> Any:  # noqa: ANN401 - without an annotation to read it by
+        return order()
+
+    @app.handler("wrap")
+    def wrap() -> dict[str, Any]:
+        return {"order": order()}
+
+    def call(ctx: Context) -> int:
+        found = SOURCES[source](ctx)
+        seen.append(deepcopy(found))
+        found["total"] += 20
+        found["lines"][0]["price"] = 0
+        names = []
+        while found["open"]:
+            names.append(ctx.step("do", lambda name: name, found["open"].pop()))
+        ctx.sleep(DAY)
+        ctx.step("pay", lambda: paid.append(found.pop("total")))
+        return len(names)
+
+    calling(app, call)
+    with Simulation(app, replay=replay) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        if "event" in source:
+            wrapped = "within" in source
+            app.send_event(task.id, "wrapped" if wrapped else "order", {"order": order()} if wrapped else order())
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, execution.content) == ("SUCCEEDED", 2), execution.error
+        recorded = execution.steps[0].result
+    assert paid == [120]
+    assert seen == [ORDER] * len(seen)
+    assert recorded in ({"order": ORDER}, ORDER)
+
+
+def test_what_a_call_was_given_is_what_it_was_at_that_moment(app: App) -> None:
+    """Its task is made later, when something depends on it."""
+    given = list[object]()
+
+    @app.handler("take")
+    def take(payload: dict[str, Any]) -> None:
+        given.append(payload)
+
+    def call(ctx: Context) -> None:
+        payload = {"order": order()}
+        begun = ctx.call("take", payload, source={"context": payload})
+        payload["order"]["lines"][0]["price"] = 0
+        begun.result()
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (branch,) = app.tree(task.id).children
+        assert branch.task.source
+        assert branch.task.source.context == {"order": ORDER}
+    assert given == [{"order": ORDER}]
+
+
+def test_what_a_handler_does_to_its_payload_is_done_to_its_own(app: App) -> None:
+    """Neither its replays nor the task itself see it, and no later occurrence does."""
+    seen = list[object]()
+
+    @app.handler("work")
+    def work(ctx: Context, payload: dict[str, Any]) -> None:
+        seen.append(deepcopy(payload))
+        payload["order"]["total"] += 20
+        ctx.task.payload["order"]["lines"].clear()
+        ctx.sleep(MINUTE)
+
+    with Simulation(app) as sim:
+        task = create(app, payload={"order": order()}, schedule=Schedule.every(DAY, start=START))
+        sim.advance(2 * DAY - MINUTE)
+        assert app.get(task.id).payload == {"order": ORDER}
+    assert seen == [{"order": ORDER}] * 4

@@ -1,0 +1,299 @@
+"""What a durable handler may rely on: steps, events, sleeps, failures."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, Row, create, run
+
+from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
+from cloudsched.domain.documents import journal as limits
+from cloudsched.errors import (
+    EventTimedOut,
+    InvalidInput,
+    NotAllowed,
+    StepFailed,
+    WorkflowError,
+)
+from cloudsched.testing import START, Simulation
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+def test_a_step_is_called_once_and_its_result_is_what_its_annotation_says(app: App) -> None:
+    calls, seen = list[int](), list[object]()
+
+    def rows(count: int) -> list[Row]:
+        calls.append(count)
+        return [Row(n=n) for n in range(count)]
+
+    @app.handler("work")
+    def work(ctx: Context) -> int:
+        found = ctx.step("rows", rows, 2)
+        seen.append(found)
+        ctx.sleep(DAY)
+        return sum(row.n for row in found)
+
+    assert run(app).content == 1
+    assert calls == [2]
+    assert seen == [[Row(n=0), Row(n=1)]] * 2
+
+
+def test_what_is_not_json_is_the_same_the_first_time_and_in_a_replay(app: App) -> None:
+    """A tuple without an annotation is a list at once, not only after a replay."""
+    seen = list[object]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        seen.append(ctx.step("pair", lambda: (1, "two")))
+        ctx.sleep(DAY)
+
+    run(app)
+    assert seen == [[1, "two"], [1, "two"]]
+
+
+def test_nothing_runs_and_nothing_is_spent_while_it_sleeps(app: App) -> None:
+    """Forty-five days are two hops of the queue, and not one call of the function."""
+    calls = list[object]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        calls.append(None)
+        ctx.sleep(timedelta(days=45))
+
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, len(calls)) == ("SUSPENDED", 1)
+        before = sim.counts.copy()
+        sim.advance(timedelta(days=44))
+        spent = sim.counts.since(before)
+        assert (spent.commits, spent.dispatches, len(calls)) == (0, 1, 1)
+        sim.advance(DAY)
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, len(calls)) == ("SUCCEEDED", 2)
+        assert execution.finished_at == START + timedelta(days=45)
+
+
+def test_now_uuid_and_random_are_the_same_in_every_replay(app: App) -> None:
+    seen = list[tuple[object, ...]]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        seen.append((ctx.now(), ctx.uuid(), ctx.uuid(), ctx.random.random(), ctx.random.choice(range(1000))))
+        ctx.sleep(DAY)
+
+    run(app)
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+    assert seen[0][0] == START
+    assert seen[0][1] != seen[0][2]
+
+
+def test_a_handler_that_is_not_durable_is_told_the_present_and_keeps_no_journal(app: App) -> None:
+    seen = list[object]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> object:
+        seen.append(ctx.now())
+        for _ in range(limits.MAX_STEPS):
+            ctx.now()
+        return Snooze(DAY) if len(seen) == 1 else None
+
+    assert run(app).steps == ()
+    assert seen == [START, START + DAY]
+
+
+@pytest.mark.parametrize("first", ["event", "handler"])
+def test_an_event_is_taken_once_whether_it_comes_early_or_is_waited_for(app: App, first: str) -> None:
+    @app.handler("work")
+    def work(ctx: Context) -> list[Any]:
+        if first == "event":
+            ctx.sleep(DAY)
+        answer = ctx.wait_for("answer")
+        with pytest.raises(EventTimedOut):
+            ctx.wait_for("answer", timeout=DAY)
+        return [answer.by, answer["by"]]
+
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        app.send_event(task.id, "other", {"by": "nobody"})
+        app.send_event(task.id, "answer", {"by": "grace"})
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert execution.status == "SUCCEEDED", execution.error
+        assert execution.content == ["grace", "grace"]
+        assert [event.name for event in app.get(task.id).events] == ["other"]
+        with pytest.raises(NotAllowed):
+            app.send_event(task.id, "answer")
+
+
+def test_events_are_bounded(app: App) -> None:
+    @app.handler("work")
+    def work() -> None:
+        """Take none."""
+
+    with Simulation(app):
+        task = create(app, schedule=Schedule.once(START + DAY))
+        with pytest.raises(InvalidInput, match="bytes"):
+            app.send_event(task.id, "large", "x" * 10_000)
+        for _ in range(20):
+            app.send_event(task.id, "answer")
+        with pytest.raises(NotAllowed, match="full of 20 events"):
+            app.send_event(task.id, "answer")
+
+
+def test_a_step_is_tried_again_as_its_policy_says_without_a_function_in_between(app: App) -> None:
+    tries = list[object]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> str:
+        def flaky() -> str:
+            tries.append(ctx.now())
+            if len(tries) < 4:
+                raise ConnectionError("no")
+            return "done"
+
+        policy = RetryPolicy(max_retries=3, first_delay=MINUTE, base=2 * MINUTE, factor=2, jitter=0)
+        return ctx.step("flaky", flaky, retry=policy)
+
+    execution = run(app)
+    (step,) = execution.steps
+    assert (execution.content, len(execution.attempts), step.attempts) == ("done", 1, 4)
+    assert tries == [START, START + MINUTE, START + 3 * MINUTE, START + 7 * MINUTE]
+    assert step.finished_at == START + 7 * MINUTE
+
+
+def test_a_step_that_fails_for_good_is_an_exception_that_the_handler_may_catch(app: App) -> None:
+    """It is the same exception in a replay, and the step is not tried again."""
+    tries, caught = list[object](), list[str]()
+
+    def broken() -> None:
+        tries.append(None)
+        raise KeyError("k")
+
+    @app.handler("work")
+    def work(ctx: Context) -> str:
+        try:
+            ctx.step("broken", broken, retry=1)
+        except StepFailed as failure:
+            caught.append(f"{failure.step} {failure.type} {failure}")
+        ctx.sleep(DAY)
+        return "went on"
+
+    assert run(app).content == "went on"
+    assert (len(tries), len(caught), len(set(caught))) == (2, 2, 1)
+
+
+def test_a_failed_step_that_nobody_catches_fails_the_execution_at_once(app: App) -> None:
+    """A replay would only meet the same failure, so the task's own retries are not spent on it."""
+
+    @app.handler("work", retry=3)
+    def work(ctx: Context) -> None:
+        ctx.step("broken", lambda: 1 / 0, retry=False)
+
+    execution = run(app)
+    assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
+    assert execution.error
+    assert (execution.error.type, execution.steps[0].error and execution.steps[0].error.type) == (
+        "StepFailed",
+        "ZeroDivisionError",
+    )
+
+
+def test_an_execution_that_is_retried_by_hand_goes_on_from_the_step_that_failed(app: App) -> None:
+    done = list[str]()
+
+    def second() -> None:
+        done.append("second")
+        if done.count("second") == 1:
+            raise ConnectionError("no")
+
+    @app.handler("work")
+    def work(ctx: Context) -> str:
+        ctx.step("first", lambda: done.append("first"))
+        ctx.step("second", second, retry=False)
+        return "done"
+
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        assert app.get(task.id).status == "FAILED"
+        app.retry(task.id)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert done == ["first", "second", "second"]
+    assert (execution.content, [step.name for step in execution.steps]) == ("done", ["first", "second"])
+
+
+def test_a_step_that_takes_too_long_is_given_up(app: App) -> None:
+    never = threading.Event()
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        ctx.step("slow", never.wait, timeout=timedelta(milliseconds=20), retry=1)
+
+    execution = run(app)
+    never.set()
+    assert execution.steps[0].status == "TIMED_OUT"
+    assert execution.steps[0].attempts == 2
+
+
+def test_inside_a_step_the_present_is_the_present_and_other_steps_are_refused(app: App) -> None:
+    """Nothing inside it is asked for again in a replay, so nothing of it may be numbered."""
+
+    def inside(ctx: Context) -> list[str]:
+        ctx.now(), ctx.uuid(), ctx.random.random()
+        with pytest.raises(WorkflowError, match="step 'inner' inside it belongs beside it"):
+            ctx.step("inner", lambda: 1)
+        return []
+
+    seen = list[object]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        ctx.step("outer", inside, ctx)
+        seen.append((ctx.uuid(), ctx.random.random(), ctx.now()))
+        ctx.sleep(DAY)
+
+    assert run(app).status == "SUCCEEDED"
+    assert seen[0] == seen[1]
+
+
+def test_a_handler_that_raises_is_replayed_and_its_steps_are_not_done_again(app: App) -> None:
+    done, attempts = list[str](), list[int]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> str:
+        attempts.append(ctx.attempt)
+        ctx.step("once", lambda: done.append("once"))
+        if len(attempts) < 3:
+            raise ConnectionError("no")
+        return "done"
+
+    execution = run(app)
+    assert (execution.content, done, attempts) == ("done", ["once"], [1, 2, 3])
+
+
+def test_attempts_count_anew_once_the_handler_has_got_further(app: App) -> None:
+    """Ninety days with a failure on each of them are no reason to give up, where one retry is allowed."""
+    failures = list[int]()
+
+    @app.handler("work", retry=1)
+    def work(ctx: Context) -> int:
+        for day in range(90):
+            ctx.sleep(DAY)
+            if day == len(failures):
+                failures.append(day)
+                raise ConnectionError("no")
+        return len(failures)
+
+    assert run(app).content == 90

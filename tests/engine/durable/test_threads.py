@@ -1,0 +1,100 @@
+"""What other threads than a durable handler's own may ask of its context."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, calling, run
+
+from cloudsched import App, Context, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ASKS: dict[str, Callable[[Context], object]] = {
+    "step 's'": lambda ctx: ctx.step("s", lambda: 1),
+    "call 'fine'": lambda ctx: ctx.call("fine"),
+    "sleep": lambda ctx: ctx.sleep(DAY),
+    "event 'go'": lambda ctx: ctx.wait_for("go"),
+    "version 'v'": lambda ctx: ctx.version("v", 2),
+    "now": lambda ctx: ctx.now(),
+    "ctx.uuid()": lambda ctx: ctx.uuid(),
+    "ctx.random": lambda ctx: ctx.random,
+}
+SAID: dict[str, Callable[[Context], object]] = {
+    "heartbeat": lambda ctx: ctx.heartbeat(),
+    "progress": lambda ctx: ctx.progress("half"),
+    "time_left": lambda ctx: ctx.time_left(),
+    "used": lambda ctx: ctx.used(tokens=1),
+    "notify": lambda ctx: ctx.notify("Half", "done"),
+}
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    app.handler("fine")(lambda: "fine")
+    return app
+
+
+def beside(ask: Callable[[Context], object], ctx: Context) -> object:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(ask, ctx).result()
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_what_is_recorded_is_asked_for_in_the_handlers_own_thread(app: App, ask: str) -> None:
+    """It is refused at once, whatever the handler has done before, and leaves no trace in the journal."""
+
+    def call(ctx: Context) -> object:
+        ctx.step("before", lambda: 1)
+        return beside(ASKS[ask], ctx)
+
+    calling(app, call)
+    execution = run(app)
+    assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
+    assert execution.error
+    assert execution.error.message.startswith(f"{ask} is asked for in another thread than the handler's own")
+    assert "ctx.gather" in execution.error.message
+    assert [each.name for each in execution.steps] == ["before"]
+
+
+def test_a_calls_result_is_asked_for_there_as_well(app: App) -> None:
+    def call(ctx: Context) -> object:
+        begun = ctx.call("fine")
+        return beside(lambda _: begun.result(), ctx)
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.error
+    assert execution.error.message.startswith("call 'fine' is asked for in another thread")
+
+
+@pytest.mark.parametrize("say", SAID)
+def test_what_is_only_said_may_be_said_in_any_thread(app: App, say: str) -> None:
+    def call(ctx: Context) -> str:
+        ctx.step("before", lambda: 1)
+        beside(SAID[say], ctx)
+        return "done"
+
+    calling(app, call)
+    assert run(app).content == "done"
+
+
+@pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
+def test_a_steps_function_may_have_threads_that_ask_what_it_may_ask(app: App, timeout: timedelta | None) -> None:
+    """It is not recorded there. What it may not ask for is refused to them, too."""
+
+    def inside(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        for ask in ("now", "ctx.uuid()", "ctx.random"):
+            beside(ASKS[ask], ctx)
+        return beside(ASKS["step 's'"], ctx)
+
+    calling(app, lambda ctx: ctx.step("outer", inside, ctx, timeout=timeout))
+    execution = run(app)
+    assert execution.error
+    assert "step 's' is asked for in another thread" in execution.error.message
+    assert [(each.name, each.attempts) for each in execution.steps] == [("outer", 1)]

@@ -1,0 +1,183 @@
+"""What an ended execution says of the calls that it has begun and never waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, Row, calling, create, run
+
+from cloudsched import App, Context, Settings
+from cloudsched.errors import StoreUnavailable
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from cloudsched import Execution
+
+
+@pytest.fixture
+def app() -> App:
+    """Return an app whose handler ``c`` gives back a number: at once, by failing if it is 0, or after so many days."""
+    app = App(Settings())
+
+    @app.handler("c", retry=False)
+    def c(ctx: Context, row: Row) -> int:
+        if row.n == 0:
+            raise ConnectionError("no line")
+        if row.n > 1:
+            ctx.sleep(row.n * DAY)
+        return row.n
+
+    return app
+
+
+def said(execution: Execution) -> list[tuple[str, object]]:
+    return [(each.status.value, each.error.status if each.error else each.result) for each in execution.steps]
+
+
+@pytest.mark.parametrize("ending", ["returns", "raises", "fails"])
+def test_the_record_has_what_they_came_to(app: App, ending: str) -> None:
+    """However the handler ends; what is still under way is left as it is."""
+
+    def call(ctx: Context) -> object:
+        for n in (1, 0, 300):
+            ctx.call("c", Row(n=n))
+        ctx.sleep(DAY)
+        if ending == "raises":
+            raise ConnectionError("my own")
+        return ctx.call("c", Row(n=1 if ending == "returns" else 0)).result()
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry=False)
+        sim.advance(2 * DAY)
+        (execution,) = sim.executions(task.id)
+    assert said(execution)[:4] == [("SUCCEEDED", 1), ("FAILED", "FAILED"), ("WAITING", None), ("SUCCEEDED", None)]
+    assert {each.finished_at for each in execution.steps[:2]} == {execution.finished_at}
+    assert (execution.failed_by.steps if execution.failed_by else ()) == ((5,) if ending == "fails" else ())
+
+
+def test_a_cancel_records_them_as_well(app: App) -> None:
+    def call(ctx: Context) -> None:
+        ctx.call("c", Row(n=1))
+        ctx.call("c", Row(n=300))
+        ctx.sleep(9 * DAY)
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(DAY)
+        app.cancel(task.id)
+        (execution,) = sim.executions(task.id)
+    assert said(execution) == [("SUCCEEDED", 1), ("WAITING", None), ("WAITING", None)]
+
+
+def test_a_retry_by_hand_is_told_what_was_recorded(app: App) -> None:
+    """Nothing is called again; what had failed and was not waited for fails in the same way, and is made anew then."""
+    is_mended = list[bool]()
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - what it was told
+        good, bad = ctx.call("c", Row(n=1)), ctx.call("c", Row(n=0))
+        ctx.sleep(DAY)
+        if not is_mended:
+            raise ConnectionError("my own")
+        return [str(each) for each in ctx.gather(good, bad, return_failures=True)]
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry=False)
+        sim.run_until_idle()
+        (failed,) = sim.executions(task.id)
+        is_mended.append(True)
+        app.retry(task.id)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert len(app.tree(task.id).children) == 2
+    assert execution.content[0] == "1"
+    assert "ConnectionError: no line" in execution.content[1]
+    assert [each.model_copy(update={"is_made": None}) for each in execution.steps] == list(failed.steps)
+
+
+def test_a_call_that_was_cancelled_with_its_running_caller_is_made_anew_by_a_retry(app: App) -> None:
+    """It is left as it was; of an execution that has succeeded, which is not retried, the record says it."""
+    cancels = [True]
+
+    def call(ctx: Context) -> object:
+        begun = ctx.call("c", Row(n=2))
+        ctx.sleep(MINUTE)
+        if cancels:
+            cancels.pop()
+            app.cancel(ctx.task.id)
+            raise ConnectionError("my own")
+        return begun.result()
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry=False)
+        sim.advance(DAY)
+        (execution,) = sim.executions(task.id)
+        assert said(execution)[0] == ("WAITING", None)
+        app.update(task.id, title="Once more", schedule={"at": sim.now + 900 * DAY})
+        app.retry(task.id, execution.id)
+        sim.run_until_idle(9 * DAY)
+        assert sim.executions(task.id)[0].content == 2
+
+
+def test_a_call_that_its_owner_cancelled_has_failed_in_a_success(app: App) -> None:
+    def call(ctx: Context) -> None:
+        ctx.call("c", Row(n=300))
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(MINUTE)
+        (branch,) = app.tree(task.id).children
+        app.cancel(branch.task.id)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert said(execution)[0] == ("FAILED", "CANCELLED")
+
+
+def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[object]()
+
+    def silent(*call: object) -> None:
+        asked.append(call)
+        raise StoreUnavailable("The store", "no answer")
+
+    def call(ctx: Context) -> str:
+        for _ in range(9):
+            ctx.call("c", Row(n=1))
+        ctx.sleep(DAY)
+        return "done"
+
+    monkeypatch.setattr("cloudsched.engine.durable.call_results.outcome", silent)
+    calling(app, call)
+    execution = run(app)
+    assert (execution.status, execution.content, len(asked)) == ("SUCCEEDED", "done", 1)
+    assert said(execution)[0] == ("WAITING", None)
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_large_results_are_kept_by_reference_if_their_place_answers(
+    app: App, monkeypatch: pytest.MonkeyPatch, *, is_down: bool
+) -> None:
+    app.handler("large")(lambda: "x" * 20_000)
+
+    def silent(*_: object) -> None:
+        raise StoreUnavailable("The bucket", "no answer")
+
+    def call(ctx: Context) -> str:
+        ctx.call("large")
+        ctx.sleep(DAY)
+        if is_down:
+            monkeypatch.setattr(type(app.blobs), "put", silent)
+        return "done"
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.content == "done"
+    assert (execution.steps[0].status, execution.steps[0].reference is None) == (
+        ("WAITING", True) if is_down else ("SUCCEEDED", False)
+    )

@@ -1,0 +1,145 @@
+"""What becomes of steps and calls that fail in unusual ways: each is recorded once, and as it was."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel, model_validator
+from tests.engine.harness import DAY, calling, run
+
+from cloudsched import App, Context, Settings
+from cloudsched.errors import InvalidInput, StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Surrogate(Exception):
+    def __str__(self) -> str:
+        return "half \ud800 way"
+
+
+def nested(depth: int) -> Any:  # noqa: ANN401 - lists in lists
+    return [nested(depth - 1)] if depth else 1
+
+
+def circular() -> list[Any]:
+    items: list[Any] = []
+    items.append(items)
+    return items
+
+
+@pytest.mark.parametrize(("error", "said"), [(Speechless, "(it cannot say why)"), (Surrogate, r"half \ud800 way")])
+def test_an_exception_that_cannot_speak_is_a_failure_like_any_other(
+    app: App, error: type[Exception], said: str
+) -> None:
+    """It is tried as often as its policy says, and what the handler catches is the same in a replay."""
+    done, caught = list[object](), list[str]()
+
+    def pay() -> None:
+        done.append(None)
+        raise error
+
+    def call(ctx: Context) -> str:
+        try:
+            ctx.step("pay", pay, retry=False)
+        except StepFailed as failure:
+            caught.append(str(failure))
+        ctx.sleep(DAY)
+        return "went on"
+
+    calling(app, call)
+    execution = run(app)
+    assert (execution.content, len(done)) == ("went on", 1), execution.error
+    assert caught == [f"Step 'pay' failed: {error.__name__}: {said}"] * 2
+
+
+UNSTORABLE: dict[str, Callable[[], object]] = {
+    "not a number": lambda: float("nan"),
+    "a reserved key": lambda: {"__x__": 1},
+    "too deep": lambda: nested(17),
+    "a circle": circular,
+    "no JSON": object,
+    "a surrogate": lambda: "\ud800",
+    "too large": lambda: 2**70,
+    "a map of its own": lambda: UserDict({1: 2}),
+}
+
+
+@pytest.mark.parametrize("result", UNSTORABLE)
+def test_a_step_whose_result_cannot_be_kept_is_not_done_again(app: App, result: str) -> None:
+    """Nothing would change but its effect, which would be had once more."""
+    done = list[object]()
+
+    def pay() -> object:
+        done.append(None)
+        return UNSTORABLE[result]()
+
+    calling(app, lambda ctx: ctx.step("pay", pay, retry=3))
+    execution = run(app)
+    assert (execution.status, len(done)) == ("FAILED", 1)
+    (step,) = execution.steps
+    assert (step.status, step.attempts, step.error and step.error.type) == ("FAILED", 1, "InvalidInput"), step
+
+
+class Fussy(BaseModel):
+    """A payload whose own code breaks."""
+
+    n: int
+
+    @model_validator(mode="after")
+    def _breaks(self) -> Fussy:
+        raise LookupError(f"no {self.n}")
+
+
+def test_a_call_that_breaks_while_it_is_made_is_refused_in_every_replay(app: App) -> None:
+    """It has its place in the journal, so that what follows keeps its own."""
+    said = list[str]()
+
+    @app.handler("fussy")
+    def fussy(payload: Fussy) -> None:
+        """Never be called."""
+
+    def call(ctx: Context) -> str:
+        try:
+            ctx.call("fussy", {"n": 1})
+        except InvalidInput as refused:
+            said.append(str(refused))
+        ctx.step("after", lambda: 1)
+        ctx.sleep(DAY)
+        return "done"
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.content == "done", execution.error
+    assert said == ["call: cannot be made: LookupError: no 1"] * 2
+
+
+def test_a_step_that_is_refused_for_want_of_room_leaves_no_gap(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 3)
+
+    def call(ctx: Context) -> list[str]:
+        said = []
+        for number in range(6):
+            try:
+                ctx.step(f"{number}", lambda: None)
+            except Exception as error:  # noqa: BLE001 - as handlers do
+                said.append(type(error).__name__)
+        return said
+
+    calling(app, call)
+    execution = run(app, replay=True)
+    assert execution.content == ["LimitExceeded"] * 3
+    assert [step.number for step in execution.steps] == [1, 2, 3]

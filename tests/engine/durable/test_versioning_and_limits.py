@@ -1,0 +1,383 @@
+"""What a durable handler may rely on when its code changes, when it asks for too much, and beside other policies."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import DAY, MINUTE, calling, create, run
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.errors import CallFailed
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def app() -> App:
+    return App(Settings())
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (lambda ctx: ctx.step("other", lambda: 1), "Step 1 was step 'first' when it was recorded, and is step 'other'"),
+        (lambda ctx: ctx.sleep(DAY), "Step 1 was step 'first' when it was recorded, and is sleep now"),
+        (lambda _: None, "Step 1 was step 'first' when it was recorded, and is the handler's end"),
+    ],
+)
+def test_a_replay_that_diverges_stops_and_says_where(
+    app: App, after: Callable[[Context], object], expected: str
+) -> None:
+    replays = list[object]()
+
+    def call(ctx: Context) -> None:
+        replays.append(None)
+        if len(replays) > 1:
+            after(ctx)
+            return
+        ctx.step("first", lambda: 1)
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.status == "FAILED"
+    assert execution.error
+    assert execution.error.type == "JournalMismatch"
+    assert execution.error.message.startswith(expected)
+
+
+def test_a_version_lets_code_change_while_executions_are_under_way(app: App) -> None:
+    """Those that had passed keep to the old code, those that come follow the new one, each in all its replays."""
+    code = {"is_new": False}
+
+    def call(ctx: Context) -> list[str]:
+        said = []
+        if code["is_new"] and ctx.version("better", 2) >= 2:
+            said.append(ctx.step("new", lambda: "new"))
+        else:
+            said.append(ctx.step("old", lambda: "old"))
+        ctx.sleep(DAY)
+        if code["is_new"]:
+            said.append(str(ctx.version("better", 2)))
+        return said
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        before = create(app)
+        sim.advance(MINUTE)
+        code["is_new"] = True
+        after = create(app, schedule=Schedule.once(sim.now))
+        sim.run_until_idle()
+        contents = [sim.executions(task.id)[0].content for task in (before, after)]
+    assert contents == [["old", "1"], ["new", "2"]]
+
+
+def test_replaying_at_each_step_finds_what_is_not_deterministic(app: App) -> None:
+    """A handler that passes otherwise, since nothing interrupts it."""
+    names = iter("abcdefgh")
+
+    def call(ctx: Context) -> None:
+        for _ in range(3):
+            ctx.step(next(names), lambda: 1)
+
+    calling(app, call)
+    assert run(app).status == "SUCCEEDED"
+    execution = run(app, replay=True)
+    assert execution.error
+    assert execution.error.type == "JournalMismatch"
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda ctx, n: ctx.call("fine", {"n": n}).result(), "call 'fine' with {'payload': {'n': 2}} now"),
+        (lambda ctx, n: ctx.call("fine", {}, title=str(n)), "call 'fine' with {'payload': {}, 'title': '2'} now"),
+        (lambda ctx, n: ctx.sleep(n * DAY), "sleep with 2027-01-03 00:00:00+00:00 now"),
+        (lambda ctx, n: ctx.wait_for("go", timeout=n * DAY), "event 'go' with 2027-01-03 00:00:00+00:00 now"),
+    ],
+)
+def test_replaying_at_each_step_finds_arguments_that_are_not_deterministic(
+    app: App, ask: Callable[[Context, int], object], said: str
+) -> None:
+    """They are not compared otherwise: code may change them."""
+    numbers = iter(range(1, 100))
+
+    @app.handler("fine")
+    def fine(_: dict[str, Any]) -> None: ...
+
+    def call(ctx: Context) -> None:
+        ask(ctx, next(numbers))
+        ctx.sleep(DAY)
+
+    calling(app, call)
+    execution = run(app, replay=True)
+    assert execution.error
+    assert execution.error.type == "JournalMismatch"
+    assert execution.error.message.startswith("Step 1 was ")
+    assert said in execution.error.message
+
+
+def test_a_handler_that_catches_its_suspension_is_told_what_it_did(app: App) -> None:
+    def call(ctx: Context) -> str:
+        try:
+            ctx.sleep(DAY)
+        except BaseException:  # noqa: BLE001 - just that
+            return "caught"
+        return "slept"
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.error
+    assert "catch Exception instead" in execution.error.message
+
+
+def test_depth_is_bounded(app: App) -> None:
+    @app.handler("work")
+    def work(ctx: Context) -> str:
+        try:
+            return str(ctx.call("work").result())
+        except CallFailed as failure:
+            return failure.message
+
+    assert "nested 11 deep" in run(app).content
+
+
+def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudsched.engine.durable.durable_run.MAX_CALLS", 3)
+
+    @app.handler("fine")
+    def fine() -> None:
+        """Do nothing."""
+
+    calling(app, lambda ctx: [ctx.call("fine") for _ in range(4)])
+    execution = run(app)
+    assert execution.error
+    assert "3 calls are under way" in execution.error.message
+
+
+def test_calls_that_have_ended_are_not_under_way(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to gather them for that."""
+    monkeypatch.setattr("cloudsched.engine.durable.durable_run.MAX_CALLS", 3)
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> list[str]:
+        calls = []
+        for _ in range(10):
+            calls.append(ctx.call("fine"))
+            ctx.sleep(DAY)
+        return ctx.gather(*calls)
+
+    calling(app, call)
+    assert run(app).content == ["fine"] * 10
+    assert run(app, replay=True).content == ["fine"] * 10
+
+
+def test_the_journal_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 20)
+    calling(app, lambda ctx: [ctx.step("one", lambda: 1) for _ in range(21)])
+    execution = run(app)
+    assert execution.error
+    assert execution.error.type == "LimitExceeded"
+    assert len(execution.steps) == 20
+
+
+def test_large_results_go_by_reference_and_come_back_whole(app: App) -> None:
+    """A megabyte from a step and from a call; neither is in a document."""
+    large = "x" * 400_000
+
+    @app.handler("large")
+    def from_call() -> str:
+        return large
+
+    def call(ctx: Context) -> list[int]:
+        one, two = ctx.step("large", lambda: [large] * 3), ctx.call("large").result()
+        ctx.sleep(DAY)
+        return [len(json.dumps(one)), len(two)]
+
+    calling(app, call)
+    execution = run(app)
+    assert execution.content == [3 * 400_002 + 6, 400_000]
+    assert [step.reference is not None for step in execution.steps] == [True, True, False]
+    assert len(execution.model_dump_json()) < 10_000
+
+
+def test_many_results_together_go_by_reference_and_a_retry_by_hand_has_them(app: App) -> None:
+    calls = list[int]()
+
+    def page(n: int) -> str:
+        calls.append(n)
+        return "x" * 15_000
+
+    def call(ctx: Context) -> int:
+        total = sum(len(ctx.step("page", page, n)) for n in range(30))
+        ctx.step("flaky", lambda: 1 // (len(calls) - 30), retry=False)
+        return total
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.run_until_idle()
+        (failed,) = sim.executions(task.id)
+        assert failed.steps_reference is not None
+        assert len(failed.model_dump_json()) < 20_000
+        calls.append(-1)
+        app.retry(task.id)
+        sim.run_until_idle()
+        assert sim.executions(task.id)[0].content == 30 * 15_000
+    assert len(calls) == 31
+
+
+def test_a_handler_near_its_functions_time_limit_goes_on_in_another_call(app: App) -> None:
+    """Steps of three minutes each, in a function that may run for nine."""
+    calls, steps = list[object](), list[int]()
+
+    with Simulation(app) as sim:
+
+        def slow(n: int) -> None:
+            steps.append(n)
+            sim.clock.move_to(sim.now + timedelta(minutes=3))
+
+        def call(ctx: Context) -> str:
+            calls.append(None)
+            for n in range(10):
+                ctx.step("slow", slow, n)
+            return "done"
+
+        calling(app, call)
+        task = create(app)
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert execution.content == "done"
+    assert steps == list(range(10))
+    assert len(calls) == 4
+    assert len(execution.attempts) == 1
+
+
+def test_a_paused_task_stops_at_its_next_durable_point_and_goes_on_when_resumed(app: App) -> None:
+    done = list[str]()
+
+    def first(ctx: Context) -> None:
+        done.append("first")
+        app.pause(ctx.task.id)
+
+    def call(ctx: Context) -> str:
+        ctx.step("first", first, ctx)
+        ctx.step("second", lambda: done.append("second"))
+        return "done"
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(DAY)
+        assert (done, app.get(task.id).status) == (["first"], "PAUSED")
+        app.resume(task.id)
+        sim.advance(MINUTE)
+        assert sim.executions(task.id)[0].content == "done"
+    assert done == ["first", "second"]
+
+
+def test_a_lock_is_free_while_its_holder_is_suspended(app: App) -> None:
+    order = list[str]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        ctx.step("first", lambda: order.append(f"{ctx.task.id} begins"))
+        ctx.sleep(timedelta(hours=1) if ctx.task.id == "a" else MINUTE)
+        ctx.step("second", lambda: order.append(f"{ctx.task.id} ends"))
+
+    with Simulation(app) as sim:
+        for name in ("a", "b"):
+            create(app, id=name, lock_key="one")
+        sim.run_until_idle()
+        assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
+        assert app.store.load_lock("one").lock.is_empty
+    assert order == ["a begins", "b begins", "b ends", "a ends"]
+
+
+def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(app: App) -> None:
+    """Ended tasks are removed after a day here; this parent asks after ten."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> Any:  # noqa: ANN401 - a call or its result
+        begun = ctx.call("fine")
+        ctx.sleep(10 * DAY)
+        return begun
+
+    calling(app, call)
+    with Simulation(app, retention=DAY) as sim:
+        task = create(app)
+        sim.advance(10 * DAY + MINUTE)
+        assert sim.executions(task.id)[0].content == "fine"
+        sim.run_until_idle()
+        assert not app.tasks().items
+
+
+@pytest.mark.parametrize("retention", [None, 2 * DAY])
+def test_a_calls_record_is_kept_as_long_as_its_task(app: App, retention: timedelta | None) -> None:
+    """Its executions are to be kept for a day; its parent asks after three, and then it is removed with them."""
+
+    @app.handler("fine")
+    def fine() -> str:
+        return "fine"
+
+    def call(ctx: Context) -> str:
+        begun = ctx.call("fine", execution_retention=DAY, retention=retention)
+        ctx.sleep(3 * DAY)
+        result: str = begun.result()
+        return result
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app)
+        sim.advance(3 * DAY + MINUTE)
+        assert sim.executions(task.id)[0].content == "fine"
+        sim.run_until_idle()
+        assert not app.tree(task.id).children
+
+
+def test_every_day_of_a_recurring_task_has_a_journal_of_its_own(app: App) -> None:
+    def call(ctx: Context) -> str:
+        day = ctx.step("day", lambda: str(ctx.scheduled_for))
+        ctx.sleep(MINUTE)
+        return day
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, schedule=Schedule.every(DAY, start=START))
+        sim.advance(3 * DAY - MINUTE)
+        assert [e.content for e in sim.executions(task.id)] == [str(START + n * DAY) for n in range(3)]
+
+
+def test_of_many_attempts_the_first_and_the_last_are_kept(app: App) -> None:
+    """Each suspension forgives those before it, so there may be any number of them; the last one has its number."""
+    failed = set[int]()
+
+    def call(ctx: Context) -> None:
+        for day in range(60):
+            ctx.sleep(DAY)
+            if day not in failed:
+                failed.add(day)
+                raise ConnectionError("x" * 1000)
+        raise KeyError("the end")
+
+    calling(app, call)
+    with Simulation(app) as sim:
+        task = create(app, retry={"maxRetries": 1})
+        sim.run_until_idle()
+        for last in (61, 62):
+            (execution,) = sim.executions(task.id)
+            assert [attempt.number for attempt in execution.attempts] == [1, 2, 3, 4, 5, *range(last - 19, last + 1)]
+            assert execution.attempts_left_out == last - 25
+            app.retry(task.id)
+            sim.run_until_idle()

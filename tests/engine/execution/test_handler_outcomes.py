@@ -1,0 +1,297 @@
+"""Whatever a handler answers, raises or says, its record tells it, and the executor goes on."""
+# ruff: noqa: ANN401, ARG001 - handlers are written in every way here
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel, field_validator, model_serializer
+
+from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Schedule, Settings, Snooze
+from cloudsched.domain.documents.json_limits import MAX_CONTENT
+from cloudsched.engine.handlers.context import MAX_NOTICES
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MINUTE = timedelta(minutes=1)
+ROUND: list[Any] = []
+ROUND.append(ROUND)
+
+
+class Speechless(Exception):
+    """An exception that fails when it is asked what it says."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+class Unsayable(BaseModel):
+    """A result that fails on its way to JSON."""
+
+    @model_serializer
+    def fail(self) -> str:
+        raise RuntimeError("no")
+
+
+class Picky(BaseModel):
+    """A payload whose validator has a bug."""
+
+    name: str = "x"
+
+    @field_validator("name")
+    @classmethod
+    def look(cls, value: str) -> str:
+        return {"x": value}[value]
+
+
+def ran(handler: Callable[[Context], object], *, retries: int = 1) -> Execution:
+    """Return the execution of a one-time task with this handler, after an hour."""
+    app = App(Settings())
+    app.handler("it", retry=retries)(handler)
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="It", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+        sim.advance(timedelta(hours=1))
+        (execution,) = sim.executions(task.id)
+        assert not sim.app.get(task.id).runs
+    return execution
+
+
+def _raises(error: Exception) -> Callable[[Context], object]:
+    def handler(ctx: Context) -> object:
+        raise error
+
+    return handler
+
+
+def _answers(answer: object) -> Callable[[Context], object]:
+    def handler(ctx: Context) -> object:
+        return answer
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    ("answer", "content"),
+    [
+        (None, None),
+        ("text", "text"),
+        (Done({"a": 1}), {"a": 1}),
+        (Done([[1, [2]], None]), [[1, [2]], None]),
+        ((1, 2), [1, 2]),
+        (datetime(2027, 1, 1, tzinfo=UTC), "2027-01-01T00:00:00Z"),
+        ({1: "a"}, {"1": "a"}),
+        (Picky(), {"name": "x"}),
+    ],
+)
+def test_a_result_is_kept_as_json(answer: object, content: object) -> None:
+    """What a handler returns is its result, with or without Done, as JSON says it."""
+    execution = ran(_answers(answer))
+    assert (execution.status, execution.content) == ("SUCCEEDED", content)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        object(),
+        Unsayable(),
+        Done(object()),
+        ROUND,
+        float("nan"),
+        {"": 1},
+        {"__a__": 1},
+        "\ud800",
+        2**63,
+        b"\xff",
+        "x" * (MAX_CONTENT + 1),
+        [1] * 200_000,
+        {"rows": [{"n": 1}] * 110_000},
+        lambda: None,
+        Done,
+        Retry("no time", after=5),  # type: ignore[arg-type]
+        Retry("never", after=timedelta.max),
+        Snooze("tomorrow"),  # type: ignore[arg-type]
+        Snooze(datetime(2027, 1, 1, 1)),  # noqa: DTZ001 - a naive one
+        Snooze(datetime.max.replace(tzinfo=UTC)),
+        Snooze(timedelta.max),
+    ],
+    ids=lambda answer: str(type(answer)),
+)
+def test_an_answer_that_cannot_be_kept_fails_at_once(answer: object) -> None:
+    """Trying again would change nothing: the record says FAILED and why, after one attempt."""
+    execution = ran(_answers(answer))
+    assert execution.status == "FAILED"
+    assert len(execution.attempts) == 1
+    assert execution.error
+    assert execution.error.message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("x"), Speechless(), RecursionError(), Exception("\ud800"), ExceptionGroup("many", [ValueError()])],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_is_raised_is_tried_again_and_recorded(error: Exception) -> None:
+    """An exception of any kind is one failed attempt, with its class and the end of its traceback."""
+    execution = ran(_raises(error))
+    assert execution.status == "FAILED"
+    assert len(execution.attempts) == 2
+    assert execution.error
+    assert execution.error.type == type(error).__qualname__
+    assert "test_handler_outcomes.py" in (execution.error.traceback or "").splitlines()[1], "it begins at the handler"
+
+
+def test_a_long_error_is_shortened() -> None:
+    """An error of megabytes keeps its beginning, and the end of its traceback."""
+    error = ran(_raises(ValueError("x" * 10**6))).error
+    assert error
+    assert len(error.message) + len(error.traceback or "") < 10_000
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "attempts"),
+    [(Retry("again"), "FAILED", 2), (Fail("no"), "FAILED", 1), (Cancel("no need"), "CANCELLED", 1)],
+)
+def test_a_handlers_word_goes_before_the_policy(answer: object, status: str, attempts: int) -> None:
+    """Retry costs an attempt, Fail and Cancel end it at once; each reason is in the record."""
+    execution = ran(_answers(answer))
+    assert (execution.status, len(execution.attempts)) == (status, attempts)
+    said = execution.error.message if execution.error else execution.message
+    assert said == answer.reason  # type: ignore[attr-defined]
+
+
+def test_a_retry_comes_when_the_handler_says() -> None:
+    """`after` replaces the policy's delay."""
+    execution = ran(_answers(Retry("later", after=timedelta(minutes=7))))
+    first, second = execution.attempts
+    assert second.started_at - first.finished_at == timedelta(minutes=7)
+
+
+@pytest.mark.parametrize("is_instant", [True, False])
+def test_a_snooze_costs_no_attempt_and_ends_on_its_instant(is_instant: bool) -> None:  # noqa: FBT001 - a parameter
+    """A handler that snoozes is called again exactly then, as the same attempt, however often."""
+    seen: list[tuple[datetime, int]] = []
+
+    def handler(ctx: Context) -> object:
+        seen.append((ctx.now(), ctx.attempt))
+        wait = timedelta(minutes=7)
+        return Snooze(ctx.now() + wait if is_instant else wait) if len(seen) < 4 else "done"
+
+    execution = ran(handler, retries=0)
+    assert execution.status == "SUCCEEDED"
+    assert [at - seen[0][0] for at, _ in seen] == [timedelta(minutes=7) * number for number in range(4)]
+    assert {attempt for _, attempt in seen} == {1}
+    assert len(execution.attempts) == 1
+
+
+def test_an_endless_snooze_does_not_stop_the_clock() -> None:
+    """A snooze of nothing lasts a second: nothing else would bound how often the handler is called."""
+    app = App(Settings())
+    calls: list[datetime] = []
+
+    @app.handler("it")
+    def it(ctx: Context) -> object:
+        calls.append(ctx.now())
+        return Snooze(timedelta(0))
+
+    with Simulation(app) as sim:
+        app.create(owner="ada", title="It", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+        sim.advance(2 * MINUTE)
+    assert len(calls) == 61
+
+
+def test_a_snooze_of_a_cancelled_task_is_cancelled() -> None:
+    """Nothing wakes a run of a task that has ended: it gets its final record instead of waiting for ever."""
+    app = App(Settings())
+
+    @app.handler("it")
+    def it(ctx: Context) -> object:
+        app.cancel(ctx.task.id)
+        return Snooze(MINUTE)
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="It", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+        sim.advance(MINUTE)
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, sim.app.get(task.id).runs) == ("CANCELLED", ())
+
+
+def test_a_payload_whose_validator_breaks_later_fails_at_once() -> None:
+    """A deployment may make a stored payload unfit: that is recorded, not delivered again and again."""
+    app = App(Settings())
+    payloads = [{"name": "x"}]
+
+    @app.handler("it", retry=3)
+    def it(payload: Picky) -> None:
+        raise AssertionError("it is not called")
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="It", handler="it", payload=payloads[0])
+        stored = app.store.load(task.id)
+        assert stored
+        app.store.commit(task.model_copy(update={"payload": {"name": "y"}}), stored.version)
+        sim.advance(timedelta(hours=1))
+        (execution,) = sim.executions(task.id)
+        assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
+
+
+def test_a_handler_that_is_gone_fails_at_once() -> None:
+    """A task whose handler is no longer registered is recorded as FAILED, with the names that there are."""
+    app = App(Settings())
+    app.handler("old")(_answers(None))
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="It", handler="old")
+        app.registry._handlers.clear()  # noqa: SLF001 - a deployment without it
+        sim.advance(timedelta(hours=1))
+        (execution,) = sim.executions(task.id)
+        assert execution.status == "FAILED"
+        assert "old" in (execution.error.message if execution.error else "")
+
+
+def test_what_a_handler_says_is_in_the_record() -> None:
+    """Progress and cost are kept with the result, texts that UTF-8 cannot say included."""
+
+    def handler(ctx: Context) -> object:
+        ctx.progress("half \ud800 way")
+        ctx.used(queries=2, tokens=3)
+        ctx.used(tokens=4)
+        ctx.notify("Hi \ud800", "there")
+        if ctx.attempt == 1:
+            raise ValueError
+        return None
+
+    execution = ran(handler)
+    assert (execution.status, execution.queries, execution.tokens) == ("SUCCEEDED", 2, 7)
+    assert execution.progress[-1].text == r"half \ud800 way"
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, 10**30, "3"])
+def test_a_cost_is_a_number_that_can_be_kept(wrong: Any) -> None:
+    """A wrong cost is the handler's failure at once, not the record's later."""
+
+    def handler(ctx: Context) -> None:
+        ctx.used(queries=wrong)
+
+    execution = ran(handler)
+    assert execution.error
+    assert execution.error.type == "ValueError"
+
+
+def test_messages_have_bounds() -> None:
+    """More, or larger, messages than one commit can hold are refused while the handler can still do something."""
+
+    def handler(ctx: Context) -> None:
+        for _ in range(MAX_NOTICES):
+            ctx.notify("Hi", "there")
+        with pytest.raises(InvalidInput):
+            ctx.notify("Hi", "there")
+
+    def other(ctx: Context) -> None:
+        with pytest.raises(InvalidInput):
+            ctx.notify("Hi", "x" * (MAX_CONTENT + 1))
+
+    assert ran(handler).status == ran(other).status == "SUCCEEDED"

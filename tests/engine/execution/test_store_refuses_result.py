@@ -1,0 +1,81 @@
+"""What becomes of an attempt whose end the store does not take, although nothing said before that it would not."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.harness import MINUTE, calling, create
+
+from cloudsched import App, Context, Settings
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.engine.handlers.context import kept_step
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cloudsched.domain.documents.execution import Execution
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Version
+
+
+class Narrow(SqliteStore):
+    """A store that takes much less than is allowed, and refuses as Firestore does."""
+
+    def commit(
+        self, task: Task, expect: Version | None, executions: Sequence[Execution] = (), *args: Any, **more: Any
+    ) -> Version:
+        told = args[0] if args else ()
+        entries = more.get("entries", ())
+        documents = (task, *executions, *told, *entries)
+        if sum(stored_size(document.to_stored()) for document in documents) > 5_000:
+            raise InvalidInput("task", "is not taken by Firestore")
+        return super().commit(task, expect, executions, *args, **more)
+
+
+def returns_much(_: Context) -> str:
+    return "x" * 6_000
+
+
+def tells_much(ctx: Context) -> None:
+    ctx.notify("Much", "x" * 6_000)
+
+
+def fails_after_much(ctx: Context) -> None:
+    ctx.retell([kept_step(ctx.now(), "x" * 200)] * 30)
+    raise ValueError("no")
+
+
+def waits_after_much(ctx: Context) -> None:
+    ctx.retell([kept_step(ctx.now(), "x" * 200)] * 30)
+    ctx.sleep(MINUTE)
+
+
+@pytest.mark.parametrize("pull", [None, "gpu"])
+@pytest.mark.parametrize("call", [returns_much, tells_much, fails_after_much, waits_after_much])
+def test_an_end_that_the_store_does_not_take_is_a_failure_that_says_so(
+    call: Callable[[Context], object], pull: str | None
+) -> None:
+    """It is recorded at once, and the handler is not called again for what would be refused again."""
+    app, calls = App(Settings()), list[object]()
+
+    def counted(ctx: Context) -> object:
+        calls.append(None)
+        return call(ctx)
+
+    calling(app, counted)
+    with closing(Narrow()) as store, Simulation(app, store=store) as sim:
+        task = create(app, pull=pull)
+        if pull:
+            sim.add_worker(pull)
+        sim.advance(timedelta(hours=3))
+        (execution,) = sim.executions(task.id)
+    assert execution.status == "FAILED"
+    assert execution.error
+    assert "is not taken by Firestore" in execution.error.message
+    assert len(calls) == 1

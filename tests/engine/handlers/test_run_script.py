@@ -1,0 +1,261 @@
+"""Tasks that bring their own script: what it can do, and that its calls are tasks and it is replayed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import pytest
+from pydantic import AfterValidator
+from tests.engine.handlers.script_harness import DAY, SOON, Found, Hostile, Tools, failed, hostile, run, running
+
+from cloudsched import Context  # noqa: TC001 - a handler's annotation, read at run time
+from cloudsched.engine.ports.interpreter import Ask, Round
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import START, Simulation
+
+
+@pytest.fixture
+def tools() -> Tools:
+    return Tools()
+
+
+# ── What a script can do ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_script_is_given_its_payload_and_calls_tools(tools: Tools) -> None:
+    """The call is a task of its own, of the same owner, below the script's."""
+    source = """
+        const found = await tools.lookup({id: input.id});
+        return {found, title: task.title, id: task.id};
+    """
+    with running(tools, source, payload={"id": 7}, owner="grace") as (sim, task):
+        assert task.handler == "cloudsched.script"
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert execution.content == {
+            "found": {"name": "customer 7", "owner": "grace"},
+            "title": "Mine",
+            "id": task.id,
+        }
+        (call,) = tools.app.tree(task.id).children
+        assert (call.task.handler, call.task.owner, call.task.status) == ("lookup", "grace", "COMPLETED")
+
+
+QUARTER = f"""
+    const seen = [];
+    for (let month = 1; month <= 3; month++) {{
+        await sleep(30 * {DAY});
+        const {{name}} = await tools.lookup({{id: month}});
+        log(`month ${{month}}`);
+        seen.push([name, new Date().toISOString(), Math.random()]);
+    }}
+    return seen;
+"""
+
+
+def test_a_script_of_ninety_days_does_each_thing_once(tools: Tools) -> None:
+    """It sleeps and calls through replays, its clock goes on, and being replayed at each point changes nothing."""
+    once = run(tools, QUARTER)
+    assert tools.did == ["lookup 1", "lookup 2", "lookup 3"]
+    assert [each[:2] for each in once.content] == [
+        ["customer 1", "2027-01-31T00:01:00.000Z"],
+        ["customer 2", "2027-03-02T00:01:00.000Z"],
+        ["customer 3", "2027-04-01T00:01:00.000Z"],
+    ]
+    assert [step.text for step in once.progress] == ["month 1", "month 2", "month 3"]
+    assert len({each[2] for each in once.content}) == 3
+    assert [step.kind for step in once.steps] == ["NOW", *["SLEEP", "CALL"] * 3]
+
+
+def test_each_replay_says_the_same(tools: Tools) -> None:
+    """Chance, the clock and the log do not depend on how often a script was replayed."""
+    source = """
+        const all = [Math.random(), Date.now()];
+        log("first");
+        all.push(await tools.lookup({id: 1}), await tools.slow({minutes: 5}), Math.random(), Date.now());
+        const again = await tools.lookup({id: 2});
+        return JSON.stringify([all, again, Math.random(), Date.now(), input]);
+    """
+    fields = {"id": "fixed", "payload": {"a": [1, None]}}
+    plain, replayed = (run(tools, source, replay=replay, **fields) for replay in (False, True))
+    assert plain.content == replayed.content
+    assert [step.text for step in replayed.progress] == ["first"]
+
+
+def test_calls_of_one_round_run_side_by_side(tools: Tools) -> None:
+    """What is waited for together begins together, also without Promise.all, and with a sleep."""
+    source = """
+        const calls = [5, 3, 4].map(minutes => tools.slow({minutes}));
+        return await Promise.all([...calls, sleep(60)]);
+    """
+    execution = run(tools, source)
+    assert execution.content == [5, 3, 4, None]
+    assert tools.did == ["slow 3", "slow 4", "slow 5"]
+    assert execution.finished_at == START + timedelta(minutes=6)
+
+
+def test_a_round_waits_for_all_of_it(tools: Tools) -> None:
+    """Promise.race decides by what was asked first, once everything of the round is there."""
+    source = "return await Promise.race([tools.slow({minutes: 9}), tools.slow({minutes: 3})])"
+    execution = run(tools, source)
+    assert execution.content == 9
+    assert execution.finished_at == START + timedelta(minutes=10)
+
+
+def test_a_script_can_catch_what_a_tool_failed_with(tools: Tools) -> None:
+    """The error has a name, a message and the call's status."""
+    source = """
+        try { await tools.broken(); } catch (error) {
+            const {name} = await tools.lookup({id: 1});
+            return [error instanceof Error, error.name, error.status, error.message.endsWith("no line"), name];
+        }
+    """
+    assert run(tools, source).content == [True, "CallFailed", "FAILED", True, "customer 1"]
+
+
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [('{id: "x"}', "payload.id"), ('"text"', "object"), ('{id: 1, text: "\\ud800"}', "surrogate"), ("[]", "object")],
+)
+def test_what_a_tool_does_not_take_is_refused_to_the_script(
+    tools: Tools, payload: str, why: str, *, replay: bool
+) -> None:
+    """No task is made, and the script may go on, in every replay the same."""
+    source = f"""
+        const refused = await tools.lookup({payload}).catch(error => error);
+        await tools.lookup({{id: 2}});
+        return [refused.name, refused.status, refused.message];
+    """
+    name, status, message = run(tools, source, replay=replay).content
+    assert (name, status) == ("InvalidInput", "REFUSED")
+    assert why in message
+    assert tools.did == ["lookup 2"]
+
+
+def test_a_script_is_given_what_its_tools_recorded(tools: Tools) -> None:
+    """Not what their annotations make of it: that may be another thing in another process, as the order of a set is."""
+
+    @tools.app.handler("turned", tool=True)
+    def turned() -> Annotated[list[int], AfterValidator(lambda given: [*reversed(given)])]:
+        return [1, 2]
+
+    @tools.app.handler("shortened", tool=True)
+    def shortened() -> Found:
+        return Longer(name="Ada", owner="ada", more=True)
+
+    source = "return [await tools.turned(), await tools.shortened()]"
+    assert run(tools, source).content == [[1, 2], {"name": "Ada", "owner": "ada", "more": True}]
+
+
+@pytest.mark.parametrize("replay", [False, True])
+@pytest.mark.parametrize(("number", "is_exact"), [(2**53, True), (-(2**53), True), (2**53 + 1, False), (2**62, False)])
+def test_no_number_changes_on_its_way_through_a_script(
+    tools: Tools, number: int, *, is_exact: bool, replay: bool
+) -> None:
+    """What JavaScript would make another number of is refused; the call is done all the same."""
+
+    @tools.app.handler("count", tool=True)
+    def count(payload: dict[str, int]) -> dict[str, int]:
+        tools.did.append(f"count {payload['n']}")
+        return {"n": number}
+
+    source = "return await tools.count({n: 1}).catch(e => [e.name, e.status, e.message])"
+    content = run(tools, source, replay=replay).content
+    assert content == {"n": number} if is_exact else content[:2] == ["InvalidInput", "SUCCEEDED"]
+    assert is_exact or "result.n: is an integer beyond 2^53" in content[2]
+    assert tools.did == ["count 1"]
+
+
+class Longer(Found):
+    """More than what a tool says that it returns."""
+
+    more: bool
+
+
+def test_a_call_that_nobody_waits_for_is_made(tools: Tools) -> None:
+    """As one by any other handler is."""
+    assert run(tools, "tools.lookup({id: 5}); return 1").content == 1
+    assert tools.did == ["lookup 5"]
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_call_that_was_begun_before_an_exception_is_made(tools: Tools, *, replay: bool) -> None:
+    """And what was logged is kept: how a script ends changes nothing of what it did before."""
+    source = "await tools.lookup({id: 4}); tools.lookup({id: 5}); log('soon over'); throw new Error('over')"
+    with running(tools, source, replay=replay) as (sim, task):
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        made = [call.task.id for call in tools.app.tree(task.id).children]
+    assert failed(execution) == ("ScriptFailed", "The script failed in line 1: Error: over")
+    assert tools.did == ["lookup 4", "lookup 5"]
+    assert [step.child for step in execution.steps if step.child] == made
+    assert [step.text for step in execution.progress] == ["soon over"]
+
+
+def test_a_script_without_tools_costs_what_a_handler_does(tools: Tools) -> None:
+    """One read and two commits for its occurrence: asking for the time writes nothing."""
+    with running(tools, "log('a'); return [Date.now(), Math.random()]") as (sim, _):
+        before = sim.counts.reads, sim.counts.commits
+        sim.run_until_idle()
+        assert (sim.counts.reads - before[0], sim.counts.commits - before[1]) == (1, 2)
+
+
+def test_the_log_is_bounded(tools: Tools) -> None:
+    """The last 50 lines are kept, 200 characters of each, whatever is logged."""
+    source = "for (let i = 0; i < 60; i++) log('x'.repeat(300)); log({a: [1]}); log(undefined); log('\\ud800')"
+    lines = [step.text for step in run(tools, source).progress]
+    assert len(lines) == 50
+    assert lines[0] == "x" * 200
+    assert lines[-3:] == ['{"a":[1]}', "undefined", "\\ud800"]
+
+
+def test_a_handler_may_call_a_script(tools: Tools) -> None:
+    """Below it, as any call."""
+
+    @tools.app.handler("parent")
+    def parent(ctx: Context) -> Any:  # noqa: ANN401 - whatever the script returns
+        source = {"source": "return (await tools.lookup({id: input.n})).name"}
+        return ctx.call("cloudsched.script", {"n": 3}, script=source).result()
+
+    with Simulation(tools.app) as sim:
+        task = tools.app.create(owner="ada", title="T", handler="parent", schedule=SOON)
+        sim.run_until_idle()
+        assert sim.executions(task.id)[0].content == "customer 3"
+
+
+# ── Which tools ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["secret", "nope", "cloudsched.script", "cloudsched.children"])
+def test_what_is_no_tool_is_refused_at_creation(tools: Tools, name: str) -> None:
+    """Only handlers that are marked can be named."""
+    with Simulation(tools.app), pytest.raises(InvalidInput) as refused:
+        tools.app.create(owner="ada", title="T", script={"source": "return 1", "tools": ["lookup", name]})
+    assert (refused.value.field, "broken, lookup, slow" in refused.value.hint) == ("script.tools.1", True)
+
+
+def test_a_script_sees_its_tools_and_no_other_handler(tools: Tools) -> None:
+    """All that are marked if it names none; what it names, else."""
+    assert run(tools, "return Object.keys(tools)").content == ["broken", "lookup", "slow"]
+    assert run(tools, "return Object.keys(tools)", names=["lookup"]).content == ["lookup"]
+    assert run(tools, "return Object.keys(tools)", names=[]).content == []
+    kind, message = failed(run(tools, "await tools.slow({minutes: 1})", names=["lookup"]))
+    assert kind == "ScriptFailed"
+    assert 'no tool "slow" for this script. It may call: lookup' in message
+
+
+@pytest.mark.parametrize("name", ["secret", "slow", "cloudsched.script", "", "\ud800", "x" * 1000])
+def test_what_is_not_allowed_is_refused_at_run_whoever_asks(tools: Tools, name: str) -> None:
+    """The engine believes no interpreter: not even a compromised one calls what the script may not."""
+    interpreter = Hostile(Round((Ask(1, name, {}),)), Round(has_ended=True, result="done"))
+    with hostile(tools, interpreter) as (sim, task):
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert (execution.content, tools.did) == ("done", [])
+        assert [(step.kind, step.status, step.child) for step in execution.steps[1:]] == [("CALL", "FAILED", None)]
+        assert tools.app.tree(task.id).children == ()
+    (answer,) = interpreter.answers[1]
+    assert (answer.failure["name"], answer.failure["status"]) == ("InvalidInput", "REFUSED")
+    assert "there is no tool" in answer.failure["message"]

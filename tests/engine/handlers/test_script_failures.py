@@ -1,0 +1,361 @@
+"""Scripts that fail, that are changed while they run, and that are refused at once."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+from tests.engine.handlers.script_harness import Hostile, Tools, failed, hostile, run, running
+
+from cloudsched import App, RetryPolicy, Schedule, Settings
+from cloudsched.adapters.quickjs.interpreter import QuickJs
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.sandbox import Sandbox
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.engine.ports.interpreter import Ask, Round
+from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, ScriptFailed
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched import Execution, Task
+    from cloudsched.engine.ports.interpreter import Brief
+
+
+@pytest.fixture
+def tools() -> Tools:
+    return Tools()
+
+
+# ── How it fails ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [
+        ("\nthrow new RangeError('too late')", "ScriptFailed", "The script failed in line 2: RangeError: too late"),
+        ("await tools.broken()", "ScriptFailed", "ConnectionError: no line"),
+        ("return 'x'.repeat(2000)", "LimitExceeded", "1 KiB"),
+        ("for (let i = 0; i < 4; i++) await tools.lookup({id: i})", "LimitExceeded", "more than 3 calls"),
+        ("for (let i = 0; i < 4; i++) await sleep(1)", "LimitExceeded", "more than 3 calls and sleeps"),
+    ],
+)
+def test_a_script_that_fails_is_not_tried_again(tools: Tools, source: str, kind: str, message: str) -> None:
+    """Every attempt would meet the same; a limit is named."""
+    sandbox = Sandbox(time=timedelta(seconds=30), output=1024, calls=3)
+    execution = run(tools, source, sandbox=sandbox, retry=RetryPolicy(max_retries=5))
+    assert failed(execution)[0] == kind
+    assert message in failed(execution)[1]
+    assert len(execution.attempts) == 1
+
+
+def test_a_script_that_runs_for_too_long_is_not_tried_again(tools: Tools) -> None:
+    """Its limit is named as any other is. It is short only once the script is compiled, which has to be in time."""
+    with running(tools, "while (true);", retry=RetryPolicy(max_retries=5)) as (sim, task):
+        short = QuickJs(memory=Sandbox().memory, time=timedelta(seconds=0.1), output=Sandbox().output)
+        tools.app.__dict__["interpreter"] = short
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    kind, message = failed(execution)
+    assert (kind, "0.1 s" in message, len(execution.attempts)) == ("LimitExceeded", True, 1)
+
+
+@pytest.mark.parametrize(
+    "result", ["'\\ud800'", "JSON.parse('['.repeat(20) + ']'.repeat(20))", "{'': 1}", "{['__a__']: 1}"]
+)
+def test_a_result_that_no_store_keeps_fails_the_execution(tools: Tools, result: str) -> None:
+    """As that of any handler does, at once."""
+    execution = run(tools, f"return {result}", retry=RetryPolicy(max_retries=5))
+    assert failed(execution)[0] == "InvalidInput"
+    assert len(execution.attempts) == 1
+
+
+def test_an_interpreter_that_dies_is_an_attempt(tools: Tools) -> None:
+    """It may have been the machine: the task's own policy says how often it is tried again."""
+    dead = InterpreterUnavailable("The interpreter", "died")
+    with hostile(tools, Hostile(dead), retry=RetryPolicy(max_retries=2)) as (sim, task):
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    assert [each.error.type for each in execution.attempts if each.error] == ["InterpreterUnavailable"] * 3
+
+
+STACKS: dict[str, Round | Exception] = {
+    "unstorable": Round(has_ended=True, result="\ud800"),
+    "failed": ScriptFailed("no such thing", "TypeError", 3),
+    "limited": LimitExceeded("The script runs for more than 5 s."),
+    "dead": InterpreterUnavailable("The interpreter", "died"),
+    "broken": KeyError("a fault of ours"),
+}
+
+
+@pytest.mark.parametrize("what", STACKS)
+def test_no_failure_shows_a_scripts_author_the_code_around_it(tools: Tools, what: str) -> None:
+    """Its author is a stranger, who is told why and in which line, and nothing of the service's files."""
+    with hostile(tools, Hostile(STACKS[what]), retry=RetryPolicy(max_retries=1)) as (sim, task):
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+    errors = [execution.error, *(each.error for each in execution.attempts)]
+    assert [error and error.traceback for error in errors] == [None] * len(errors)
+    assert all(error and error.message and ".py" not in error.message for error in errors)
+
+
+def test_a_tool_that_fails_keeps_its_traceback(tools: Tools) -> None:
+    """It is the developer's own, who looks for the fault there."""
+    with running(tools, "await tools.broken()") as (sim, task):
+        sim.run_until_idle()
+        (call,) = tools.app.tree(task.id).children
+        (execution,) = sim.executions(call.task.id)
+    assert execution.error
+    assert "in broken" in (execution.error.traceback or "")
+
+
+def mended(tools: Tools, sim: Simulation, task: Task, source: str) -> Execution:
+    """Give a failed task another script, retry it by hand, and return what became of it."""
+    tools.app.update(task.id, script={"source": source})
+    tools.app.retry(task.id)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    return execution
+
+
+def test_a_failed_script_can_be_mended_and_goes_on(tools: Tools) -> None:
+    """After an edit, a retry by hand replays what was done and goes on from there."""
+    source = "const {name} = await tools.lookup({id: 1});\nreturn nme;"
+    with running(tools, source) as (sim, task):
+        sim.run_until_idle()
+        assert "nme" in failed(sim.executions(task.id)[0])[1]
+        execution = mended(tools, sim, task, source.replace("nme", "name"))
+    assert (execution.status, execution.content, tools.did) == ("SUCCEEDED", "customer 1", ["lookup 1"])
+
+
+def test_what_a_script_has_caught_stays_as_it_is_when_it_is_mended(tools: Tools) -> None:
+    """Nothing that it did after the failure is done again."""
+    source = "try { await tools.broken() } catch {}\nfor (const id of [1, 2]) await tools.lookup({id});\nreturn nme"
+    with running(tools, source) as (sim, task):
+        sim.run_until_idle()
+        execution = mended(tools, sim, task, source.replace("nme", "'name'"))
+    assert (execution.content, tools.did) == ("name", ["lookup 1", "lookup 2"])
+
+
+@pytest.mark.parametrize("catch", ["", "catch (e) { await tools.lookup({id: 9}); throw e }"])
+def test_what_made_a_script_fail_is_called_again(tools: Tools, catch: str) -> None:
+    """It may be another tool in a mended one; what was done for the failure is left out with it."""
+    broken = f"try {{ await tools.broken() }} {catch or 'finally {}'}"
+    source = f"await tools.lookup({{id: 1}});\n{broken}\nreturn 'done'"
+    with running(tools, source) as (sim, task):
+        sim.run_until_idle()
+        assert "CallFailed" in failed(sim.executions(task.id)[0])[1]
+        tools.did.clear()
+        execution = mended(tools, sim, task, source.replace("broken()", "lookup({id: 2})"))
+    assert (execution.content, tools.did) == ("done", ["lookup 2"])
+
+
+@pytest.mark.parametrize("before", ["1", "'no number'"])
+def test_a_script_whose_call_was_refused_can_be_mended(tools: Tools, before: str) -> None:
+    """What it caught stays as it was; what it failed with is asked for again, with what it gives now."""
+    source = f"await tools.lookup({{id: {before}}}).catch(() => 1); return (await tools.lookup({{id: 'x'}})).name"
+    with running(tools, source) as (sim, task):
+        sim.run_until_idle()
+        assert "payload.id" in failed(sim.executions(task.id)[0])[1]
+        execution = mended(tools, sim, task, source.replace("'x'", "2"))
+    assert (execution.status, execution.content) == ("SUCCEEDED", "customer 2")
+    assert tools.did == (["lookup 1", "lookup 2"] if before == "1" else ["lookup 2"])
+
+
+def test_what_a_script_asked_for_beside_a_refused_call_is_not_done_again(tools: Tools) -> None:
+    """It was told of the refusal only when all that it had asked for was done."""
+    source = "const all = await Promise.all([tools.lookup({id: 'x'}), tools.lookup({id: 1})]);\nreturn all.length"
+    with running(tools, source) as (sim, task):
+        sim.run_until_idle()
+        assert "payload.id" in failed(sim.executions(task.id)[0])[1]
+        execution = mended(tools, sim, task, source.replace("'x'", "2"))
+    assert (execution.content, tools.did) == (2, ["lookup 1", "lookup 2"])
+
+
+class Insistent(Hostile):
+    """One that asks for what it was refused, whatever it is told that there is."""
+
+    @contextmanager
+    def run(self, _: Brief) -> Iterator[Hostile]:
+        self.rest = list(self.rounds)
+        yield self
+
+
+def test_what_was_refused_is_checked_again_when_it_is_asked_for_again(tools: Tools) -> None:
+    """A retry by hand is no way round the list of tools, whatever the interpreter says."""
+    asks = (Ask(1, "secret", {}), Ask(2, "lookup", {"id": 1}))
+    text = "tool: there is no tool 'secret' for this script (It was one, or never was.)"
+    thrown = Round(has_ended=True, failure=ScriptFailed(text, "InvalidInput"))
+    with hostile(tools, Insistent(Round(asks), thrown)) as (sim, task):
+        sim.run_until_idle()
+        assert "no tool 'secret'" in failed(sim.executions(task.id)[0])[1]
+        failed_by = sim.executions(task.id)[0].failed_by
+        assert failed_by is not None
+        assert (failed_by.steps, failed_by.asked) == ((2,), 3)
+        tools.app.retry(task.id)
+        sim.run_until_idle()
+        assert "no tool 'secret'" in failed(sim.executions(task.id)[0])[1]
+    assert tools.did == ["lookup 1"]
+
+
+BEFORE = "await sleep(86400); await tools.lookup({id: 1}); return 'before'"
+
+
+@pytest.mark.parametrize(
+    ("after", "outcome"),
+    [
+        ("await sleep(86400); await tools.lookup({id: 2}); return 'after'", "after"),
+        ("await tools.lookup({id: 2}); await sleep(86400); return 'after'", "JournalMismatch"),
+        ("return 'after'", "JournalMismatch"),
+    ],
+)
+def test_an_edit_while_it_sleeps_goes_on_if_it_begins_the_same(tools: Tools, after: str, outcome: str) -> None:
+    """What has been done is replayed against the new text, as with the code of any handler."""
+    with running(tools, BEFORE) as (sim, task):
+        sim.advance(timedelta(hours=1))
+        tools.app.update(task.id, script={"source": after})
+        sim.run_until_idle()
+        (execution,) = sim.executions(task.id)
+        assert outcome == (execution.content or failed(execution)[0])
+
+
+class Known(BaseModel):
+    """What a tool takes at first."""
+
+    id: int
+
+
+class Stricter(Known):
+    """What it takes after a deployment."""
+
+    country: str
+
+
+def find(query: Known) -> int:
+    return query.id
+
+
+def find_stricter(query: Stricter) -> int:
+    return query.id
+
+
+@pytest.mark.parametrize("given", ["{id: 1}", "{id: 'x'}", "7"])
+@pytest.mark.parametrize(("later", "tool"), [(find_stricter, True), (find, False)])
+def test_a_call_that_was_made_or_refused_is_so_for_ever(given: str, later: Callable[..., int], *, tool: bool) -> None:
+    """Whatever a deployment makes of the tool meanwhile; what is asked for first after it is judged by it."""
+    source = f"""
+        const ask = () => tools.find({given}).catch(error => [error.status, error.message]);
+        const first = await ask();
+        await sleep(86400);
+        return [first, await ask()];
+    """
+    with closing(SqliteStore()) as store:
+        before, after = App(Settings()), App(Settings())
+        before.handler("find", tool=True)(find)
+        after.handler("find", tool=tool)(later)
+        with Simulation(before, store=store) as sim:
+            task = before.create(owner="ada", title="T", script={"source": source}, schedule=Schedule.once(START))
+            sim.advance(timedelta(hours=1))
+            recorded = before.execution(task.id, "20270101T000000Z").steps[1]
+        with Simulation(after, store=store, start=START + timedelta(hours=1)) as sim:
+            sim.run_until_idle()
+            (execution,) = sim.executions(task.id)
+    first, second = execution.content
+    assert first == 1 if recorded.child else first[0] == "REFUSED"
+    assert second[0] == "REFUSED"
+    assert ("no tool" in second[1]) != tool
+
+
+def test_cancelling_ends_a_script_and_its_calls(tools: Tools) -> None:
+    """As with any handler that waits."""
+    with running(tools, "return await tools.slow({minutes: 60})") as (sim, task):
+        sim.advance(timedelta(minutes=10))
+        tools.app.cancel(task.id)
+        sim.run_until_idle()
+        (call,) = tools.app.tree(task.id).children
+        assert (sim.executions(task.id)[0].status, call.task.status) == ("CANCELLED", "CANCELLED")
+
+
+# ── What is refused at once ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_does_not_compile_is_refused_and_nothing_is_stored(tools: Tools) -> None:
+    """At creation, and by an edit, with line and message; the task stays as it is."""
+    with running(tools, "return 1") as (sim, task):
+        before = sim.counts.commits
+        script = {"source": "return 1;\nreturn (;"}
+        with pytest.raises(InvalidInput, match="line 2: ") as created:
+            tools.app.create(owner="ada", title="T", script=script)
+        with pytest.raises(InvalidInput, match="line 2: ") as edited:
+            tools.app.update(task.id, script=script)
+        assert created.value.field == edited.value.field == "script.source"
+        assert sim.counts.commits == before
+
+
+def test_a_script_is_compiled_once(tools: Tools) -> None:
+    """An edit of something else, and another task with the same script, start no process."""
+    with running(tools, "return 'only once'") as (_, task):
+        tools.app.__dict__["interpreter"] = None
+        tools.app.update(task.id, title="Other")
+        tools.app.create(owner="ada", title="T", script={"source": "return 'only once'"})
+
+
+def test_without_the_package_scripts_are_refused_and_nothing_else_is(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint has the command that installs it."""
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.find_spec", lambda _: None)
+    with Simulation(tools.app):
+        tools.app.create(owner="ada", title="T", handler="secret")
+        with pytest.raises(InvalidInput) as refused:
+            tools.app.create(owner="ada", title="T", script={"source": "return 1"})
+    assert refused.value.field == "script"
+    assert "pip install 'cloudsched[sandbox]'" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"handler": "secret", "script": {"source": "return 1"}}, "script"),
+        ({"children": [{"handler": "secret"}], "script": {"source": "return 1"}}, "script"),
+        ({"pull": {"queue": "gpu"}, "script": {"source": "return 1"}}, "pull"),
+        ({"handler": "cloudsched.script"}, "handler"),
+        ({"script": {"source": ""}}, "script.source"),
+        ({"script": {"source": "x" * 70_000}}, "script.source"),
+        ({"script": {"source": "é" * 40_000}}, "script.source"),
+        ({"script": {}}, "handler"),
+        ({"children": [{"handler": "secret"}, {"handler": "cloudsched.script"}]}, "children.1.handler"),
+        ({"children": [{"handler": "cloudsched.children"}]}, "children.0.handler"),
+        ({"script": {"source": "return 1", "more": 1}}, "script.more"),
+        ({"script": {"source": "return 1"}, "payload": {"a": float("nan")}}, "payload.a"),
+        ({"script": {"source": "return 1"}, "payload": {"a": [1, {"id": 2**53 + 1}]}}, "payload.a.1.id"),
+        ({"script": {"source": "return 1"}, "payload": {"a": -(2**53) - 1}}, "payload.a"),
+    ],
+)
+def test_what_a_draft_may_not_say(tools: Tools, fields: dict[str, Any], field: str) -> None:
+    """One thing to run, of a bounded size."""
+    with Simulation(tools.app), pytest.raises(InvalidInput) as refused:
+        tools.app.put(TaskDraft.from_wire({"owner": "ada", "title": "T", **fields}))
+    assert refused.value.field == field
+
+
+def test_a_task_can_change_between_a_handler_and_a_script(tools: Tools) -> None:
+    """By an edit that takes the one away and gives the other."""
+    with running(tools, "return 1") as (_, task):
+        changed = tools.app.patch(task.id, {"script": None, "handler": "secret"})
+        assert (changed.handler, changed.script) == ("secret", None)
+        changed = tools.app.patch(task.id, {"handler": None, "script": {"source": "return 2"}})
+        assert changed.handler == "cloudsched.script"
+        changed = tools.app.patch(task.id, {"script": None, "children": [{"handler": "secret"}]})
+        assert (changed.handler, changed.script) == ("cloudsched.children", None)
+
+
+def test_a_failure_says_what_failed() -> None:
+    """The error keeps its data."""
+    error = ScriptFailed("no such thing", "TypeError", 3)
+    assert (error.problem, error.name, error.line) == ("no such thing", "TypeError", 3)
+    assert str(error) == "The script failed in line 3: TypeError: no such thing"

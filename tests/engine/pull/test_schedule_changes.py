@@ -1,0 +1,406 @@
+"""Work that is fetched, and the plan that it comes by: what takes it off its queue, what counts, what follows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.pull.harness import (
+    DONE,
+    FAILED,
+    HOUR,
+    MINUTE,
+    SECOND,
+    claim,
+    claimed,
+    keys,
+    offer,
+    statuses,
+    work_app,
+)
+
+from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cloudsched import Task
+    from cloudsched.engine.pull.offers import Claim
+
+DAY = timedelta(days=1)
+TOMORROW = Schedule.once(START + DAY)
+HOURLY = Schedule.every(HOUR, start=START + HOUR)
+DAILY = Schedule.every(DAY, start=START + 9 * HOUR)
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    """A simulation of an app with work for the queue ``gpu``, without a worker yet."""
+    app, _ = work_app()
+    with Simulation(app) as opened:
+        yield opened
+
+
+def executor_app() -> tuple[App, list[str]]:
+    """Return the app of `work_app` with a handler that the executor runs."""
+    app = App(Settings())
+    ran: list[str] = []
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        ran.append(ctx.task.id)
+
+    return app, ran
+
+
+def put(app: App, schedule: Schedule) -> Task:
+    """Create the task ``a`` again, with another schedule."""
+    return app.create(id="a", owner="ada", title="a", handler="work", schedule=schedule)
+
+
+# ── A new schedule, or a new end ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("how", ["edit", "put", "edit with another queue"])
+@pytest.mark.parametrize("where", ["offered", "given back", "at its lock", "paused"])
+def test_what_waits_goes_with_the_schedule_that_it_came_by(where: str, how: str) -> None:
+    """Nobody has begun it, so it is not run: neither now nor beside what the new schedule says. A record says why."""
+    app, ran = work_app()
+    with Simulation(app) as sim:
+        if where == "at its lock":
+            offer(sim, "holder", pull="press", lock_key="k", expectedDuration=3600)
+            sim.advance(2 * SECOND)
+            sim.app.pulls.claim(Wanted("press"))
+        offer(sim, "a", lock_key="k" if where == "at its lock" else None)
+        sim.advance(MINUTE)
+        if where == "given back":
+            app.pulls.give_back(*keys(claimed(sim)), "The worker stops.")
+        elif where == "at its lock":
+            assert claim(sim) is None
+        elif where == "paused":
+            app.pause("a")
+        sim.advance(HOUR)
+        match how:
+            case "edit":
+                app.update("a", schedule=TOMORROW)
+            case "put":
+                put(app, TOMORROW)
+            case _:
+                app.update("a", schedule=TOMORROW, pull="gpu2")
+        if where == "paused":
+            app.resume("a")
+        (record,) = sim.executions("a")
+        assert (record.status, record.started_at) == ("SKIPPED", None)
+        assert record.message == "Its task was rescheduled before it had begun."
+        sim.add_worker("gpu")
+        sim.add_worker("gpu2")
+        sim.advance(HOUR)
+        assert ran == []
+        sim.advance(3 * DAY)
+        assert (ran, statuses(sim, "a")) == (["a"], ["SKIPPED", "SUCCEEDED"])
+        assert (app.get("a").status, app.get("a").run_count) == (TaskStatus.COMPLETED, 1)
+
+
+def test_what_has_begun_outlives_a_new_schedule(sim: Simulation) -> None:
+    """An attempt under way ends as it ends, and what failed is tried again."""
+    offer(sim, "a", retry={"firstDelay": 3600})
+    offer(sim, "b")
+    sim.advance(MINUTE)
+    failed, running = claimed(sim), claimed(sim)
+    sim.app.pulls.finish(*keys(failed), FAILED)
+    for name in ("a", "b"):
+        sim.app.update(name, schedule=TOMORROW)
+    sim.app.pulls.finish(*keys(running), DONE)
+    assert statuses(sim, "b") == ["SUCCEEDED"]
+    sim.advance(2 * HOUR)
+    again = claimed(sim)
+    assert (again.stored.task.id, again.run.attempt) == ("a", 2)
+    assert [sim.app.get(name).run_count for name in ("a", "b")] == [0, 0], "the new schedule counts anew"
+
+
+def test_what_is_given_back_after_a_new_schedule_takes_no_run_from_it(sim: Simulation) -> None:
+    """The new schedule has counted anew, so the run that expires unbegun was not counted by it."""
+    offer(sim, "a", expiration=HOUR)
+    sim.advance(MINUTE)
+    found = claimed(sim)
+    sim.app.update("a", schedule=DAILY, max_runs=1)
+    sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    sim.advance(2 * HOUR)
+    assert (statuses(sim, "a"), sim.app.get("a").run_count) == (["EXPIRED"], 0)
+    assert sim.app.get("a").next_execution_time == START + 9 * HOUR
+
+
+def test_an_instant_that_was_is_none_for_a_new_schedule(sim: Simulation) -> None:
+    """A one-time task that has had it says so; the clock stands still only in a test."""
+    offer(sim, "a", schedule=HOURLY)
+    sim.advance(HOUR)
+    with pytest.raises(InvalidSchedule, match="the instant of an occurrence that the task has had"):
+        sim.app.update("a", schedule=Schedule.once(sim.now))
+    with pytest.raises(InvalidInput, match=r"^until: ends the task before its first run at 2027-01-01T03:00:00Z"):
+        sim.app.update("a", schedule=Schedule.every(2 * HOUR, start=sim.now), until=sim.now + HOUR)
+
+
+def test_what_was_asked_for_by_hand_outlives_a_new_schedule(sim: Simulation) -> None:
+    """A trigger, a backfill and a retry of what had expired are no part of the plan."""
+    offer(sim, "a", schedule=HOURLY)
+    sim.app.trigger("a")
+    offer(sim, "b", schedule=Schedule.every(HOUR, start=sim.now + MINUTE - 5 * HOUR))
+    sim.app.backfill("b", sim.now - 3 * HOUR, sim.now - HOUR)
+    offer(sim, "c", expiration=MINUTE)
+    sim.advance(2 * MINUTE)
+    sim.app.retry("c")
+    for name in ("a", "b", "c"):
+        sim.app.update(name, schedule=TOMORROW)
+    found = {each.stored.task.id for each in sim.app.pulls.claim(Wanted("gpu"), 10)}
+    assert found == {"a", "b", "c"}
+
+
+def test_what_is_taken_off_its_queue_holds_up_nobody_at_its_lock(sim: Simulation) -> None:
+    """Its turn is the next one's, at once."""
+    offer(sim, "holder", lock_key="k", expectedDuration=3600)
+    sim.advance(2 * SECOND)
+    holder = claimed(sim)
+    for name in ("a", "b"):
+        offer(sim, name, lock_key="k")
+        sim.advance(2 * SECOND)
+        assert claim(sim) is None
+    sim.app.update("a", schedule=TOMORROW)
+    sim.app.pulls.finish(*keys(holder), DONE)
+    sim.queue.deliver_due()
+    assert claimed(sim).stored.task.id == "b"
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [({"until": START + 2 * HOUR}, 2), ({"max_runs": 2}, 2), ({"max_runs": 1}, 1), ({"max_runs": 9}, 3)],
+)
+def test_what_waits_behind_a_new_end_goes_with_it(sim: Simulation, end: dict[str, Any], left: int) -> None:
+    """What came due last goes first, and what was begun stays."""
+    offer(sim, "a", schedule=HOURLY, overlap=Overlap.ALLOW, expectedDuration=3600)
+    sim.advance(3 * HOUR + MINUTE)
+    first = claimed(sim)
+    sim.app.update("a", **end)
+    assert statuses(sim, "a") == ["RUNNING"] + ["SKIPPED"] * (3 - left)
+    waiting = sim.app.pulls.claim(Wanted("gpu"), 1) + sim.app.pulls.claim(Wanted("gpu"), 1)
+    assert len(waiting) == left - 1
+    for each in (first, *waiting):
+        sim.app.pulls.finish(*keys(each), DONE)
+    task = sim.app.get("a")
+    assert task.run_count == left
+    assert task.status == (TaskStatus.ACTIVE if left == 3 else TaskStatus.COMPLETED)
+
+
+def test_a_new_instant_that_never_came_to_run_is_not_told_as_the_one_before(sim: Simulation) -> None:
+    """What an earlier schedule's occurrence came to says nothing of this one's."""
+    offer(sim, "a")
+    sim.advance(MINUTE)
+    sim.app.pulls.finish(*keys(claimed(sim)), DONE)
+    assert sim.app.get("a").message == "It has run."
+    sim.app.update("a", schedule=TOMORROW)
+    sim.advance(DAY)
+    sim.app.update("a", until=START + HOUR)
+    assert statuses(sim, "a") == ["SUCCEEDED", "SKIPPED"]
+    assert (sim.app.get("a").status, sim.app.get("a").message) == (TaskStatus.COMPLETED, "Its schedule has ended.")
+
+
+def test_a_call_that_a_new_end_ends_is_heard_of() -> None:
+    """Whoever waits for it goes on at once."""
+    app, _ = work_app()
+
+    @app.handler("parent")
+    def parent(ctx: Context) -> str:
+        try:
+            ctx.call("work").result()
+        except CallFailed:
+            return "it never ran"
+        return "it ran"
+
+    with Simulation(app) as sim:
+        app.create(id="p", owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+        sim.advance(MINUTE)
+        (found,) = [node.task for node in app.tree("p").children]
+        app.update(found.id, until=START)
+        sim.queue.deliver_due()
+        assert sim.executions("p")[0].content == "it never ran"
+
+
+@pytest.mark.parametrize("make", [work_app, executor_app])
+@pytest.mark.parametrize(
+    ("max_runs", "change"),
+    [
+        (1, lambda app: app.update("a", max_runs=2)),
+        (None, lambda app: app.update("a", until=START + DAY)),
+        (None, lambda app: (app.pause("a"), app.resume("a"))),
+        (None, lambda app: app.update("a", schedule=Schedule.every(2 * HOUR, start=START + HOUR))),
+    ],
+    ids=["a run limit", "an end", "pause and resume", "a new schedule"],
+)
+def test_an_edit_at_its_very_instant_does_not_run_an_occurrence_again(
+    make: Callable[[], tuple[App, list[str]]], max_runs: int | None, change: Callable[[App], object]
+) -> None:
+    """The plan has gone past it, and comes back to it no more."""
+    app, ran = make()
+    with Simulation(app) as sim:
+        sim.add_worker("gpu")
+        offer(sim, "a", schedule=HOURLY, max_runs=max_runs)
+        sim.advance(HOUR)
+        change(app)
+        sim.advance(MINUTE)
+        assert (ran, statuses(sim, "a")) == (["a"], ["SUCCEEDED"])
+
+
+# ── What counts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("make", [work_app, executor_app])
+def test_what_has_expired_does_not_count_as_a_run(make: Callable[[], tuple[App, list[str]]]) -> None:
+    """`maxRuns` is about runs, whoever was away when an occurrence came due."""
+    app, ran = make()
+    with Simulation(app) as sim:
+        offer(sim, "a", schedule=DAILY, max_runs=1, expiration=HOUR)
+        if make is work_app:
+            sim.advance(DAY + 12 * HOUR)
+        else:
+            sim.clock.advance(DAY + 12 * HOUR)
+        sim.add_worker("gpu")
+        sim.advance(5 * DAY)
+        assert (ran, statuses(sim, "a")) == (["a"], ["EXPIRED", "EXPIRED", "SUCCEEDED"])
+        assert (app.get("a").status, app.get("a").run_count) == (TaskStatus.COMPLETED, 1)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [{"until": START + 10 * HOUR}, {"schedule": Schedule(rrule="FREQ=DAILY;COUNT=1", dtstart="2027-01-01T09:00:00")}],
+)
+def test_what_has_expired_does_not_prolong_a_plan_that_is_over(sim: Simulation, end: dict[str, Any]) -> None:
+    """An end and a count of the schedule's own are kept."""
+    offer(sim, "a", **{"schedule": DAILY, "max_runs": 1, "expiration": HOUR, **end})
+    sim.advance(3 * DAY)
+    task = sim.app.get("a")
+    assert (statuses(sim, "a"), task.status, task.run_count) == (["EXPIRED"], TaskStatus.COMPLETED, 0)
+
+
+@pytest.mark.parametrize("edit", [{}, {"overlap": "skip"}, {"title": "b"}])
+def test_of_runs_side_by_side_those_count_that_are_run(sim: Simulation, edit: dict[str, Any]) -> None:
+    """The plan goes on behind the last of them, not behind the one that expired."""
+    offer(sim, "a", schedule=HOURLY, max_runs=3, overlap=Overlap.ALLOW, expiration=2.5 * HOUR)
+    sim.advance(3 * HOUR)
+    first, *others = [claimed(sim) for _ in range(3)]
+    for each in others:
+        sim.app.pulls.finish(*keys(each), DONE)
+    sim.app.pulls.give_back(*keys(first), "The worker stops.")
+    sim.app.update("a", **edit)
+    sim.advance(45 * MINUTE)
+    assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED", "SUCCEEDED"]
+    assert sim.app.get("a").run_count == 2
+    sim.add_worker("gpu")
+    sim.advance(5 * HOUR)
+    assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED", "SUCCEEDED", "SUCCEEDED"]
+    assert (sim.app.get("a").status, sim.app.get("a").run_count) == (TaskStatus.COMPLETED, 3)
+
+
+def test_what_passed_while_it_was_paused_is_not_made_up_for(sim: Simulation) -> None:
+    """Where an expired run gives its place back, the plan goes on from the resumption."""
+    offer(sim, "a", schedule=DAILY, max_runs=1, expiration=HOUR)
+    sim.advance(9 * HOUR + MINUTE)
+    sim.app.pause("a")
+    sim.advance(3 * DAY)
+    sim.app.resume("a")
+    sim.advance(2 * HOUR)
+    assert statuses(sim, "a") == ["EXPIRED"]
+    assert sim.app.get("a").next_execution_time == START + 4 * DAY + 9 * HOUR
+
+
+def test_a_retry_by_hand_that_expires_gives_no_run_back(sim: Simulation) -> None:
+    """It was not counted."""
+    offer(sim, "a", schedule=DAILY, max_runs=2, expiration=HOUR)
+    sim.advance(12 * HOUR)
+    assert statuses(sim, "a") == ["EXPIRED"]
+    sim.advance(21 * HOUR + MINUTE)
+    sim.app.pulls.finish(*keys(claimed(sim)), DONE)
+    sim.app.retry("a", sim.executions("a")[0].id)
+    assert sim.app.get("a").run_count == 1
+    sim.advance(2 * HOUR)
+    assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED"]
+    assert sim.app.get("a").run_count == 1
+
+
+def test_what_is_cancelled_before_it_has_begun_was_no_run(sim: Simulation) -> None:
+    """`runCount` says what has been run."""
+    offer(sim, "a", schedule=DAILY)
+    sim.advance(9 * HOUR)
+    assert sim.app.cancel("a").run_count == 0
+    assert statuses(sim, "a") == ["CANCELLED"]
+
+
+# ── What is given back ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("before_the_end", [50 * MINUTE, 5 * SECOND])
+def test_a_claim_that_is_given_back_at_once_expires_as_before(sim: Simulation, before_the_end: timedelta) -> None:
+    """Its handler was not called: it has not begun, and who comes after its time finds it gone."""
+    offer(sim, "a", expiration=HOUR)
+    sim.advance(HOUR + SECOND - before_the_end)
+    found = claimed(sim)
+    sim.advance(10 * SECOND)
+    sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    assert statuses(sim, "a") == ["RETRYING"]
+    sim.advance(HOUR)
+    (record,) = sim.executions("a")
+    assert (record.status, record.started_at) == ("EXPIRED", None)
+    assert sim.app.get("a").status is TaskStatus.EXPIRED
+
+
+def test_an_attempt_that_was_under_way_does_not_expire_when_it_is_given_back(sim: Simulation) -> None:
+    """It had begun in time: whoever comes next begins it anew, however late that is."""
+    offer(sim, "a", expiration=HOUR)
+    sim.advance(HOUR)
+    found = claimed(sim)
+    sim.advance(4 * MINUTE)
+    sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    sim.advance(DAY)
+    assert claimed(sim).run.attempt == 1
+
+
+def test_giving_back_at_once_does_not_undo_what_another_had_begun(sim: Simulation) -> None:
+    """A worker had it for a while, and the next one stops at once: it had begun in time all the same, and counts."""
+    offer(sim, "a", expiration=HOUR)
+    for minutes in (4, 0):
+        sim.advance(40 * MINUTE)
+        found = claimed(sim)
+        sim.advance(minutes * MINUTE)
+        sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    sim.advance(DAY)
+    assert sim.app.get("a").run_count == 1
+    assert claimed(sim).run.started_at == START + 40 * MINUTE
+
+
+# ── What comes next ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("is_at_the_store", [True, False])
+def test_an_occurrence_that_found_all_places_taken_comes_with_the_end_of_a_run(
+    sim: Simulation, *, is_at_the_store: bool
+) -> None:
+    """Its own dispatch was dropped, so it is sent again: wherever the worker is, and with no help of the sweep."""
+    every_minute = Schedule.every(MINUTE, start=sim.now + MINUTE)
+    more: dict[str, Any] = {"overlap": Overlap.ALLOW, "catch_up": {"mode": "all"}, "expected_duration": HOUR}
+    offer(sim, "a", schedule=every_minute, **more)
+    sim.advance((MAX_OPEN_RUNS + 5) * MINUTE)
+    found: list[Claim] = [claimed(sim) for _ in range(MAX_OPEN_RUNS)]
+    begun = [sim.app.pulls.begin(each) for each in found]
+    sim.queue.deliver_due()
+    sim.advance(5 * SECOND)
+    for each, beginning in zip(found, begun, strict=True):
+        assert beginning
+        if is_at_the_store:
+            sim.app.pulls.end(beginning, DONE)
+        else:
+            sim.app.pulls.finish(*keys(each), DONE)
+    sim.queue.deliver_due()
+    assert next(run.scheduled_for for run in sim.app.get("a").runs) == START + (MAX_OPEN_RUNS + 1) * MINUTE

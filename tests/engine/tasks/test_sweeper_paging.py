@@ -1,0 +1,70 @@
+"""More is overdue than one sweep looks at: each task has its turn, also behind those that stay overdue."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.pull.harness import HOUR, MINUTE, held
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT = 20
+"""How many tasks one sweep looks at, here."""
+
+
+@pytest.fixture
+def ran() -> list[str]:
+    """Return the tasks that have run."""
+    return []
+
+
+@pytest.fixture
+def sim(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
+    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.LIMIT", LIMIT)
+    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE", 5)
+    app = App(Settings())
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        ran.append(ctx.task.id)
+
+    with Simulation(app) as opened:
+        yield opened
+
+
+def make(sim: Simulation, task_id: str, **more: Any) -> None:
+    sim.app.create(id=task_id, owner="ada", title="T", handler="work", schedule=Schedule.once(sim.now), **more)
+
+
+@pytest.mark.parametrize("waiting", [19, 20, 25, 70])
+def test_what_waits_for_a_lock_keeps_no_other_from_being_found(sim: Simulation, ran: list[str], waiting: int) -> None:
+    """So many wait for hours; what is lost behind them runs within as many sweeps as it takes to come to it."""
+    held(sim)
+    for n in range(waiting):
+        make(sim, f"waits-{n}", lock_key="k")
+    sim.advance(timedelta(seconds=1))
+    for _ in range(3):
+        sim.advance(10 * MINUTE)
+        make(sim, f"lost-{len(ran)}")
+        sim.queue.lose_everything()
+        sim.advance((waiting // LIMIT + 2) * MINUTE)
+    assert ran == ["lost-0", "lost-1", "lost-2"]
+
+
+def test_what_is_first_has_its_turn_again_after_the_last(sim: Simulation, ran: list[str]) -> None:
+    """All of so many dispatches are lost at once, and once more."""
+    for n in range(3 * LIMIT + 3):
+        make(sim, f"{n}")
+    for _ in range(2):
+        sim.queue.lose_everything()
+        sim.clock.advance(MINUTE)
+        sim.app.sweep()
+    sim.queue.lose_everything()
+    sim.advance(HOUR)
+    assert len(ran) == 3 * LIMIT + 3

@@ -1,0 +1,138 @@
+"""A sweep that is overtaken: what it was to finish lives again by then, and is left alone."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.pull.harness import SECOND, line
+
+from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.engine.children.child_tasks import Nesting
+from cloudsched.engine.ports.store import Page, TaskQuery
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("part")
+    def part(ctx: Context) -> int:
+        ctx.sleep(timedelta(days=1))
+        return 1
+
+    @app.handler("whole")
+    def whole(ctx: Context) -> list[int]:
+        return ctx.gather(ctx.call("part"), ctx.call("part"))
+
+    return app
+
+
+def create(app: App, sim: Simulation, **fields: Any) -> Task:
+    usual: dict[str, Any] = {
+        "id": "job",
+        "owner": "ada",
+        "title": "Job",
+        "handler": "whole",
+        "schedule": Schedule.once(sim.now),
+    }
+    return app.create(**(usual | fields))
+
+
+def dying(app: App, verb: str) -> None:
+    """Let a cancel or a delete die right after its commit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Nesting, "remove" if verb == "delete" else "cancel_below", lambda *_: 1 / 0)
+        with suppress(ZeroDivisionError):
+            getattr(app, verb)("job")
+
+
+def begin_again(app: App, sim: Simulation, verb: str) -> None:
+    """Make the task again under its id, or give it a new schedule; its calls are under way at the end of this."""
+    sim.clock.advance(SECOND)
+    if verb == "delete":
+        create(app, sim)
+    else:
+        app.update("job", schedule=Schedule.once(sim.now))
+    sim.queue.deliver_due()
+    assert app.get("job").runs[0].suspension
+
+
+def calls(store: SqliteStore) -> list[str]:
+    return [each.status.value for each in store.tasks(TaskQuery(parent="job"), limit=9).items]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "delete"])
+@pytest.mark.parametrize("moment", ["due", "load", "tasks"])
+def test_a_task_that_lives_again_keeps_its_new_calls(
+    app: App, monkeypatch: pytest.MonkeyPatch, verb: str, moment: str
+) -> None:
+    """It begins again between any two of the sweep's looks: at what is due, at the task, at what is below it."""
+    hooks: list[Callable[[], None]] = []
+    look = getattr(SqliteStore, moment)
+
+    def looking(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
+        if moment == "tasks" and hooks:
+            hooks.pop()()
+        found = look(store, *arguments, **named)
+        is_first = isinstance(found, Page) or arguments == ("job",)
+        if hooks and is_first:
+            hooks.pop()()
+        return found
+
+    monkeypatch.setattr(SqliteStore, moment, looking)
+    with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
+        create(app, sim)
+        sim.advance(SECOND)
+        dying(app, verb)
+        sim.clock.advance(timedelta(minutes=1))
+        hooks.append(lambda: begin_again(app, sim, verb))
+        app.sweep()
+        assert not hooks
+        assert calls(store)[:2] == ["ACTIVE", "ACTIVE"]
+        sim.advance(timedelta(days=3))
+        assert app.get("job").status == "COMPLETED"
+
+
+@pytest.mark.parametrize("verb", ["cancel", "delete"])
+def test_what_the_old_life_has_called_is_stopped_although_there_is_a_new_one(app: App, verb: str) -> None:
+    """A cancel that is under way goes on to its end, around what is new."""
+    with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
+        create(app, sim)
+        sim.advance(SECOND)
+        dying(app, verb)
+        stored = store.load("job")
+        assert stored
+        if verb == "delete":
+            store.purge("job")
+        begin_again(app, sim, verb)
+        app._durable.nesting.cancel_below(stored.task)  # noqa: SLF001 - the sweep's part
+        assert calls(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]
+
+
+def test_a_task_that_is_made_again_keeps_its_new_place_at_a_lock(app: App) -> None:
+    """The place of the one before is given up late."""
+    lines: list[list[str]] = []
+
+    @app.handler("hold")
+    def hold() -> None:
+        old = create(app, sim, lock_key="k")
+        dying(app, "delete")
+        sim.clock.advance(SECOND)
+        create(app, sim, lock_key="k")
+        sim.queue.deliver_due()
+        lines.append(line(sim))
+        app._locks.forget(old.model_copy(update={"deleted_at": sim.now}), sim.now)  # noqa: SLF001 - the sweep's part
+        lines.append(line(sim))
+
+    with Simulation(app) as sim:
+        create(app, sim, id="holder", handler="hold", lock_key="k")
+        sim.advance(SECOND)
+        assert lines == [["job"], ["job"]]

@@ -1,0 +1,159 @@
+"""What the world's clients do: create, edit, hold, run by hand and remove a few tasks, all policies mixed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.actors_durable_handlers import EVENTS, children_of
+from tests.simulation.actors_workers import drawn_pull
+
+from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
+from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+    from cloudsched import Task
+
+IDS = ("a", "b", "c")
+MORE_IDS = ("d", "e")
+"""Where there are workers, there is more to do."""
+_TO_CALLS = 0.15
+"""How likely a client turns to a call rather than to a task of its own."""
+_COMMON = ("create", "edit", "edit", "limit", "pause", "resume", "resume", "trigger", "trigger")
+_RARE = ("backfill", "retry", "cancel", "delete")
+_WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
+_CROWD = ("edit", "trigger", "trigger", "resume")
+_DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "trigger", "retry", "retry", *_RARE)
+
+
+def one_change(world: World, app: App) -> None:
+    """Do one thing to one task."""
+    task_id = _task_id(world)
+    verb = _verb(world, task_id, is_there=app.store.load(task_id) is not None)
+    world.say(f"wants to {verb} {task_id}")
+    world.rules.asked(verb)
+    told = _done(world, app, verb, task_id)
+    if told is not None:
+        world.rules.told(told)
+
+
+def _task_id(world: World) -> str:
+    task_id = world.random.choice(world.ids)
+    if world.weather.is_crowded:
+        task_id = next((one for one in world.ids if world.inner.load(one) is None), task_id)
+    if world.trees.calls and world.random.random() < _TO_CALLS:
+        task_id = world.random.choice(world.trees.calls[-10:])
+    return task_id
+
+
+def _verb(world: World, task_id: str, *, is_there: bool) -> str:
+    if not is_there:
+        return "create" if task_id in world.ids else "look at"
+    if world.weather.is_crowded:
+        return world.random.choice(_CROWD)
+    verbs = (*_COMMON, *_RARE) if not world.weather.has_workers else _WORKERS
+    verb = world.random.choice(_DURABLE if world.weather.is_durable else verbs)
+    return "look at" if verb == "create" and task_id not in world.ids else verb
+
+
+def _done(world: World, app: App, verb: str, task_id: str) -> Task | None:
+    told: Task | None = None
+    match verb:
+        case "create":
+            told = app.create(_draft(world, task_id))
+        case "edit":
+            told = app.update(task_id, title=f"edited at {world.now}", **_policies(world, task_id))
+        case "move":
+            told = app.update(task_id, pull=drawn_pull(world.random))
+        case "limit":
+            until, most = world.now + _span(world) * 5, world.random.choice([None, 1, 5, 50])
+            told = app.update(task_id, until=until, max_runs=most)
+        case "backfill":
+            end = app.clock.now() - _span(world)
+            told = app.backfill(task_id, end - _span(world) * 3, end)
+        case "event":
+            event = world.random.choice(EVENTS)
+            open_runs = [run.execution_id for run in app.get(task_id).runs]
+            only = world.random.choice([None, None, *open_runs[:1]])
+            for _ in range(world.random.choice([1, 1, 2])):
+                told = app.send_event(task_id, event, {"n": world.random.getrandbits(40)}, execution_id=only)
+        case "look at":
+            app.tree(task_id)
+        case "delete":
+            app.delete(task_id)
+        case _:
+            told = getattr(app, verb)(task_id)
+    return told
+
+
+def _draft(world: World, task_id: str) -> TaskDraft:
+    return TaskDraft.of(
+        id=task_id,
+        owner="bob" if task_id in MORE_IDS else "ada",
+        title="Work",
+        schedule=_schedule(world),
+        **_handler(world, task_id),
+        **_policies(world, task_id),
+    )
+
+
+def _handler(world: World, task_id: str) -> dict[str, Any]:
+    """Return what a task runs: always the same, since an edit of that is no replay's to go along with."""
+    kind = world.kinds[task_id]
+    return children_of(Random(f"{world.seed} {task_id}"), world) if kind == "children" else {"handler": kind}  # noqa: S311
+
+
+def _schedule(world: World) -> Schedule:
+    choose = world.random.choice
+    start = world.now + world.random.random() * _span(world)
+    if world.random.random() < (0.6 if world.weather.is_durable else 0.25) and not world.weather.is_crowded:
+        far = timedelta(days=choose([29, 31, 61, 65])) if world.weather.is_long else timedelta(0)
+        return Schedule.once(start + far)
+    rules = [
+        "FREQ=HOURLY;INTERVAL=2",
+        "FREQ=MINUTELY;INTERVAL=20",
+        "FREQ=MINUTELY;INTERVAL=10;COUNT=9",
+        "FREQ=HOURLY;COUNT=4",
+    ]
+    rules = rules[:2] if world.weather.is_crowded else rules
+    rules = ["FREQ=HOURLY;COUNT=2", "FREQ=HOURLY;INTERVAL=2"] if world.weather.is_durable else rules
+    rare = ["FREQ=DAILY;INTERVAL=5", "FREQ=MONTHLY;BYMONTHDAY=-1", "FREQ=YEARLY;BYMONTH=5,6", "FREQ=WEEKLY;BYDAY=MO,SA"]
+    local = start.replace(tzinfo=None, microsecond=0)
+    if world.weather.is_crowded:
+        local = local.replace(minute=0, second=0)
+    # A start in the past is the way of recurring schedules; they go on from now.
+    begun = local - choose([timedelta(0), timedelta(hours=5), timedelta(days=40)])
+    zone = choose(["UTC", "Europe/Paris", "America/New_York"])
+    return Schedule(rrule=choose(rare if world.weather.is_long else rules), dtstart=begun.isoformat(), timezone=zone)
+
+
+def _policies(world: World, task_id: str) -> dict[str, Any]:
+    choose = world.random.choice
+    return {
+        "overlap": choose(list(Overlap)),
+        "catch_up": CatchUp(mode=choose(list(CatchUpMode)), window=choose([None, None, timedelta(minutes=30)])),
+        "expiration": choose([None, None, None, timedelta(minutes=15)]),
+        "jitter": choose([timedelta(0), timedelta(0), timedelta(minutes=3)]),
+        "expected_duration": choose([timedelta(seconds=40), timedelta(minutes=5)]),
+        "retry": RetryPolicy(max_retries=choose([0, 1, 3]), base=timedelta(seconds=choose([5, 600]))),
+        "pause_after_failures": choose([None, None, 2]),
+        "max_runs": None if world.weather.is_crowded else choose([None, None, None, 1, 4]),
+        "lock_key": "one thing" if world.weather.is_crowded else choose([None, None, "one thing", "another"]),
+        "delivery_channels": choose([(), ("WEB",)]),
+        **(_for_workers(world, task_id) if world.weather.has_workers else {}),
+    }
+
+
+def _for_workers(world: World, task_id: str) -> dict[str, Any]:
+    pull = None if world.kinds.get(task_id) == "children" else drawn_pull(world.random)
+    lock_key = world.random.choice([None, "one thing", "one thing"])
+    chosen = {"pull": pull, "priority": world.random.choice(list(Priority)), "lock_key": lock_key}
+    long = {"expected_duration": timedelta(minutes=5)}  # in calm weather no lease ends before its work does
+    return {**chosen, **(long if world.weather.is_calm else {})}
+
+
+def _span(world: World) -> timedelta:
+    return timedelta(days=3) if world.weather.is_long else timedelta(minutes=world.random.choice([1, 7, 30]))

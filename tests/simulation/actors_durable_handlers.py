@@ -1,0 +1,210 @@
+"""The durable handler of the world: what it asks for is drawn from its task, so that every replay asks for the same.
+
+What its steps do, and how it ends, is drawn from the world's own chance: a step that is called again returns something
+else, and nobody could take it for its recorded self.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.actors_handlers import Broke, dally
+from tests.simulation.actors_workers import drawn_pull
+
+from cloudsched import Cancel, Context, Fail, Retry, RetryPolicy, Snooze
+from cloudsched.errors import CallFailed, EventTimedOut, StepFailed, WorkflowError
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+    from cloudsched import App
+    from cloudsched.engine.durable.call_handle import Call
+
+EVENTS = ("go", "stop")
+_LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))
+"""How many things a flow asks for, by how deep it is nested."""
+_LATER = RetryPolicy(max_retries=2, first_delay=timedelta(seconds=90))
+
+
+def register_flows(app: App, world: World) -> None:
+    """Give an app the world's durable handler."""
+
+    @app.handler("flow")
+    def flow(ctx: Context) -> object:
+        world.rules.handler_began(ctx)
+        try:
+            answer = _Flow(ctx, world).lived()
+        finally:
+            world.rules.ended(world.current)
+        if isinstance(answer, Broke):
+            raise answer
+        return answer
+
+
+def children_of(script: random.Random, world: World) -> dict[str, Any]:
+    """Return what a task says that runs others in place of a handler."""
+    handlers = script.choices(["work", "flow"], k=script.choice([1, 2, 3]))
+    return {
+        "children": [
+            {"handler": each, "retry": _retry(script).model_dump(mode="json", by_alias=True), **_wishes(script, world)}
+            for each in handlers
+        ],
+        "parallel": script.random() < 0.5,
+        "on_child_failure": script.choice(["fail", "skip", "continue"]),
+    }
+
+
+def _retry(script: random.Random) -> RetryPolicy:
+    return RetryPolicy(max_retries=script.choice([0, 0, 1]), base=timedelta(seconds=5))
+
+
+def _wishes(script: random.Random, world: World) -> dict[str, Any]:
+    pull = drawn_pull(script) if world.weather.has_workers else None
+    return {
+        **({"lock_key": "one thing"} if script.random() < 0.15 else {}),
+        **({"pull": pull} if pull else {}),
+    }
+
+
+class _Flow:
+    """One attempt of a flow."""
+
+    def __init__(self, ctx: Context, world: World) -> None:
+        self._ctx = ctx
+        self._world = world
+        self._depth = ctx.task.parent.depth if ctx.task.parent else 0
+        self._told: tuple[int, set[int]] = (0, set())
+        task = ctx.task
+        self._script = random.Random(f"{world.seed} {task.id} {task.created_at} {ctx.execution_id}")  # noqa: S311
+        self._acts = {
+            self._step: 6,
+            self._call: 4 if self._depth < 2 else 0,
+            self._gather: 3 if self._depth < 2 else 0,
+            self._leave_a_call: 0.5 if self._depth < 2 else 0,
+            self._sleep: 2,
+            self._wait: 2,
+            self._tell_the_time: 1,
+            self._draw: 1,
+            self._version: 1,
+        }
+
+    def lived(self) -> object:
+        """Ask for one thing after the other; return how the attempt ends."""
+        try:
+            return self._lived()
+        finally:
+            at, failed = self._told
+            self._world.journals.ended(self._ctx, self._number(), failed if at == self._number() else set())
+
+    def _lived(self) -> object:
+        for place in range(self._script.choice(_LENGTHS[min(self._depth, 2)])):
+            (act,) = self._script.choices(list(self._acts), list(self._acts.values()))
+            catches = self._script.random() < 0.5
+            try:
+                act(place)
+            except WorkflowError as error:
+                self._world.journals.met(self._ctx, error)
+                if isinstance(error, StepFailed | EventTimedOut):
+                    self._fails(self._number())
+                if not catches:
+                    raise
+            self._stumble()
+        if self._world.random.random() < 0.8:
+            return {"flow": self._world.random.getrandbits(32)}
+        later = timedelta(seconds=self._world.random.choice([0, 1, 90]))
+        endings = (
+            Broke("broke"),
+            Retry("again"),
+            Retry("later", later),
+            Snooze(later),
+            Fail("no use"),
+            Cancel("enough"),
+        )
+        return self._world.random.choice(endings)
+
+    def _stumble(self) -> None:
+        """Extend the lease or fail between two things, as chance will have it."""
+        draw = self._world.random.random()
+        if draw < 0.05:
+            self._world.rules.heartbeat(self._ctx, is_held=self._ctx.heartbeat())
+        elif draw < 0.08:
+            raise Broke("broke between two steps")
+
+    def _fails(self, *numbers: int) -> None:
+        """Note that it was told that some of these have failed."""
+        at, failed = self._told
+        self._told = (self._number(), {*numbers, *(failed if at == self._number() else ())})
+
+    def _number(self) -> int:
+        return self._ctx.journal._position  # noqa: SLF001 - to compare what it is told with what is recorded
+
+    # ── What it asks for ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def _step(self, place: int) -> None:
+        retry = self._script.choice([None, 0, 1, _LATER])
+        value = self._ctx.step(f"step {place}", self._effect, retry=retry)
+        self._world.journals.saw(self._ctx, self._number(), value, is_recorded=True)
+
+    def _effect(self) -> dict[str, int]:
+        self._world.journals.step_called(self._ctx, self._number())
+        for _ in range(self._world.random.choice([0, 0, 1, 4])):
+            dally(self._world)
+        if self._world.random.random() < 0.25:
+            raise Broke("broke in a step")
+        return {"once": self._world.random.getrandbits(32)}
+
+    def _begun(self) -> Call:
+        handler = self._script.choice(["work", "flow"] if self._depth < 1 else ["work"])
+        fields: dict[str, Any] = {"retry": _retry(self._script), **_wishes(self._script, self._world)}
+        if self._script.random() < 0.2:
+            fields["retention"] = timedelta(minutes=5)
+        return self._ctx.call(handler, **fields)
+
+    def _call(self, place: int) -> None:
+        call = self._begun()
+        if self._script.random() < 0.3:
+            self._step(place)
+        try:
+            self._world.journals.saw(self._ctx, call.number, call.result())
+        except CallFailed:
+            self._fails(call.number)
+            raise
+
+    def _gather(self, _: int) -> None:
+        calls = [self._begun() for _ in range(self._script.choice([2, 2, 3]))]
+        returns_failures = self._script.random() < 0.5
+        try:
+            results = self._ctx.gather(*calls, return_failures=returns_failures)
+        except CallFailed:
+            self._fails(*(call.number for call in calls))
+            raise
+        if any(isinstance(result, CallFailed) for result in results):
+            self._fails(*(call.number for call in calls))
+        for call, result in zip(calls, results, strict=True):
+            self._world.journals.saw(self._ctx, call.number, result)
+
+    def _leave_a_call(self, _: int) -> None:
+        self._begun()
+
+    def _sleep(self, _: int) -> None:
+        naps = [timedelta(0), timedelta(seconds=1), timedelta(seconds=90), timedelta(minutes=20)]
+        self._ctx.sleep(timedelta(days=40) if self._world.weather.is_long else self._script.choice(naps))
+
+    def _wait(self, _: int) -> None:
+        timeout = self._script.choice([None, timedelta(0), timedelta(minutes=1), timedelta(minutes=30)])
+        value = self._ctx.wait_for(self._script.choice(EVENTS), timeout=timeout)
+        self._world.journals.saw(self._ctx, self._number(), value, is_recorded=True)
+
+    def _tell_the_time(self, _: int) -> None:
+        now = self._ctx.now()
+        self._world.journals.saw(self._ctx, self._number(), now)
+
+    def _draw(self, place: int) -> None:
+        self._world.journals.drew(self._ctx, place, f"{self._ctx.uuid()} {self._ctx.random.random()}")
+
+    def _version(self, place: int) -> None:
+        newest = self._world.random.choice([2, 3])  # the code changes all the time
+        version = self._ctx.version(f"change {place}", newest)
+        self._world.journals.saw(self._ctx, self._number(), version)

@@ -1,0 +1,58 @@
+"""The handler of the world: it takes a while, may extend its lease, and ends in every way that there is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+    from cloudsched import App
+
+
+class Broke(Exception):
+    """What a handler raises that fails."""
+
+
+def register_handlers(app: App, world: World) -> None:
+    """Give an app the world's handler."""
+
+    @app.handler("chore")
+    @app.handler("work")
+    def work(ctx: Context) -> object:
+        world.rules.handler_began(ctx)
+        try:
+            for _ in range(world.random.choice([2, 5] if world.weather.is_crowded else [0, 0, 1, 3])):
+                dally(world)
+                if world.random.random() < 0.4:
+                    world.rules.heartbeat(ctx, is_held=ctx.heartbeat())
+            answer = _answer(ctx, world)
+        finally:
+            world.rules.ended(world.current)
+        if isinstance(answer, Broke):
+            raise answer
+        return answer
+
+
+def dally(world: World) -> None:
+    """Let others go on; with a worker, work takes time."""
+    assert world.current
+    if world.current.wanted is None:
+        world.hand_over()
+    else:
+        world.rest(world.workers.rest())
+
+
+def _answer(ctx: Context, world: World) -> object:
+    draw = world.random.random()
+    later = timedelta(seconds=world.random.choice([0, 1, 90, 1000]))
+    if draw < 0.62:
+        if world.random.random() < 0.3:
+            ctx.notify("Done", ctx.execution_id)
+        return Done({"attempt": ctx.attempt})
+    endings = (Broke("broke"), Retry("again"), Retry("later", later), Snooze(later), Snooze(ctx.now() + later))
+    rare = (Fail("no use"), Cancel("not needed"))
+    return world.random.choice(endings if draw < 0.93 else rare)

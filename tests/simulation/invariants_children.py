@@ -1,0 +1,215 @@
+"""The rules of calls and those who make them, as somebody outside sees them.
+
+T1  A call has one task, made after its entry in the journal; it is made once, and not after its end was recorded.
+T2  What a journal says of a call's end is what became of the call's own run: not of one that was asked for by hand.
+T3  Who waits for calls goes on when the last of them has ended; if the word of that is lost, it looks by itself.
+T4  When a task is cancelled or deleted, no call goes on below it: not of its executions, and not of its ended calls.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+from tests.simulation.invariants_runs import LATE, BrokenRuleError
+
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
+from cloudsched.domain.documents.journal import StepKind, StepStatus
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.suspend import next_look
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.simulation.world import Process, World
+
+    from cloudsched import Execution, Task
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.journal import JournalEntry, StepRecord
+    from cloudsched.domain.documents.task import Parent
+
+_AT_ONCE = timedelta(seconds=1)
+
+
+class TreeRules:
+    """Watches the calls of a world and raises as soon as a rule does not hold."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._records: dict[str, list[Execution]] = {}
+        """The final records of each call, also those that are removed by now."""
+        self._ended_at: dict[str, datetime] = {}
+        """When each call ended that goes on no more."""
+        self._once_ended: set[str] = set()
+        self._leases: dict[tuple[str, str], tuple[Process, datetime]] = {}
+        """Who has claimed which execution last, and until when."""
+        self._stopped: set[tuple[str, str]] = set()
+        """The executions that were cancelled with their task, or deleted with it, and those that had called before."""
+        self._callers: dict[str, Parent] = {}
+        """Who made each call."""
+        self._deleted: set[str] = set()
+        self._on_their_own: set[str] = set()
+        """Calls made by somebody whose lease had ended, when nobody could know that they were still to come; those that
+        had ended and that a client has run again; and those of a task that was removed when its retention was over."""
+
+    def _break(self, rule: str) -> NoReturn:
+        raise BrokenRuleError(rule)
+
+    @property
+    def calls(self) -> list[str]:
+        """The ids of all calls that were ever made, the earliest first."""
+        return list(self._records)
+
+    def has_ended(self, call: str | None) -> bool:
+        """Whether a call has ever ended."""
+        return call in self._once_ended
+
+    def has_long_ended(self, call: str | None, parent: Task) -> bool:
+        """Whether a call had ended for good, and was not cancelled or deleted, when its parent was changed."""
+        end, ends = self._ended_at.get(call or ""), self._records.get(call or "", [])
+        is_told = bool(ends) and all(each.status is not ExecutionStatus.CANCELLED for each in ends)
+        return is_told and end is not None and end < parent.updated_at - _AT_ONCE and call not in self._deleted
+
+    def is_revived(self, call: str | None) -> bool:
+        """Whether a call that had ended was run again by a client, and has not failed again since."""
+        ends = self._records.get(call or "", [])
+        has_succeeded = bool(ends) and ends[-1].status is ExecutionStatus.SUCCEEDED
+        return call in self._on_their_own and (has_succeeded or call not in self._ended_at)
+
+    # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def committed(
+        self, before: Task | None, after: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]
+    ) -> None:
+        """Watch a commit, before the rules of journals do."""
+        assert self._world.current
+        if before is None and after.parent:
+            self._callers[after.id] = after.parent
+            self._is_made_rightly(after, after.parent)
+        if after.parent:
+            self._records.setdefault(after.id, []).extend(each for each in executions if each.status.is_final)
+            if not (after.has_ended or after.deleted_at):
+                self._ended_at.pop(after.id, None)
+            else:
+                self._ended_at.setdefault(after.id, self._world.now)
+                self._once_ended.add(after.id)
+        if before and before.has_ended and not after.has_ended:
+            self._on_their_own.add(after.id)
+        for entry in entries:
+            self._is_new_rightly(after, entry)
+        for run in after.runs:
+            old = before and before.run(run.execution_id)
+            if run.lease and not (old and old.lease and old.lease.token == run.lease.token):
+                self._leases[after.id, run.execution_id] = (self._world.current, run.lease.until)
+                if before and old and old.awaits is None:
+                    self._goes_on_at_once(before, old)
+            elif run.lease:
+                holder, _ = self._leases[after.id, run.execution_id]
+                self._leases[after.id, run.execution_id] = (holder, run.lease.until)
+        self._note_what_stops(before, after, executions)
+
+    def _is_made_rightly(self, child: Task, parent: Parent) -> None:
+        assert self._world.current
+        entry = self._world.journals.entry(parent.task_id, parent.execution_id, parent.step)
+        if entry is None or entry.kind is not StepKind.CALL or entry.child != child.id:
+            self._break(f"T1: {child.id} is made, and entry {parent.step} of its parent is {entry}")
+        if entry.status is not StepStatus.WAITING:
+            self._break(f"T1: {child.id} is made, whose end is recorded already: {entry}")
+        if child.id in self._records and child.id not in self._deleted:
+            self._break(f"T1: {child.id} is made twice")
+        maker, until = self._leases[parent.task_id, parent.execution_id]
+        if maker is not self._world.current or until <= maker.app.clock.now():
+            self._on_their_own.add(child.id)
+
+    def _is_new_rightly(self, task: Task, entry: JournalEntry) -> None:
+        known = self._world.journals.entry(task.id, entry.execution_id, entry.number)
+        is_new = known is None or known.status is StepStatus.WAITING
+        if is_new and entry.status is not StepStatus.WAITING and entry.child is not None:
+            self.is_recorded_rightly(entry)
+
+    def is_recorded_rightly(self, entry: StepRecord) -> None:
+        """Look at what is recorded for the first time of a call's end."""
+        assert entry.child is not None
+        ends = self._records.get(entry.child, [])
+        if entry.status is StepStatus.SUCCEEDED:
+            own = [each for each in ends if each.trigger is Trigger.SCHEDULE]
+            if not any(each.status is ExecutionStatus.SUCCEEDED and each.content == entry.result for each in own):
+                self._break(f"T2: {entry.child} is recorded as {entry.result!r}, and its records are {ends}")
+        elif entry.error is None or entry.error.status is None:
+            self._break(f"T2: {entry.child} is recorded as failed, and nothing says how: {entry}")
+        elif entry.error.status == "DELETED" and entry.child not in self._deleted:
+            self._break(f"T2: {entry.child} is taken for deleted, and nobody has deleted it")
+        if entry.child not in self._once_ended:
+            self._break(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")
+
+    def _note_what_stops(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+        if self._world.rules.verb() == "retry":
+            self._stopped -= {(after.id, each.id) for each in executions}
+        if after.status is TaskStatus.ACTIVE:  # a new schedule gives a cancelled task new life, with what still runs
+            self._stopped = {each for each in self._stopped if each[0] != after.id}
+        if after.deleted_at:
+            self._deleted.add(after.id)
+        if before is None:
+            return
+        is_cancelled = after.status is TaskStatus.CANCELLED and before.status is not TaskStatus.CANCELLED
+        if is_cancelled or (after.deleted_at and not before.deleted_at):
+            # A handler that cancels its own execution ends its lease with that; what it has called goes on.
+            gone = [run for run in before.runs if after.deleted_at or not run.lease or after.run(run.execution_id)]
+            ended = {each.execution_id for each in self._callers.values() if each.task_id == after.id}
+            ended -= {run.execution_id for run in before.runs}
+            if not is_cancelled and self._world.rules.verb() != "delete":
+                ended = set()  # it is removed since its retention is over: what it left behind goes on
+                self._on_their_own |= {call for call, each in self._callers.items() if each.task_id == after.id}
+            self._stopped |= {(after.id, each) for each in (*ended, *(run.execution_id for run in gone))}
+
+    # ── Waiting ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _last_end(self, task: Task, run: Run) -> datetime | None:
+        """Return when the last of the calls ended that a run waits for, if all have."""
+        entries = [self._world.journals.entry(task.id, run.execution_id, each) for each in _awaited(run)]
+        ends = [self._ended_at.get(entry.child) for entry in entries if entry and entry.child]
+        known = [end for end in ends if end is not None]
+        return max(known) if known and len(known) == len(ends) else None
+
+    def _goes_on_at_once(self, task: Task, run: Run) -> None:
+        """In a calm world nobody has to look by itself whether its calls have ended."""
+        end = self._last_end(task, run)
+        since = max(end, task.updated_at, self._world.pulls.lock_free_since(task.lock_key)) if end else None
+        if self._world.weather.is_calm and since and self._world.now - since > _AT_ONCE:
+            self._break(f"T3: {task.id}'s {run.execution_id} was not told that its calls had ended at {end}")
+
+    # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def judge_end(self) -> None:
+        """Judge what is left when everything has had time to settle."""
+        for task in self._world.tasks():
+            if not task.has_ended and (above := self._stopped_above(task.id)) is not None:
+                self._break(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")
+            for run in task.runs:
+                if task.status is TaskStatus.ACTIVE and run.lease is None:
+                    self._looks_in_time(task, run)
+
+    def _stopped_above(self, call: str) -> Parent | None:
+        """Return whose execution was stopped that a call is below of, if none of those between goes on by itself."""
+        while call in self._callers and call not in self._on_their_own:
+            parent = self._callers[call]
+            if (parent.task_id, parent.execution_id) in self._stopped:
+                return parent
+            call = parent.task_id
+        return None
+
+    def _looks_in_time(self, task: Task, run: Run) -> None:
+        end, suspension = self._last_end(task, run), run.suspension
+        if end is None or suspension is None or run.due_at <= self._world.now:
+            return
+        where = f"{task.id}'s {run.execution_id} waits until {run.due_at} for calls that had ended at {end}"
+        if end >= self._world.cleared_at and end < self._world.now - LATE:
+            self._break(f"T3: {where}, when nothing went wrong any more")
+        entries = [self._world.journals.entry(task.id, run.execution_id, each) for each in _awaited(run)]
+        since = min(entry.started_at for entry in entries if entry)
+        if run.due_at > next_look(since, suspension.at) + LATE:
+            self._break(f"T3: {where}, and does not look by itself before")
+
+
+def _awaited(run: Run) -> tuple[int, ...]:
+    return run.suspension.calls if run.suspension else ()

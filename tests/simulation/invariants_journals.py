@@ -1,0 +1,340 @@
+"""The rules of durable handlers, as somebody outside sees them: from commits, and from what handlers are told.
+
+J1  An entry of a journal is written under the lease of its run, in its order, and never changes once it is final.
+J2  When an execution ends, its journal becomes part of its record, whole, and nothing of it is left elsewhere. What
+    its calls came to that nobody has waited for is recorded then.
+J3  A step that was recorded is not called again.
+J4  What a handler is told is what is recorded, in every replay.
+J5  An event is kept once, taken once by one that it is for, and not lost while that lives; who waits for it goes on.
+J6  Neither a suspension nor a mismatch is ever recorded as a failure of a handler that asks for the same each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, NoReturn
+
+from tests.simulation.invariants_runs import BrokenRuleError
+
+from cloudsched.domain.documents.execution import ExecutionStatus
+from cloudsched.domain.documents.journal import StepError, StepKind, StepRecord, StepStatus
+from cloudsched.errors import CallFailed, JournalMismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.simulation.world import Process, World
+
+    from cloudsched import Context, Execution, Task
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.engine.ports.store import Folded
+
+_FAILURES = {StepStatus.FAILED, StepStatus.TIMED_OUT}
+
+Key = tuple[str, datetime, str]
+"""An execution: its task's id, when that was created, and its own id."""
+
+
+@dataclass(eq=False)
+class Known:
+    """What is known of one execution."""
+
+    entries: dict[int, StepRecord] = field(default_factory=dict)
+    """Its journal as it was committed."""
+    draws: dict[int, str] = field(default_factory=dict)
+    """What it drew by chance, by place."""
+    holder: Process | None = None
+    """Who has claimed it."""
+    record: Execution | None = None
+    """How it ended last."""
+    told: tuple[int, set[int]] = (0, set())
+    """How much it had asked for when its last attempt ended, and which of that it had just been told had failed."""
+
+
+class JournalRules:
+    """Watches the durable handlers of a world and raises as soon as a rule does not hold."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._known: dict[Key, Known] = {}
+        self._newest: dict[tuple[str, str], Known] = {}
+        self._kept: set[int] = set()
+        """The events that were kept on their task, by their numbers."""
+
+    def _break(self, rule: str) -> NoReturn:
+        raise BrokenRuleError(rule)
+
+    def entry(self, task_id: str, execution_id: str, number: int) -> StepRecord | None:
+        """Return an entry of the newest execution of that id as it was committed."""
+        known = self._newest.get((task_id, execution_id))
+        return known.entries.get(number) if known else None
+
+    def _of(self, key: Key) -> Known:
+        if key not in self._known:
+            self._known[key] = self._newest[key[0], key[2]] = Known()
+        return self._known[key]
+
+    # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def step_called(self, ctx: Context, number: int) -> None:
+        known = self._held(ctx)
+        entry = known and known.entries.get(number)
+        if entry and entry.status is not StepStatus.WAITING:
+            self._break(f"J3: {ctx.task.id}'s {ctx.execution_id} calls its step {number}, which is {entry.status}")
+
+    def saw(self, ctx: Context, number: int, value: object, *, is_recorded: bool = False) -> None:
+        """Compare what a handler was told with the journal; `is_recorded` if it must be there before it is told."""
+        known = self._held(ctx)
+        if known is None:
+            return
+        entry = known.entries.get(number)
+        where = f"{ctx.task.id}'s {ctx.execution_id} sees {value!r} as its {number}"
+        if entry is None or entry.status is StepStatus.WAITING:
+            if is_recorded:
+                self._break(f"J4: {where}, before that is recorded: {entry}")
+            return
+        told: object = entry.started_at if entry.kind is StepKind.NOW else entry.result
+        if isinstance(value, CallFailed):
+            value, told = (value.status, value.type), entry.error and (entry.error.status, entry.error.type)
+        if value != told:
+            self._break(f"J4: {where}, where {told!r} is recorded")
+
+    def drew(self, ctx: Context, place: int, draw: str) -> None:
+        """Compare what a handler drew with what it drew at that place before."""
+        before = self._of(_key_of(ctx)).draws.setdefault(place, draw)
+        if before != draw:
+            self._break(f"J4: {ctx.task.id}'s {ctx.execution_id} draws {draw} now, and drew {before} before")
+
+    def met(self, ctx: Context, error: Exception) -> None:
+        """Note what a handler met when it asked for something."""
+        if isinstance(error, JournalMismatch):
+            self._break(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
+
+    def ended(self, ctx: Context, asked: int, failed: set[int]) -> None:
+        """Note how much a handler had asked for when it ended, and what it was told of since that had failed."""
+        known = self._held(ctx)
+        if known is not None:
+            known.told = (asked, failed)
+
+    def _held(self, ctx: Context) -> Known | None:
+        """Return what is known of an execution, if the one that asks has its lease."""
+        known = self._of(_key_of(ctx))
+        return known if known.holder is self._world.current else None
+
+    # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def committed(
+        self,
+        before: Task | None,
+        after: Task,
+        executions: Sequence[Execution],
+        entries: Sequence[JournalEntry],
+        folded: Sequence[Folded],
+    ) -> None:
+        for execution in executions:
+            self._is_no_false_failure(execution)
+        self._events_are_kept(before, after, entries)
+        self._entries_are_right(before, after, executions, entries)
+        for execution in executions:
+            if execution.status.is_final:
+                self._is_folded(after, execution)
+        for each in folded:
+            if after.run(each.execution_id):
+                self._break(f"J2: the journal of {after.id}'s {each.execution_id} is removed while it is open")
+        for run in after.runs:
+            known = self._of(_key(after, run.execution_id))
+            old = before and before.run(run.execution_id)
+            if run.lease is None:
+                known.holder = None
+                self._waits_for_what_is_recorded(known, after, run)
+            elif not (old and old.lease and old.lease.token == run.lease.token):
+                known.holder = self._world.current
+
+    def _entries_are_right(
+        self, before: Task | None, after: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]
+    ) -> None:
+        retried = {each.id for each in executions if self._world.rules.verb() == "retry"}
+        for execution_id in retried & {run.execution_id for run in after.runs}:
+            known = self._of(_key(after, execution_id))
+            self._is_kept(known, after, execution_id, [each for each in entries if each.execution_id == execution_id])
+            known.draws.clear()
+        for entry in entries:
+            known = self._of(_key(after, entry.execution_id))
+            old, new = known.entries.get(entry.number), entry.folded()
+            if entry.execution_id not in retried:
+                self._is_under_lease(before, after, entry)
+            self._is_in_its_order(known, after, old, new)
+            known.entries[entry.number] = new
+
+    def _is_kept(self, known: Known, task: Task, execution_id: str, kept: Sequence[JournalEntry]) -> None:
+        """Look whether a retry by hand keeps all but what made it fail; no handler here asks for more after that."""
+        where = f"J2: {task.id}'s {execution_id}, which was {known.record}, is retried with {kept}"
+        run, restored = task.run(execution_id), {entry.number: entry.folded() for entry in kept}
+        if sorted(restored) != list(range(1, len(restored) + 1)) or run is None or run.steps != len(restored):
+            self._break(f"{where}, and is {run}")
+        fatal = self._fatal(known)
+        for number, old in known.entries.items():
+            new = restored.get(number)
+            if new is not None and new.model_copy(update={"is_made": old.is_made}) == old:
+                if number in fatal:
+                    self._break(f"{where}: what made it fail, {old}, is not done again")
+                continue
+            is_beside = old.kind is StepKind.CALL and any(
+                known.entries[each].kind is StepKind.CALL for each in fatal if each
+            )
+            is_anew = new is not None and (new.child != old.child or self._world.trees.is_revived(old.child))
+            is_again = new is None or (new.status is StepStatus.WAITING and is_anew)
+            if is_again and new is not None and self._world.trees.has_ended(old.child):
+                continue  # it was cancelled with its parent, which was not told
+            if not is_again or old.status not in _FAILURES or (number not in fatal and not is_beside):
+                self._break(f"{where}: {old} is lost")
+        known.entries = restored
+
+    def _fatal(self, known: Known) -> set[int]:
+        """Return which entries made an execution fail, as its record's error says, or what its handler had just met."""
+        record = known.record
+        if record is None or record.status not in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}:
+            return set()
+        failed = [each for each in known.entries.values() if each.status in _FAILURES]
+        error = record.error or StepError(type="", message=record.message or "")
+        if error.type == "CallFailed":
+            return {each.number for each in failed if each.child and each.child in error.message}
+        kinds = {"StepFailed": StepKind.STEP, "EventTimedOut": StepKind.EVENT}
+        if error.type in kinds:
+            return {*sorted(each.number for each in failed if each.kind is kinds[error.type])[-1:]}
+        asked, told = known.told
+        is_in_own_words = error.type in {"Broke", "Retry"} or error.message in {"no use", "enough"}
+        return {each.number for each in failed if is_in_own_words and asked == len(known.entries)} & told
+
+    def _is_in_its_order(self, known: Known, task: Task, old: StepRecord | None, new: StepRecord) -> None:
+        where = f"entry {new.number} of {task.id}"
+        if new.number > 1 and new.number - 1 not in known.entries:
+            self._break(f"J1: {where} is recorded, and the one before it is not")
+        if old is None:
+            return
+        if old.status is not StepStatus.WAITING and old != new:
+            self._break(f"J1: {where} was final, {old}, and is recorded again as {new}")
+        fixed = ("kind", "name", "started_at", "child")
+        if any(getattr(old, name) != getattr(new, name) for name in fixed) or new.attempts < old.attempts:
+            self._break(f"J1: {where} was {old}, and has become {new}")
+
+    def _is_under_lease(self, before: Task | None, after: Task, entry: JournalEntry) -> None:
+        process = self._world.current
+        assert process
+        where = f"entry {entry.number} of {after.id}'s {entry.execution_id}"
+        known = self._of(_key(after, entry.execution_id))
+        old, new = before.run(entry.execution_id) if before else None, after.run(entry.execution_id)
+        if old is None or old.lease is None or known.holder is not process:
+            self._break(f"J1: {where} is written by one that does not hold its lease")
+        if new is None:
+            self._break(f"J2: {where} is written, and its run has ended")
+        if new.lease and old.lease.until <= after.updated_at:  # which is when it was decided
+            self._break(f"J1: {where} is written under a lease that ended at {old.lease.until}")
+        if new.steps < entry.number:
+            self._break(f"J1: {where} is written, and its run says that there are {new.steps}")
+
+    def _is_folded(self, task: Task, execution: Execution) -> None:
+        known = self._known.get(_key(task, execution.id))
+        left = self._world.inner.journal(task.id, execution.id)
+        if left:
+            self._break(f"J2: {task.id}'s {execution.id} is {execution.status}, and {len(left)} entries are left over")
+        recorded = {step.number: step for step in execution.steps}
+        if sorted(recorded) != list(range(1, len(recorded) + 1)):
+            self._break(f"J2: {task.id}'s {execution.id} has the steps {sorted(recorded)} in its record")
+        for number, entry in known.entries.items() if known else ():
+            step = recorded.get(number)
+            if step is None:
+                self._break(f"J2: entry {number} of {task.id}'s {execution.id} is not in its record")
+            if entry.status is not StepStatus.WAITING and step != entry:
+                self._break(f"J2: entry {number} of {task.id}'s {execution.id} was {entry}, and is recorded as {step}")
+        for step in execution.steps:
+            old = known.entries.get(step.number) if known else None
+            if step.child is not None and (old is None or old.status is StepStatus.WAITING):
+                self._is_closed_rightly(task, execution, old, step)
+        if known:
+            known.entries = recorded
+            known.record = execution
+
+    def _is_closed_rightly(self, task: Task, execution: Execution, old: StepRecord | None, step: StepRecord) -> None:
+        """Look at what a record says of a call that its journal had not seen the end of."""
+        fixed = ("kind", "name", "started_at", "child", "attempts", "is_made")
+        if old is not None and any(getattr(old, name) != getattr(step, name) for name in fixed):
+            self._break(f"J2: entry {step.number} of {task.id}'s {execution.id} was {old}, and is recorded as {step}")
+        if step.status is not StepStatus.WAITING:
+            self._world.trees.is_recorded_rightly(step)
+        elif old is not None and self._world.weather.is_calm and self._world.trees.has_long_ended(step.child, task):
+            self._break(f"J2: {task.id}'s {execution.id} ends, and does not say how {step} has")
+
+    def _waits_for_what_is_recorded(self, known: Known, task: Task, run: Run) -> None:
+        if run.suspension is None:
+            return
+        waiting = [entry for entry in known.entries.values() if entry.status is StepStatus.WAITING]
+        calls = {entry.number for entry in waiting if entry.kind is StepKind.CALL}
+        events = {entry.name for entry in waiting if entry.kind is StepKind.EVENT}
+        ends = {entry.due_at for entry in waiting if entry.kind in {StepKind.SLEEP, StepKind.STEP}}
+        is_recorded = calls >= set(run.suspension.calls) and events >= set(run.suspension.events)
+        if run.suspension.reason.startswith("sleeps"):
+            is_recorded = run.due_at in ends or run.due_at <= task.updated_at
+        if not is_recorded:
+            self._break(f"J1: {task.id}'s {run.execution_id} waits for what is not in its journal: {run}, {waiting}")
+
+    def _is_no_false_failure(self, execution: Execution) -> None:
+        errors = [execution.error, *(attempt.error for attempt in execution.attempts)]
+        for error in errors:
+            is_ours = error and (error.type in {"Suspended", "JournalMismatch"} or "went on after" in error.message)
+            if error and is_ours:
+                self._break(f"J6: {execution.task_id}'s {execution.id} failed with {error.type}: {error.message}")
+
+    # ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _events_are_kept(self, before: Task | None, after: Task, entries: Sequence[JournalEntry]) -> None:
+        earlier = before.events if before else ()
+        old = [event.payload for event in earlier]
+        new = [event.payload for event in after.events]
+        for payload in new:
+            if payload not in old and payload["n"] in self._kept:
+                self._break(f"J5: the event {payload} of {after.id} is kept twice")
+            self._kept.add(payload["n"])
+        if len(new) != len({payload["n"] for payload in new}):
+            self._break(f"J5: an event of {after.id} is there twice: {new}")
+        still_open = {None, *(run.execution_id for run in after.runs)}
+        if any(event.execution_id not in still_open for event in after.events):
+            self._break(f"J5: {after.id} keeps {after.events}, and only {still_open} are open")
+        gone = [event for event in earlier if event.payload not in new and event.execution_id in still_open]
+        taken = [entry for entry in entries if self._is_new_end(after, entry)]
+        if [event.payload for event in gone] != [entry.result for entry in taken]:
+            self._break(f"J5: the events {gone} are taken off {after.id}, and {taken} are recorded as taken")
+        for event, entry in zip(gone, taken, strict=True):
+            if event.execution_id not in {None, entry.execution_id}:
+                self._break(f"J5: {event} of {after.id} is taken by {entry}")
+        assert self._world.current
+        now = self._world.current.app.clock.now() + 2 * self._world.weather.drift
+        for run in after.runs:
+            waiting = {event.name for event in after.events if event.execution_id in {None, run.execution_id}}
+            if run.lease is None and run.suspension and waiting & set(run.suspension.events) and run.due_at > now:
+                self._break(f"J5: {after.id}'s {run.execution_id} waits for {run.suspension.events}, which have come")
+
+    def _is_new_end(self, task: Task, entry: JournalEntry) -> bool:
+        """Whether an entry says for the first time that an event was taken."""
+        old = self._of(_key(task, entry.execution_id)).entries.get(entry.number)
+        is_new = old is None or old.status is StepStatus.WAITING
+        return is_new and entry.kind is StepKind.EVENT and entry.status is StepStatus.SUCCEEDED
+
+    # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def judge_end(self) -> None:
+        """Judge what is left when everything has had time to settle."""
+        open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
+        for row in self._world.inner._database.read("SELECT DISTINCT task_id, execution_id FROM steps"):  # noqa: SLF001
+            if row not in open_runs:
+                self._break(f"J2: entries are left under {row}, which is not open")
+
+
+def _key(task: Task, execution_id: str) -> Key:
+    return (task.id, task.created_at, execution_id)
+
+
+def _key_of(ctx: Context) -> Key:
+    return _key(ctx.task, ctx.execution_id)

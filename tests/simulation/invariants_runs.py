@@ -1,0 +1,319 @@
+"""The rules of the design, as somebody outside sees them: from commits, dispatches, handler calls and answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+from cloudsched.domain.documents.execution import Awaits, ExecutionStatus, Trigger
+from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.lifecycle import ALLOWED
+from cloudsched.domain.transitions.planning import execution_id, start_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.simulation.world import Process, World
+
+    from cloudsched import Context, Execution, Task
+    from cloudsched.domain.documents.execution import Message, Run
+    from cloudsched.engine.ports.queue import Envelope
+
+_NO_FUTURE = timedelta(days=30)
+LATE = timedelta(minutes=2)
+"""How late anything may be once the sky is clear: the sweep's grace, its minute, and a little."""
+
+
+class BrokenRuleError(BaseException):
+    """A rule of the design does not hold; its number comes first. No handler catches it."""
+
+
+@dataclass(eq=False)
+class Call:
+    """A handler that is running."""
+
+    process: Process
+    key: tuple[str, datetime, str]
+    until: datetime
+    """When its lease ends."""
+    lock_key: str | None
+
+
+class Rules:
+    """Watches a world and raises as soon as a rule does not hold."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._calls: list[Call] = []
+        self._records: dict[tuple[str, datetime, str], Execution] = {}
+        self._begun: dict[tuple[str, datetime, str], None] = {}
+        self._counted: dict[tuple[str, datetime], set[str]] = {}
+        """The occurrences of each task's schedule that were begun, or wait to be."""
+        self._told: dict[str, Task] = {}
+        self._verbs: dict[str, str] = {}
+        self.late: list[timedelta] = []
+
+    def _break(self, rule: str) -> NoReturn:
+        raise BrokenRuleError(rule)
+
+    def verb(self) -> str:
+        """What the current process wants of a task, if it is a client's."""
+        return self._verbs.get(self._world.current.name, "") if self._world.current else ""
+
+    # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def handler_began(self, ctx: Context) -> None:
+        self.began(ctx.task, ctx.execution_id, ctx.time_left())
+
+    def began(self, task: Task, execution_id: str, left: timedelta) -> None:
+        """Note that the current process runs a handler, for as long as its lease lasts."""
+        key = (task.id, task.created_at, execution_id)
+        record = self._records.get(key)
+        if record and record.status.is_final:
+            self._break(f"1: {key} runs although it is {record.status}")
+        process = self._world.current
+        assert process
+        until = self._world.now + left
+        if left <= timedelta(0):
+            self._break(f"2: {key} is begun although its lease ended at {until}")
+        for other in self._calls:
+            if other.until <= self._world.now + 2 * self._world.weather.drift:
+                continue
+            if other.key == key:
+                self._break(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
+            if task.lock_key is not None and other.lock_key == task.lock_key:
+                self._break(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
+        self._calls.append(Call(process, key, until, task.lock_key))
+
+    def heartbeat(self, ctx: Context, *, is_held: bool) -> None:
+        if is_held:
+            self.beat(ctx.time_left())
+
+    def beat(self, left: timedelta) -> None:
+        """Note that the lease of the current process's handler was renewed."""
+        (mine,) = [call for call in self._calls if call.process is self._world.current]
+        mine.until = self._world.now + left
+        for other in self._calls:
+            is_live = other is not mine and other.until > self._world.now + 2 * self._world.weather.drift
+            if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
+                self._break(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
+
+    def ended(self, process: Process | None) -> None:
+        """Note that a process runs no handler any more, since that has ended or the process has."""
+        self._calls = [call for call in self._calls if call.process is not process]
+
+    # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def committed(
+        self, before: Task | None, after: Task, executions: Sequence[Execution], messages: Sequence[Message]
+    ) -> None:
+        self._no_secret(after.model_dump_json(), *(one.model_dump_json() for one in (*executions, *messages)))
+        self._runs_are_counted(before, after, executions)
+        self._records_are_final(after, executions)
+        self._has_a_future(after)
+        for run in after.runs:
+            self._begun[after.id, after.created_at, run.execution_id] = None
+        if before is None:
+            return
+        if after.status is not before.status and after.status not in ALLOWED[before.status]:
+            self._break(f"the table: {before.status} became {after.status}")
+        self._runs_end_with_a_record(before, after, executions)
+        self._claims_are_right(before, after)
+        self._nothing_is_lost(before, after, executions)
+
+    def _runs_are_counted(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+        """A task's count is of what was run by its schedule, or waits for a worker; the plan never comes back."""
+        counted = self._counted.setdefault((after.id, after.created_at), set())
+        if before and before.schedule != after.schedule:
+            unbegun = {run.execution_id for run in after.runs if run.lease is None and run.started_at is None}
+            if left := counted & unbegun:
+                self._break(f"1: {after.id} has another schedule, and {left} of the old one still wait")
+            counted.clear()
+        for run in after.runs:
+            key = (after.id, after.created_at, run.execution_id)
+            is_new = key not in self._begun and key not in self._records
+            if is_new and run.trigger is Trigger.SCHEDULE:
+                counted.add(run.execution_id)
+                if before and before.planned_to and run.scheduled_for <= before.planned_to:
+                    self._break(f"1: {after.id} comes back to {run.scheduled_for}, and was at {before.planned_to}")
+        counted -= {each.id for each in executions if each.status.is_final and each.started_at is None}
+        if after.run_count != len(counted):
+            self._break(f"{after.id} counts {after.run_count} runs, and had {sorted(counted)}")
+
+    def _records_are_final(self, task: Task, executions: Sequence[Execution]) -> None:
+        for execution in executions:
+            key = (task.id, task.created_at, execution.id)
+            known = self._records.get(key)
+            again = self.verb() == "retry" and execution.status is ExecutionStatus.RETRYING
+            if again and known and known.status is not ExecutionStatus.SUCCEEDED:
+                pass  # its owner wants one more attempt
+            elif known and known.status.is_final and known != execution:
+                self._break(f"1: {key} was {known.status}, and is recorded again as {execution.status}")
+            self._records[key] = execution
+
+    def _has_a_future(self, task: Task) -> None:
+        if task.deleted_at or task.deferred:
+            pending = [task.updated_at]
+        else:
+            pending = [run.lease.until for run in task.runs if run.lease]
+            if task.status is TaskStatus.ACTIVE:
+                waiting = [_waits_until(task, run) for run in task.runs if not run.lease]
+                pending += [at for at in waiting if at is not None]
+                if task.next_execution_time and (not task.runs or task.overlap is Overlap.ALLOW):
+                    pending.append(start_of(task, task.next_execution_time))
+        if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
+            self._break(f"4: {task.id} is ACTIVE and waits for nothing")
+        if pending and (task.wake_at is None or task.wake_at > min(pending)):
+            self._break(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
+
+    def _runs_end_with_a_record(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
+        final = {one.id for one in executions if one.status.is_final}
+        for run in before.runs:
+            if after.run(run.execution_id) is None and run.execution_id not in final:
+                self._break(f"1: the run of {run.execution_id} is gone without a record")
+
+    def _claims_are_right(self, before: Task, after: Task) -> None:
+        process = self._world.current
+        assert process
+        now = process.app.clock.now()
+        for run in after.runs:
+            old = before.run(run.execution_id)
+            if run.lease is None:
+                continue
+            if old and old.lease and old.lease.token == run.lease.token:
+                self._is_renewed((after.id, after.created_at, run.execution_id), run.lease.until - now)
+                continue
+            if old and old.lease and old.lease.until > now:
+                self._break(f"2: {run.execution_id} was claimed although its lease lasts until {old.lease.until}")
+            if before.status is not TaskStatus.ACTIVE or before.deleted_at:
+                self._break(f"3: {run.execution_id} was claimed of a task that is {before.status}")
+            if process.wanted is None and process.revision != before.revision:
+                self._break(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
+            due_at = old.wakes_at if old else start_of(before, run.scheduled_for)
+            if process.wanted is None and due_at > now:
+                self._break(f"{run.execution_id} was claimed before it was due, at {due_at}")
+            if process.wanted is None:
+                since = max(due_at, before.updated_at, self._world.pulls.lock_free_since(before.lock_key))
+                self._is_punctual(before, run, since, now)
+
+    def _is_renewed(self, key: tuple[str, datetime, str], left: timedelta) -> None:
+        """Note that a handler's lease ends later, if it was its own process that has renewed it."""
+        for call in self._calls:
+            is_ours = self._world.current and call.process.tokens is self._world.current.tokens
+            if is_ours and call.key == key:
+                call.until = self._world.now + left
+
+    def _is_punctual(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
+        """In a calm world each claim comes on its instant, without the sweep's help."""
+        if self._world.weather.is_calm and now - due_at > timedelta(seconds=1):
+            self._break(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
+
+    def _nothing_is_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
+        """Every occurrence that the plan went past was claimed or recorded."""
+        ends = after.deleted_at or after.status in {TaskStatus.PAUSED, TaskStatus.CANCELLED}
+        if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
+            return
+        handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
+        if self.verb() == "create" and after.schedule != before.schedule:
+            return  # a new schedule is a new plan
+        for occurrence in self._passed(before, after):
+            if execution_id(occurrence) not in handled:
+                self._break(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
+
+    def _passed(self, before: Task, after: Task) -> Iterator[datetime]:
+        occurrence = before.next_execution_time
+        limit = after.next_execution_time
+        while occurrence is not None and (limit is None or occurrence < limit):
+            if limit is None and start_of(before, occurrence) > self._world.now + self._world.weather.drift:
+                ended = after.max_runs is not None and after.run_count >= after.max_runs
+                if not ended and not (after.until and occurrence > after.until):
+                    self._break(f"4: {after.id} has lost its next occurrence, {occurrence}")
+                return
+            if limit is None and after.max_runs is not None and after.run_count >= after.max_runs:
+                return
+            if after.until and occurrence > after.until:
+                return
+            yield occurrence
+            occurrence = before.schedule.after(occurrence)
+
+    def purged(self, task: Task | None) -> None:
+        """Watch a task's removal: its owner's wish, or the end of its retention."""
+        if task is None:
+            return
+        if task.deleted_at is None and task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+            self._break(f"8: {task.id} is removed although it is {task.status}")
+        self._told.pop(task.id, None)
+        self._records = {key: value for key, value in self._records.items() if key[0] != task.id}
+        self._begun = {key: None for key in self._begun if key[0] != task.id}
+
+    # ── The queue and the clients ────────────────────────────────────────────────────────────────────────────────
+
+    def dispatched(self, envelope: Envelope) -> None:
+        self._no_secret(envelope.name, envelope.body.decode(), envelope.token)
+        if envelope.at > self._world.now + _NO_FUTURE:
+            self._break(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
+
+    def asked(self, verb: str) -> None:
+        assert self._world.current
+        self._verbs[self._world.current.name] = verb
+
+    def told(self, task: Task) -> None:
+        stored = self._world.inner.load(task.id)
+        if stored and stored.task.created_at == task.created_at:  # else somebody has deleted it before its client heard
+            self._told[task.id] = task
+
+    def _no_secret(self, *texts: str) -> None:
+        from tests.simulation.world import SECRET  # noqa: PLC0415 - the world imports the rules
+
+        if any(SECRET in text for text in texts):
+            self._break("7: the secret is in a document or in the queue")
+
+    # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def judge_end(self) -> None:
+        """Judge what is left when everything has had time to settle."""
+        open_runs: set[tuple[str, datetime, str]] = set()
+        for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
+            self._break(f"8: {task_id} is gone, though its client was told that it is stored")
+        for task in self._world.tasks():
+            told = self._told.get(task.id)
+            if task.deleted_at:
+                self._break(f"4: {task.id} is still being deleted")
+            if told and told.created_at == task.created_at and task.revision < told.revision:
+                self._break(f"8: {task.id} has revision {task.revision}; its client was told {told.revision}")
+            self._is_up_to_date(task)
+            open_runs |= {(task.id, task.created_at, run.execution_id) for run in task.runs}
+        for key in self._begun:
+            record = self._records.get(key)
+            if key not in open_runs and (record is None or not record.status.is_final):
+                self._break(f"1: {key} ended without a final record: {record}")
+
+    def _is_up_to_date(self, task: Task) -> None:
+        overdue = self._world.now - LATE
+        for run in task.runs:
+            if run.lease and run.lease.until < overdue:
+                self._break(f"4: nobody closed {task.id}'s {run.execution_id}, whose lease ended at {run.lease.until}")
+            if task.status is TaskStatus.ACTIVE and not run.lease and run.due_at < overdue:
+                self._break(f"4: nobody ran {task.id}'s {run.execution_id}, due at {run.due_at}")
+            if task.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not run.lease:
+                self._break(f"1: {task.id} is {task.status}, and {run.execution_id} waits for ever")
+        following = task.next_execution_time
+        if (
+            task.status is not TaskStatus.ACTIVE
+            or following is None
+            or (task.runs and task.overlap is not Overlap.ALLOW)
+        ):
+            return
+        if start_of(task, following) < overdue:
+            self._break(f"4: nobody ran {task.id}'s occurrence {following}")
+        if any(one.status is ExecutionStatus.RUNNING for one in self._records.values()):
+            self._break("1: a stored record is RUNNING")
+
+
+def _waits_until(task: Task, run: Run) -> datetime | None:
+    """Return when somebody has to look at a run that is not under way; None if it may wait for a worker for ever."""
+    if run.awaits is not Awaits.WORKER:
+        return run.due_at
+    return run.due_at + task.expiration if task.expiration and run.started_at is None else None

@@ -1,0 +1,28 @@
+"""Everything may die at any moment, and nothing is lost: the benchmark that breaks the stack, for a few seconds."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.harness import ROOT
+
+from cloudsched.adapters.firestore.emulator import Missing, find
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_and_no_success_repeated_while_executors_and_sweeps_are_killed() -> None:
+    """Under SIGKILL and the queue's faults, each occurrence that came due ends with one success."""
+    has_google = not isinstance(find(os.environ.get("FIRESTORE_EMULATOR_HOST")), Missing)
+    if os.environ.get("CI") and not has_google:
+        pytest.fail("No Firestore emulator, and CI always has one.")
+    store = "firestore" if has_google else "sqlite"
+    script = ROOT / "benchmarks" / "crash_and_recover.py"
+    command = (sys.executable, str(script), "--seconds", "5", "--store", store, "--json")
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)  # noqa: S603 - our own
+    assert done.stdout, done.stderr
+    counts = json.loads(done.stdout)
+    assert counts["executors killed"] > 0
+    assert counts["due"] > 0
+    assert (counts["lost"], counts["duplicated"], counts["succeeded"]) == (0, 0, counts["due"])

@@ -1,0 +1,215 @@
+"""``cloudsched dev`` as a program: around a command, alone, and when it is told to stop."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.harness import WAIT_SECONDS, Process, ask, eventually, process, running_among
+
+CLOUDSCHED = (sys.executable, "-m", "cloudsched")
+DEV = (*CLOUDSCHED, "dev", "--store", "sqlite")
+ALONE = (*DEV, "--port", "0", "--tasks-port", "0")
+CREATE = """
+import json, os, urllib.request
+
+def ask(url, content=None):
+    data = None if content is None else json.dumps(content).encode()
+    return json.load(urllib.request.urlopen(url, data))
+
+api, tasks = os.environ["CLOUDSCHED_URL"], "http://" + os.environ["CLOUD_TASKS_EMULATOR_HOST"]
+ask(f"{api}/v1/tasks", {"id": "tea", "owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "Now."}})
+ask(f"{tasks}/clock", {"advance": "PT6M"})
+print([execution["status"] for execution in ask(f"{api}/v1/tasks/tea/executions")["executions"]])
+"""
+AS_A_CLIENT = """
+from cloudsched import App, Context
+app = App()
+@app.handler("remind")
+def remind(ctx: Context, payload: dict[str, str]) -> None: ...
+print(app.settings.store, app.clock.now().isoformat(), app.create(owner="ada", title="Tea", handler="remind").status)
+print(app.settings.is_deployed, app.settings.firestore_emulator)
+app.close()
+"""
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_the_exit_code_is_the_command_s(code: int, tmp_path: Path) -> None:
+    """`cloudsched dev -- COMMAND` exits with what COMMAND exits with."""
+    with process(*DEV, "--", sys.executable, "-c", f"raise SystemExit({code})", cwd=tmp_path) as dev:
+        assert dev.wait() == code
+
+
+def test_a_command_that_is_killed_or_missing(tmp_path: Path) -> None:
+    """A command that a signal ends gives 128 and the signal, one that is not there 127, as in a shell."""
+    for command, code in ((("sh", "-c", "kill -9 $$"), 137), (("no-such-command",), 127)):
+        with process(*DEV, "--", *command, cwd=tmp_path) as dev:
+            assert dev.wait() == code
+
+
+def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
+    """What runs behind -- reaches the API and the clock by its environment, and its task runs."""
+    with process(*DEV, "--", sys.executable, "-c", CREATE, cwd=tmp_path) as dev:
+        assert (dev.wait(), dev.output.splitlines()[-1]) == (0, "['SUCCEEDED']")
+
+
+def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:
+    """An app in the command's process uses the stack's store, queue and clock without a setting of its own."""
+    env = {**os.environ, "K_SERVICE": "left over", "FIRESTORE_EMULATOR_HOST": "127.0.0.1:1"}
+    frozen = (*DEV, "--freeze", "2027-01-01T00:00:00Z")
+    with process(*frozen, "--", sys.executable, "-c", AS_A_CLIENT, env=env, cwd=tmp_path) as dev:
+        assert dev.wait() == 0, dev.output
+        assert dev.output.splitlines()[-2:] == ["sqlite 2027-01-01T00:00:00+00:00 ACTIVE", "False None"]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_everything(signum: int, firestore_address: str, tmp_path: Path) -> None:
+    """Ctrl-C or SIGTERM end the stack, its Firestore emulator, the command and whatever the command has started."""
+    assert firestore_address  # there is one to be found
+    env = {name: value for name, value in os.environ.items() if name != "FIRESTORE_EMULATOR_HOST"}
+    command = ("sh", "-c", "sleep 600 & echo begun; wait")
+    with process(*CLOUDSCHED, "dev", "--store", "firestore", "--", *command, env=env, cwd=tmp_path) as dev:
+        dev.wait_for("begun")
+        family = dev.family()
+        assert len(family) >= 4, "dev, java and its guard, sh, sleep"
+        dev.signal(signum)
+        assert dev.wait() == 128 + signum
+        eventually(lambda: not running_among(family), "none of them is left")
+
+
+SIGNALLED_AS_IT_BEGINS = """
+import atexit, os, signal, subprocess, sys
+
+class Popen(subprocess.Popen):
+    def __init__(self, command, **options):
+        if command[0] == "sleep" and moment == "before":
+            os.kill(os.getpid(), signal.SIGINT)
+        super().__init__(command, **options)
+        if command[0] == "sleep":
+            print("begun as", self.pid, flush=True)
+            atexit.register(lambda: print("ended with", self.returncode, flush=True))
+            if moment == "after":
+                os.kill(os.getpid(), signal.SIGINT)
+
+subprocess.Popen = Popen
+from cloudsched.cli.main import main
+moment = sys.argv[1]
+sys.argv = ["cloudsched", "dev", "--store", "sqlite", "--", "sleep", "600"]
+main()
+"""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_signal_while_the_command_is_begun_ends_it_too(moment: str, tmp_path: Path) -> None:
+    """Before the command is there, and before anything of it is known: it is told all the same, and hears it."""
+    with process(sys.executable, "-c", SIGNALLED_AS_IT_BEGINS, moment, cwd=tmp_path) as dev:
+        command = int(dev.wait_for(r"begun as (\d+)")[1])
+        assert dev.wait() == 128 + signal.SIGINT, dev.output
+        eventually(lambda: not running_among({command}), "it has ended")
+        assert f"ended with -{signal.SIGINT:d}\n" in dev.output
+
+
+def test_a_stack_alone_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    """Without a command it says where everything is, logs what runs by its own clock, and ends with 0."""
+    (tmp_path / "handlers.py").write_text(
+        "from cloudsched import App\napp = App()\n@app.handler('greet')\ndef greet() -> str:\n    return 'hello'\n"
+    )
+    with process(*ALONE, "--freeze", "2027-01-01T00:00:00Z", cwd=tmp_path) as dev:
+        dev.wait_for("Ready")
+        assert "greet (handlers.py)" in dev.output
+        assert dev.output.startswith("store        SQLite")
+        url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
+        tasks = dev.wait_for(r"Cloud Tasks +(127\.0\.0\.1:\d+)")[1]
+        assert ask(url, "POST", "/v1/tasks", {"owner": "a", "title": "Hi", "handler": "greet"}).status == 201
+        assert ask(f"http://{tasks}", "POST", "/clock", {"advance": "PT6M"}).body["delivered"] == 1
+        dev.wait_for(r"2027-01-01T00:05:00Z \S+ succeeded")
+        dev.signal(signal.SIGINT)
+        assert dev.wait() == 0
+
+
+def test_a_handler_that_hangs_does_not_keep_the_stack(tmp_path: Path) -> None:
+    """Ctrl-C ends the stack within seconds although a handler is still at work."""
+    began = tmp_path / "began"
+    (tmp_path / "handlers.py").write_text(
+        "import pathlib, time\nfrom cloudsched import App\napp = App()\n@app.handler('hang')\n"
+        f"def hang() -> None:\n    pathlib.Path({str(began)!r}).touch()\n    time.sleep(600)\n"
+    )
+    with process(*ALONE, cwd=tmp_path) as dev:
+        dev.wait_for("Ready")
+        url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
+        ask(url, "POST", "/v1/tasks", {"id": "h", "owner": "a", "title": "Hi", "handler": "hang"})
+        assert ask(url, "POST", "/v1/tasks/h/trigger").status == 200
+        eventually(began.exists, "the handler hangs")
+        assert ask(url, "GET", "/v1/tasks/h").body["isRunning"] is True, "the API answers meanwhile"
+        dev.signal(signal.SIGINT)
+        told_at = time.monotonic()
+        assert dev.wait() == 0
+        assert time.monotonic() - told_at < WAIT_SECONDS
+
+
+def test_a_handler_that_exits_ends_its_attempt_and_not_the_stack(tmp_path: Path) -> None:
+    """Its record says what it did, and the stack goes on answering."""
+    (tmp_path / "handlers.py").write_text(
+        "import sys\nfrom cloudsched import App\napp = App()\n@app.handler('leave', retry=False)\n"
+        "def leave() -> None:\n    sys.exit('enough')\n"
+    )
+    with process(*ALONE, cwd=tmp_path) as dev:
+        url, _ = _ready(dev)
+        ask(url, "POST", "/v1/tasks", {"id": "l", "owner": "a", "title": "Hi", "handler": "leave"})
+        assert ask(url, "POST", "/v1/tasks/l/trigger").status == 200
+        dev.wait_for(r"l failed \S+: SystemExit: enough")
+        (execution,) = ask(url, "GET", "/v1/tasks/l/executions").body["executions"]
+        assert (execution["status"], execution["error"]["type"]) == ("FAILED", "SystemExit")
+
+
+def test_data_is_kept(tmp_path: Path) -> None:
+    """With --data the next stack has the tasks of the one before, and runs them at their instants."""
+    at_noon = (*ALONE, "--data", "kept", "--freeze", "2027-01-01T12:00:00Z")
+    with process(*at_noon, cwd=tmp_path) as dev:
+        url = _ready(dev)[0]
+        task = {"id": "tea", "owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "Now."}}
+        ask(url, "POST", "/v1/tasks", {**task, "schedule": {"at": "2027-01-01T13:00:00Z"}})
+    with process(*at_noon, cwd=tmp_path) as dev:
+        url, tasks = _ready(dev)
+        assert ask(tasks, "POST", "/clock", {"advance": "P1D"}).body["delivered"] == 1
+        (message,) = ask(url, "GET", "/v1/inboxes/ada/messages").body["messages"]
+        assert message["createdAt"] == "2027-01-01T13:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--handlers", "nowhere.py"), "There is no file nowhere.py"),
+        (("--handlers", "no.such.module"), "no.such.module cannot be imported"),
+        (("--handlers", "json"), "json has no app"),
+        (("--store", "firestore", "--data", "x"), "The Firestore emulator keeps nothing"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    """A mistake of the user's is one line on what is wrong, and exit code 2."""
+    with process(*CLOUDSCHED, "dev", *arguments, cwd=tmp_path) as dev:
+        assert dev.wait() == 2
+        assert dev.output.startswith("cloudsched: ")
+        assert says in dev.output
+        assert len(dev.output.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    """A second stack on the same port says so and ends with 2; the first one goes on."""
+    with process(*ALONE, cwd=tmp_path) as first:
+        url, tasks = _ready(first)
+        for option, address in (("--port", url), ("--tasks-port", tasks)):
+            with process(*ALONE, option, address.rpartition(":")[2], cwd=tmp_path) as second:
+                assert second.wait() == 2
+                assert "cannot listen" in second.output.lower()
+                assert len(second.output.splitlines()) == 1
+        assert ask(url, "GET", "/v1/tasks").status == 200
+
+
+def _ready(dev: Process) -> tuple[str, str]:
+    """Return the addresses of the API and of the local Cloud Tasks."""
+    dev.wait_for("Ready")
+    url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
+    return url, "http://" + dev.wait_for(r"Cloud Tasks +(127\.0\.0\.1:\d+)")[1]

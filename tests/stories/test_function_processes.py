@@ -1,0 +1,139 @@
+"""Functions in processes of their own: what is killed, rotated or refused there."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness import SECRET, START, ask, eventually
+from tests.stories.deployment import Deployment, deployed
+
+from cloudsched import App, Execution, Schedule, Settings
+from cloudsched.adapters.clocks import EmulatorClock, ManualClock
+from cloudsched.errors import Misconfigured
+
+DAILY = Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T08:00:00")
+DUE = START + timedelta(minutes=30)
+NEXT = DUE + timedelta(days=1)
+
+
+@pytest.fixture
+def deployment(base: Settings, tmp_path: Path) -> Iterator[Deployment]:
+    with deployed(base, tmp_path) as running:
+        yield running
+
+
+def create(app: App, **task: Any) -> None:
+    app.create(**{"id": "it", "owner": "ada", "title": "It", "handler": "linger", "schedule": DAILY, **task})
+
+
+@pytest.mark.parametrize("rescue", ["the queue delivers again", "the sweep finds it"])
+def test_an_executor_dies_in_the_middle_of_a_handler(deployment: Deployment, rescue: str) -> None:
+    """SIGKILL in a handler: the occurrence ends as exactly one record, and the next one is planned."""
+    emulator, marks = deployment.emulator, deployment.folder
+    with deployment.client() as app, ThreadPoolExecutor() as threads:
+        create(app)
+        with deployment.serve("execute") as executor:
+            walk = threads.submit(emulator.advance, timedelta(minutes=32))
+            eventually((marks / "began-1").exists, "the handler has begun")
+            executor.process.kill()
+            walk.result(60)
+        (during,) = app.executions("it").items
+        assert (during.status, during.scheduled_for) == ("RUNNING", DUE)
+
+        if rescue == "the sweep finds it":
+            settings = deployment.settings
+            queue = f"/v2/projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
+            assert ask(f"http://{emulator.address}", "POST", f"{queue}:purge", {}).status == 200
+        (marks / "go-on").touch()
+        with deployment.serve("execute"):
+            emulator.advance(timedelta(hours=2))
+            if rescue == "the sweep finds it":
+                with deployment.serve("sweep") as sweep:
+                    assert ask(sweep.url, "POST", "/").body["dispatched"] == 1
+                emulator.advance(timedelta(0))
+
+        (record,) = app.executions("it").items
+        assert (record.status, record.content) == ("SUCCEEDED", "attempt 2")
+        assert [attempt.status for attempt in record.attempts] == ["TIMED_OUT", "SUCCEEDED"]
+        assert app.get("it").next_execution_time == NEXT
+        assert [message.body for message in app.inbox("ada").items] == ["attempt 2"]
+        assert not (marks / "began-3").exists()
+
+
+def test_a_rotated_secret(deployment: Deployment) -> None:
+    """A dispatch of the old secret gets 401 from who knows only the new one, and runs where the old is still known."""
+    new = replace(deployment.settings, secret="another-secret-0123456789")  # noqa: S106 - a test's
+    with deployment.client() as app:
+        create(app, handler="greet")
+        with deployment.serve("execute", new):
+            deployment.emulator.advance(timedelta(minutes=31))
+        assert {attempt.answer.status for attempt in deployment.emulator.attempts()} == {401}
+        assert list(app.executions("it").items) == []
+
+        with deployment.serve("execute", replace(new, previous_secret=deployment.settings.secret)):
+            deployment.emulator.advance(timedelta(hours=2))
+            assert statuses(app.executions("it").items) == ["SUCCEEDED"], "\n".join(deployment.answers())
+            deployment.emulator.advance(timedelta(days=1))
+        assert statuses(app.executions("it").items) == ["SUCCEEDED"] * 2
+
+
+def statuses(executions: Sequence[Execution]) -> list[str]:
+    return [execution.status for execution in executions]
+
+
+def test_the_secret_is_nowhere(deployment: Deployment) -> None:
+    """After runs, failures and refusals no queue body, document, log line or error holds the secret."""
+    emulator = deployment.emulator
+    with deployment.serve("api") as api, deployment.serve("execute") as executor:
+        task = {"owner": "ada", "title": "It", "schedule": {"at": "2027-01-01T08:00:00Z"}}
+        answers = [
+            ask(api.url, "POST", "/v1/tasks", {**task, "id": "good", "handler": "greet"}),
+            ask(api.url, "POST", "/v1/tasks", {**task, "id": "bad", "handler": "stumble"}),
+            ask(api.url, "POST", "/v1/tasks", {**task, "handler": "unknown"}),
+            ask(api.url, "POST", "/v1/tasks", b"{"),
+            ask(executor.url, "POST", "/v1/tasks/execute", b"{}", {"X-Cloudsched-Token": "v1=00"}),
+        ]
+        assert [answer.status for answer in answers] == [201, 201, 400, 400, 401]
+        emulator.advance(timedelta(hours=1))
+        shown = {task: ask(api.url, "GET", f"/v1/tasks/{task}/executions") for task in ("good", "bad")}
+        logs = api.process.output + executor.process.output
+    assert [reply.body["executions"][0]["status"] for reply in shown.values()] == ["SUCCEEDED", "FAILED"]
+
+    queue = repr([(attempt.request, attempt.answer) for attempt in emulator.attempts()])
+    places = {"queue": queue, "answers": repr([answers, shown]), "logs": logs, "documents": documents(deployment)}
+    assert "good" in places["documents"]
+    assert "about to fail" in places["documents"]
+    assert [name for name, text in places.items() if SECRET in text] == []
+
+
+def documents(deployment: Deployment) -> str:
+    """Return everything that is stored, as it is stored."""
+    settings = deployment.settings
+    if settings.store == "sqlite":
+        return "".join(file.read_bytes().decode("latin-1") for file in deployment.folder.glob("tasks.db*"))
+    root = f"/v1/projects/{settings.project}/databases/(default)/documents"
+    folders = ["tasks", "tasks/good/executions", "tasks/bad/executions", "inboxes/ada/messages"]
+    return repr([ask(f"http://{settings.firestore_emulator}", "GET", f"{root}/{folder}").body for folder in folders])
+
+
+def test_a_function_in_the_cloud_follows_no_clock_but_the_system_s() -> None:
+    """With K_SERVICE and no local Cloud Tasks, an app that was given another clock refuses to work."""
+    deployed_settings = Settings.from_environment({"K_SERVICE": "execute"})
+    with pytest.raises(Misconfigured, match="clock"):
+        _ = App(deployed_settings, clock=ManualClock(START)).clock
+    with pytest.raises(Misconfigured, match="clock"):
+        _ = App(deployed_settings, clock=EmulatorClock("127.0.0.1:1")).clock
+    local = Settings.from_environment({"K_SERVICE": "execute", "CLOUD_TASKS_EMULATOR_HOST": "127.0.0.1:1"})
+    assert isinstance(App(local).clock, EmulatorClock)
+
+
+def test_functions_end_when_they_are_told_to(deployment: Deployment) -> None:
+    """SIGTERM, as Cloud Run sends it, ends a function with exit code 0."""
+    with deployment.serve("sweep") as sweep:
+        sweep.process.signal(signal.SIGTERM)
+        assert sweep.process.wait() == 0

@@ -1,0 +1,38 @@
+"""The walk through ``docs/workers.md``, as it is written there."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from tests.harness import ROOT, free_port, process
+
+GUIDE = (ROOT / "docs" / "workers.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """Return the page's blocks of code in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+@pytest.mark.slow
+def test_the_walk(tmp_path: Path) -> None:
+    """The stack, the task, the worker and whoever waits for a result: each line of the page works, on other ports."""
+    port = str(free_port())
+    stack, (client, commands) = blocks("sh")[0].strip(), (blocks("python")[1], blocks("sh")[1].replace("8080", port))
+    (tmp_path / "handlers.py").write_text(blocks("python")[0])
+    (tmp_path / "wait.py").write_text(client.replace("8080", port))
+    around = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
+    env = {**around, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    options = f"--store sqlite --port {port} --tasks-port 0"
+    with process("bash", "-c", f"{stack} {options}", env=env, cwd=tmp_path) as dev:
+        dev.wait_for("Ready")
+        with process("bash", "-c", commands, env=env, cwd=tmp_path) as worker:
+            said = worker.wait_for(r"(?m)^\S+: (queue gpu, .*)\nsucceeded +film +A short film +\(\d+\.\d s\)")[1]
+            assert said in GUIDE.replace("8080", port)
+            with process(sys.executable, "wait.py", env=env, cwd=tmp_path) as waiting:
+                assert waiting.wait() == 0, waiting.output
+                assert waiting.output.splitlines()[-1] == "{'rendered': 2}"

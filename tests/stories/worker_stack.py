@@ -1,0 +1,119 @@
+"""A local stack whose work is fetched, with workers in processes of their own."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path  # noqa: TC003 - as elsewhere
+from typing import TYPE_CHECKING, Any, Literal
+
+from tests.harness import SECRET, Process, eventually, process
+
+from cloudsched import App, Settings
+from cloudsched.local.stack import Stack, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched import Execution
+
+HANDLERS = '''
+import os, time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path  # noqa: TC003 - as elsewhere
+from cloudsched import App, Context
+
+app = App()
+FOLDER = Path(os.environ["STORY"])
+
+
+@app.handler("linger")
+def linger(ctx: Context) -> str:
+    """Say that it has begun, and go on when it is told to; until then talk without end."""
+    (FOLDER / f"began-{ctx.attempt}").touch()
+    while not (FOLDER / "go-on").exists():
+        print("talks", flush=True)
+        time.sleep(0.01)
+    return f"attempt {ctx.attempt}"
+
+
+@app.handler("note")
+def note(ctx: Context) -> None:
+    """Leave a line for each time that it runs."""
+    with (FOLDER / "notes").open("a") as notes:
+        notes.write(f"{ctx.task.id}\\n")
+
+
+@app.handler("leave")
+def leave() -> None:
+    """Leave a thread behind that goes on for longer than any test."""
+    ThreadPoolExecutor(1).submit(time.sleep, 3600)
+
+
+@app.handler("meet")
+def meet(ctx: Context) -> None:
+    """Leave such a line, and wait for another process to do that as well."""
+    note(ctx)
+    (FOLDER / f"met-{os.getpid()}").touch()
+    while len([*FOLDER.glob("met-*")]) < 2:
+        time.sleep(0.01)
+'''
+
+
+@dataclass
+class Shop:
+    """A local stack, and what workers need to find it."""
+
+    stack: Stack
+    folder: Path
+    kind: Literal["store", "api"]
+
+    @contextmanager
+    def worker(self, *options: str, url: str | None = None, **env: str) -> Iterator[Process]:
+        """Run a worker of the queue ``gpu``."""
+        where = self.stack.url if self.kind == "api" else ""
+        around = self.stack.settings.around(STORY=str(self.folder), CLOUDSCHED_URL=where if url is None else url, **env)
+        command = (sys.executable, "-m", "cloudsched", "worker", "--queue", "gpu", "--poll", "0.1", *options)
+        with process(*command, env=around, cwd=self.folder) as running_worker:
+            yield running_worker
+
+    def create(self, handler: str, **fields: Any) -> str:
+        """Create a task for workers that is due now, and return its id."""
+        usual = {"owner": "ada", "title": handler, "handler": handler, "pull": "gpu"}
+        return self.stack.app.create(**{**usual, **fields}).id
+
+    def offer(self, handler: str, **fields: Any) -> str:
+        """Do that, and wait until it is offered; no worker is free to take it meanwhile."""
+        task_id = self.create(handler, **fields)
+        eventually(lambda: self.stack.app.get(task_id).offer, "it is offered")
+        return task_id
+
+    def record(self, task_id: str) -> Execution:
+        """Return the one execution of a task."""
+        (found,) = self.stack.app.executions(task_id).items
+        return found
+
+    def until(self, task_id: str, status: str) -> None:
+        """Wait until a task's execution has a status."""
+        eventually(lambda: [each.status for each in self.stack.app.executions(task_id).items] == [status], status)
+
+    def until_begun(self, attempt: int = 1) -> None:
+        """Wait until ``linger`` has begun an attempt."""
+        eventually((self.folder / f"began-{attempt}").exists, f"attempt {attempt} has begun")
+
+    def go_on(self) -> None:
+        """Let ``linger`` end."""
+        (self.folder / "go-on").touch()
+
+
+@contextmanager
+def opened(
+    folder: Path, kind: Literal["store", "api"], store: Literal["sqlite", "firestore"] = "sqlite", **settings: Any
+) -> Iterator[Shop]:
+    """Start the stack in a folder, with handlers for the workers beside it."""
+    (folder / "handlers.py").write_text(HANDLERS)
+    base = Settings(secret=SECRET, default_lead=timedelta(0), **settings)
+    with running(App(), base=base, store=store, data=folder if store == "sqlite" else None) as stack:
+        yield Shop(stack, folder, kind)

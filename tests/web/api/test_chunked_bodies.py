@@ -1,0 +1,163 @@
+"""A body without `Content-Length`, as many HTTP clients send it, through a real socket: it is read like any other."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import closing
+from datetime import timedelta
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.harness import WAIT_SECONDS, ask
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.local.stack import application
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import START, Simulation
+from cloudsched.web.api.parse import MAX_BODY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness import Reply
+
+CHUNKED = {"Transfer-Encoding": "chunked"}
+TASK: dict[str, Any] = {"owner": "ada", "title": "x", "handler": "work"}
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    app = App(Settings())
+
+    @app.handler("work", pull="gpu")
+    def work() -> None: ...
+
+    @app.handler("fail", retry=False)
+    def fail() -> None:
+        raise ValueError("no")
+
+    @app.handler("wait")
+    def wait(ctx: Context) -> Any:  # noqa: ANN401 - what it was told
+        return ctx.wait_for("approved")
+
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+@pytest.fixture
+def address(sim: Simulation) -> Iterator[str]:
+    with WebServer(application(sim.app)) as server:
+        server.serve()
+        yield server.address
+
+
+def post(address: str, path: str, content: object) -> Reply:
+    return ask(f"http://{address}", "POST", path, content, CHUNKED)
+
+
+def test_a_claim_is_for_what_it_asks(sim: Simulation, address: str) -> None:
+    """Its handlers and its owner count, and its worker is who has claimed it."""
+    for title, owner in (("first", "bob"), ("second", "ada")):
+        sim.app.create(**{**TASK, "title": title, "owner": owner, "schedule": Schedule.once(START)})
+    sim.advance(timedelta(minutes=1))
+    assert post(address, "/v1/queues/gpu/claim", {"handlers": ["other"]}).body == {"claims": []}
+    (claim,) = post(address, "/v1/queues/gpu/claim", {"owner": "ada", "worker": "box", "limit": 9}).body["claims"]
+    (run,) = sim.app.get(claim["task"]["id"]).runs
+    assert (claim["task"]["title"], run.lease and run.lease.worker) == ("second", "box")
+
+
+def test_a_retry_is_of_the_execution_that_is_named(sim: Simulation, address: str) -> None:
+    """Not of the last one."""
+    task = sim.app.create(owner="ada", title="x", handler="fail", schedule=Schedule(rrule="FREQ=DAILY;COUNT=3"))
+    sim.advance(timedelta(days=5))
+    first = sim.executions(task.id)[0].id
+    assert post(address, f"/v1/tasks/{task.id}/retry", {"executionId": first}).status == 200
+    assert [run.execution_id for run in sim.app.get(task.id).runs] == [first]
+
+
+def test_an_event_has_its_payload(sim: Simulation, address: str) -> None:
+    """The handler is told what was sent."""
+    task = sim.app.create(owner="ada", title="x", handler="wait", schedule=Schedule.once(START))
+    sim.advance(timedelta(minutes=1))
+    assert post(address, f"/v1/tasks/{task.id}/events/approved", {"payload": {"by": "eve"}}).status == 200
+    sim.advance(timedelta(minutes=1))
+    assert sim.executions(task.id)[0].content == {"by": "eve"}
+
+
+def test_a_task_is_created(address: str) -> None:
+    """A body that has to be there is read as well."""
+    assert post(address, "/v1/tasks", TASK).status == 201
+
+
+def test_no_body_is_no_body(sim: Simulation, address: str) -> None:
+    """Where it is optional, one without bytes stands for all defaults; where it is not, it is refused."""
+    sim.app.create(**TASK, schedule=Schedule.once(START))
+    sim.advance(timedelta(minutes=1))
+    assert len(post(address, "/v1/queues/gpu/claim", b"").body["claims"]) == 1
+    assert post(address, "/v1/tasks", b"").status == 400
+
+
+@pytest.mark.parametrize("path", ["/v1/queues/gpu/claim", "/v1/tasks", "/v1/sweep", "/v1/tasks/execute"])
+def test_what_is_too_large_is_refused(address: str, path: str) -> None:
+    """The limit holds for bodies that do not say how long they are."""
+    reply = post(address, path, b" " * (MAX_BODY + 1))
+    assert (reply.status, reply.headers["Content-Type"]) == (413, "application/problem+json")
+    assert post(address, "/v1/queues/gpu/claim", b"{}" + b" " * (MAX_BODY - 2)).status == 200
+
+
+BROKEN = {
+    "no size": b"zz\r\n{}\r\n0\r\n\r\n",
+    "longer than it says": b"2\r\n{}}}\r\n0\r\n\r\n",
+    "cut off in a chunk": b"20\r\n{}",
+    "cut off after a chunk": b"2\r\n{}\r\n",
+    "nothing": b"",
+}
+
+
+def heard(address: str, head: str, body: bytes) -> bytes:
+    """Send a request whose sender then falls silent, and return all that is answered."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
+        start = f"POST /v1/queues/gpu/claim HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n"
+        connection.sendall(start.encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
+def test_a_body_that_breaks_off_claims_nothing(sim: Simulation, address: str, body: bytes) -> None:
+    """It is the sender's mistake, and never taken for a body that is not there."""
+    sim.app.create(**TASK, schedule=Schedule.once(START))
+    sim.advance(timedelta(minutes=1))
+    for head in ("Transfer-Encoding: chunked", "Content-Length: 1000"):
+        assert heard(address, head, body).startswith(b"HTTP/1.1 400 ")
+    assert len(post(address, "/v1/queues/gpu/claim", b"").body["claims"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/v1/tasks/it/pause", 200), ("/v1/tasks", 400), ("/nothing", 404), ("/v1/tasks/execute", 401)]
+)
+def test_what_is_not_read_is_not_the_next_request(sim: Simulation, address: str, path: str, status: int) -> None:
+    """A connection goes on after a body that nobody wanted, whatever is in it."""
+    sim.app.create(**TASK, id="it")
+    body = b"DELETE /v1/tasks/it HTTP/1.1\r\nHost: x\r\n\r\n" * 1000
+    with closing(HTTPConnection(address, timeout=WAIT_SECONDS)) as connection:
+        for _ in range(2):
+            connection.request("POST", path, iter([body, body]), CHUNKED, encode_chunked=True)
+            with connection.getresponse() as answer:
+                answer.read()
+                assert answer.status == status
+        connection.request("GET", "/v1/tasks/it")
+        with connection.getresponse() as answer:
+            assert json.load(answer)["id"] == "it"
+
+
+def test_a_body_without_end_fills_no_memory(address: str) -> None:
+    """The server of the local stack reads no chunk that is larger than any body."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), WAIT_SECONDS) as connection:
+        connection.sendall(b"POST /v1/tasks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))  # to the end: the connection is closed
+    assert answer.startswith(b"HTTP/1.1 400 ")

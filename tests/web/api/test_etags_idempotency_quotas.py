@@ -1,0 +1,222 @@
+"""Edits that do not overwrite others', creations that are safe to repeat, quotas, batches, other pages."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.greeting_app import app
+from tests.web.auth.test_roles import TASK, World
+from werkzeug.test import Client
+from werkzeug.wrappers import Request
+
+from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
+from cloudsched.web.api.operations import OPERATIONS, Operation
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+
+DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
+CONDITIONAL = [each for each in OPERATIONS if each.is_conditional]
+
+
+@pytest.mark.parametrize("operation", CONDITIONAL, ids=lambda each: each.name)
+def test_an_edit_of_what_has_changed_is_refused(call: Call, greeting: dict[str, Any], operation: Operation) -> None:
+    """With If-Match, each change is made to the very state that its caller has seen, and to no other."""
+    made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    seen = made.headers["ETag"]
+    assert call("GET", "/v1/tasks/t").headers["ETag"] == seen
+    call("PATCH", "/v1/tasks/t", {"title": "Meanwhile"})
+    now = call("GET", "/v1/tasks/t")
+    body: object = {"title": "x"} if operation.is_patch else None
+    if operation.name == "backfill":
+        body = {"start": "2026-01-01T00:00:00Z", "end": "2026-12-31T00:00:00Z"}
+    path = operation.path.format(taskId="t", event="e")
+    for stale in (seen, '"x"', f"W/{now.headers['ETag']}"):
+        refused = call(operation.method, path, body, headers={"If-Match": stale})
+        assert refused.status_code == 412
+        assert call("GET", "/v1/tasks/t").get_json() == now.get_json()
+    accepted = call(operation.method, path, body, headers={"If-Match": f'"x", {now.headers["ETag"]}'})
+    assert accepted.status_code != 412
+
+
+def test_of_edits_that_saw_the_same_one_wins(sim: Simulation) -> None:
+    """Any number of edits that name the same state: exactly one is made."""
+    client = _client(sim)
+    seen = client.post("/v1/tasks", json={**TASK, "owner": "ada", "id": "t"}).headers["ETag"]
+
+    def edit(number: int) -> int:
+        other = _client(sim)
+        headers = {"If-Match": seen}
+        return other.patch("/v1/tasks/t", json={"title": str(number)}, headers=headers).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = sorted(threads.map(edit, range(16)))
+    assert answers == [200] + [412] * 15
+
+
+def test_what_is_known_is_not_sent_again(call: Call, greeting: dict[str, Any]) -> None:
+    """A GET that names the state that its caller has is answered 304; after a run it is not that state any more."""
+    seen = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY}).headers["ETag"]
+    assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 304
+    call("POST", "/v1/tasks/t/trigger")
+    assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 200
+
+
+def test_a_creation_with_a_key_is_safe_to_repeat(call: Call, greeting: dict[str, Any]) -> None:
+    """The same key and request make one task, however often, and do not undo what was done to it since."""
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    made = call("POST", "/v1/tasks", greeting, headers=headers)
+    again = call("POST", "/v1/tasks", dict(reversed(greeting.items())), headers=headers)
+    assert (made.status_code, again.status_code) == (201, 200)
+    assert made.get_json() == again.get_json()
+    place = made.headers["Location"]
+    edited = call("PATCH", place, {"title": "Edited since"}).get_json()
+    assert call("POST", "/v1/tasks", greeting, headers=headers).get_json() == edited
+    assert len(call("GET", "/v1/tasks").get_json()["tasks"]) == 1
+
+
+def test_a_key_stands_for_one_request(call: Call, greeting: dict[str, Any]) -> None:
+    """The same key with another body is a 422, and changes nothing; another owner's key is another key."""
+    headers = {"Idempotency-Key": "once"}
+    made = call("POST", "/v1/tasks", greeting, headers=headers).get_json()
+    refused = call("POST", "/v1/tasks", {**greeting, "title": "Other"}, headers=headers)
+    assert (refused.status_code, refused.get_json()["field"]) == (422, "Idempotency-Key")
+    assert call("GET", f"/v1/tasks/{made['id']}").get_json() == made
+    assert call("POST", "/v1/tasks", {**greeting, "owner": "bob"}, headers=headers).status_code == 201
+    assert call("POST", "/v1/tasks", {**greeting, "id": "t"}, headers=headers).status_code == 400
+
+
+@pytest.mark.parametrize("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
+def test_a_key_that_is_none_is_refused(call: Call, greeting: dict[str, Any], key: str) -> None:
+    """A key is 1 to 255 visible ASCII characters."""
+    headers = {"Idempotency-Key": key.encode().decode("latin-1")}
+    assert call("POST", "/v1/tasks", greeting, headers=headers).status_code == 400
+
+
+def test_creations_that_meet_make_one_task(sim: Simulation, greeting: dict[str, Any]) -> None:
+    """Of any number of requests with one key at the same time one is new, and all get the same task."""
+
+    def create(_: int) -> tuple[int, str]:
+        client = _client(sim)
+        answer = client.post("/v1/tasks", json=greeting, headers={"Idempotency-Key": "k"})
+        return answer.status_code, answer.get_json()["id"]
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(create, range(16)))
+    assert sorted(status for status, _ in answers) == [200] * 15 + [201]
+    assert len({task_id for _, task_id in answers}) == 1
+
+
+def test_a_batch_has_a_result_for_each(call: Call, greeting: dict[str, Any]) -> None:
+    """Each task of a batch succeeds or fails alone, and the results stand in the order of the request."""
+    tasks: list[Any] = [{**greeting, "title": f"T{number}"} for number in range(40)]
+    tasks[7] = {**greeting, "handler": "unknown"}
+    tasks[9] = {}
+    results = call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["results"]
+    assert [result["status"] for result in results] == [400 if number in {7, 9} else 201 for number in range(40)]
+    assert all(results[n]["task"]["title"] == f"T{n}" for n in range(40) if n not in {7, 9})
+    assert [results[n]["problem"]["field"] for n in (7, 9)] == ["handler", "title"]
+    headers = {"Idempotency-Key": "b"}
+    first, second = (call("POST", "/v1/tasks:batchCreate", {"tasks": tasks[:5]}, headers=headers) for _ in range(2))
+    ids = [[result["task"]["id"] for result in answer.get_json()["results"]] for answer in (first, second)]
+    assert ids[0] == ids[1]
+    assert len(set(ids[0])) == 5
+
+
+@pytest.mark.parametrize(
+    ("tasks", "field"),
+    [([], "tasks"), ([{}] * 501, "tasks"), ({}, "tasks"), (None, "tasks"), ("x", "tasks"), ([{}, 1], "tasks.1")],
+)
+def test_a_batch_has_bounds(call: Call, tasks: object, field: str) -> None:
+    """From 1 to 500 tasks."""
+    assert call("POST", "/v1/tasks:batchCreate", {"tasks": tasks}).get_json()["field"] == field
+
+
+def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+    """The newest first; or the soonest first, without those that have no next occurrence."""
+    for day in (3, 1, 2):
+        at = {"at": f"2027-02-0{day}T00:00:00Z"}
+        call("POST", "/v1/tasks", {**greeting, "id": f"d{day}", "schedule": at})
+        sim.advance(timedelta(seconds=1))
+    call("POST", "/v1/tasks/d2/pause")
+
+    def ids(query: str) -> list[str]:
+        return [task["id"] for task in call("GET", f"/v1/tasks{query}").get_json()["tasks"]]
+
+    assert ids("") == ids("?orderBy=createdAt%20desc") == ["d2", "d1", "d3"]
+    assert ids("?orderBy=nextExecutionTime") == ["d1", "d3"]
+    wrong = call("GET", "/v1/tasks?orderBy=createdAt%20desc&dueFrom=2027-01-01T00:00:00Z")
+    assert wrong.get_json()["field"] == "orderBy"
+
+
+def _limited(**limits: Any) -> tuple[Access, dict[str, str]]:
+    made = {"ada": new_key("ada", Role.USER, "ada"), "bob": new_key("bob", Role.USER, "bob")}
+    made["admin"] = new_key("admin", Role.ADMIN)
+    access = Access(api_keys=tuple(str(kept) for _, kept in made.values()), **limits)
+    return access, {name: key for name, (key, _) in made.items()}
+
+
+def test_an_owner_has_so_many_tasks_and_no_more() -> None:
+    """The limit is each user's own; a paused task counts, one that has ended does not; servers have none."""
+    access, keys = _limited(max_active_tasks=3)
+    with Simulation(app, access=access) as sim:
+        world = World(sim, keys)
+        made = [world.ask("ada", "POST", "/v1/tasks", TASK) for _ in range(4)]
+        assert [answer.status_code for answer in made] == [201, 201, 201, 429]
+        world.ask("ada", "POST", f"{made[0].headers['Location']}/pause")
+        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
+        assert world.ask("bob", "POST", "/v1/tasks", TASK).status_code == 201
+        assert world.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
+        world.ask("admin", "DELETE", made[2].headers["Location"])
+        world.ask("ada", "POST", f"{made[0].headers['Location']}/cancel")
+        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
+        batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 3}).get_json()["results"]
+        assert [result["status"] for result in batch] == [429, 429, 429]
+
+
+def test_an_owner_creates_so_many_a_minute() -> None:
+    """Over any minute, and again in the next; the refusal says when to come back; a batch is cut where room ends."""
+    access, keys = _limited(max_creations=5)
+    with Simulation(app, access=access) as sim:
+        world = World(sim, keys)
+        batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]
+        assert [result["status"] for result in batch] == [201] * 5 + [429] * 2
+        refused = world.ask("ada", "POST", "/v1/tasks", TASK)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+        sim.advance(timedelta(seconds=59))
+        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
+        sim.advance(timedelta(seconds=1))
+        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
+
+
+def _client(sim: Simulation) -> Client:
+    return Client(Request.application(lambda request: serve_api(sim.app, request)))
+
+
+def test_other_pages_may_not_call() -> None:
+    """CORS is closed by default, also for what a browser sends without asking; an origin that is listed may call."""
+    page = {"Origin": "https://page.example"}
+    asking = {**page, "Access-Control-Request-Method": "PATCH"}
+    for origins, is_allowed in (((), False), (("https://other.example",), False), (("https://page.example",), True)):
+        with Simulation(app, access=Access(origins=origins)) as sim:
+            client = _client(sim)
+            answers = [
+                client.options("/v1/tasks/x", headers=asking),
+                client.post("/v1/tasks", data='{"owner": "ada"}', content_type="text/plain", headers=page),
+                client.get("/v1/tasks", headers=page),
+            ]
+            assert [answer.status_code for answer in answers] == ([204, 400, 200] if is_allowed else [403] * 3)
+            allowed = {answer.headers.get("Access-Control-Allow-Origin") for answer in answers}
+            assert allowed == ({"https://page.example"} if is_allowed else {None})
+            own = {"Origin": "http://localhost"}
+            assert client.get("/v1/tasks", headers=own).status_code == 200, "a page of the API's own host"
+            assert client.get("/v1/tasks", headers={"Origin": "null"}).status_code == 403

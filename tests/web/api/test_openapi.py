@@ -1,0 +1,123 @@
+"""The OpenAPI document: valid, complete, and true, as schemathesis finds by asking the running API."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+from tests.greeting_app import app
+from werkzeug.wrappers import Request
+
+from cloudsched.config.access import Access
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
+from cloudsched.web.api.openapi import document
+from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.api.responses import INTERNAL
+from cloudsched.web.api.router import _ANSWERS
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+CONFIG = Path(__file__).parent / "schemathesis.toml"
+EXAMPLES = 10
+SECONDS = 600
+"""How long schemathesis may take; it takes a twentieth of that on a machine that does nothing else."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS + 30)]
+
+
+def schemathesis(sim: Simulation, config: Path, cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Let schemathesis ask a running API all that its document allows, and some that it does not."""
+    with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
+        server.serve()
+        command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run"]
+        asked = [f"http://{server.address}/openapi.json", "--checks=all", "--no-color"]
+        asked += ["--generation-deterministic"] if os.environ.get("CI") else []
+        done = subprocess.run(  # noqa: S603 - our own words
+            [*command, *asked, *options], capture_output=True, text=True, check=False, timeout=SECONDS, cwd=cwd
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_the_open_api_does_what_its_document_says(sim: Simulation, tmp_path: Path) -> None:
+    """No 5xx, no undocumented status, content type or shape, nothing accepted that the document forbids."""
+    done = schemathesis(sim, CONFIG, tmp_path, f"--max-examples={EXAMPLES}")
+    asked = len(OPERATIONS) - 1  # all but the document itself
+    assert re.search(rf"Operations:\s+{asked} selected / {asked} total", done.stdout), done.stdout
+
+
+def test_the_closed_api_does_what_its_document_says(tmp_path: Path) -> None:
+    """The same for a server with a key; and without one, or with another, every operation refuses it."""
+    key, kept = new_key("tests", Role.ADMIN)
+    with Simulation(app, access=Access(api_keys=(str(kept),))) as sim:
+        config = tmp_path / "schemathesis.toml"
+        config.write_text(f'{CONFIG.read_text()}\n[auth.openapi.key]\napi_key = "{key}"\n')
+        schemathesis(sim, config, tmp_path, "--phases=fuzzing", "--max-examples=6")
+
+
+@pytest.mark.parametrize("handlers", [None, ("greet", "report")])
+def test_the_document_is_whole(handlers: tuple[str, ...] | None) -> None:
+    """Each operation is described and answered; each reference leads somewhere; each schema is one."""
+    whole = document(handlers)
+    described = {operation["operationId"] for methods in whole["paths"].values() for operation in methods.values()}
+    assert described == set(_ANSWERS) == {operation.name for operation in OPERATIONS}
+    schemas = whole["components"]["schemas"]
+    used = set(_references(whole))
+    assert used == set(schemas), "each schema is used, and each that is used is there"
+    for schema in schemas.values():
+        Draft202012Validator({**schema, "components": whole["components"]})
+
+
+def test_nothing_of_the_scheduler_is_described() -> None:
+    """What is kept for the scheduler alone is in no schema; handlers are named only where everybody may know them."""
+    schemas = document(None)["components"]["schemas"]
+    assert not {"Run", "Lease", "Backfill", "Ask"} & set(schemas)
+    assert not INTERNAL & set(schemas["Task"]["properties"])
+    assert "oh-greet" in json.dumps(document(("oh-greet",))["components"]["schemas"]["NewTask"])
+    assert "anyOf" not in document(None)["components"]["schemas"]["NewTask"]
+
+
+def test_only_workers_may_have_handlers_that_are_not_here() -> None:
+    """Where handlers are named, a new task names one of them, or else the queue of a worker that has it."""
+    whole = document(("greet",))
+    schema = Draft202012Validator({"$ref": "#/components/schemas/NewTask", "components": whole["components"]})
+    task = {"owner": "ada", "title": "T"}
+    for handler, pull, is_valid in (
+        ("greet", None, True),
+        ("greet", "gpu", True),
+        ("other", "gpu", True),
+        ("other", {"queue": "gpu", "skill": "cuda"}, True),
+        ("other", None, False),
+        ("greet", "g p u", False),
+        ("greet", {"skill": "cuda"}, False),
+    ):
+        assert schema.is_valid({**task, "handler": handler, "pull": pull}) is is_valid, (handler, pull)
+    assert not schema.is_valid({**task, "handler": "other"})
+
+
+def test_the_page_shows_all_and_runs_nothing(call: Call) -> None:
+    """The readable page names each operation and schema, and its policy forbids scripts and everything from outside."""
+    answer = call("GET", "/docs")
+    for operation in OPERATIONS:
+        assert f"<code>{operation.path}</code>" in answer.text
+    assert "<script" not in answer.text
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def _references(content: Any) -> list[str]:  # noqa: ANN401 - any JSON
+    if isinstance(content, dict):
+        own = [content["$ref"].rpartition("/")[2]] if "$ref" in content else []
+        return own + [name for value in content.values() for name in _references(value)]
+    return [name for value in content for name in _references(value)] if isinstance(content, list) else []

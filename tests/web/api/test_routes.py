@@ -1,0 +1,228 @@
+"""What each request of the API does, and how wrong ones are told so."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.api.test_invalid_input import DAILY, problem
+
+from cloudsched import TaskQuery
+from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+
+def test_a_task_goes_the_whole_way(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+    """Created (201, with its place), read, listed, run, and its execution read under that place."""
+    made = call("POST", "/v1/tasks", {**greeting, "deliveryChannels": ["WEB"]})
+    assert made.status_code == 201
+    place = made.headers["Location"]
+    assert call("GET", place).get_json() == made.get_json()
+    assert call("GET", "/v1/tasks?owner=ada&status=ACTIVE").get_json()["tasks"] == [made.get_json()]
+    sim.advance(timedelta(minutes=5))
+    assert call("GET", place).get_json()["status"] == "COMPLETED"
+    (execution,) = call("GET", f"{place}/executions").get_json()["executions"]
+    assert (execution["status"], execution["content"]) == ("SUCCEEDED", "hello Ada")
+    assert call("GET", f"{place}/executions/{execution['id']}").get_json() == execution
+    (message,) = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
+    assert message["body"] == "hello Ada"
+    assert call("DELETE", place).status_code == 204
+    problem(call("GET", place), 404)
+
+
+def test_nothing_of_the_scheduler_is_shown(call: Call, greeting: dict[str, Any]) -> None:
+    """What a task keeps for the scheduler alone (leases above all) is no caller's to see."""
+    made = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
+    shown = made.keys() | call("POST", "/v1/tasks/t/trigger").get_json().keys()
+    assert not shown & {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk"}
+
+
+def test_creating_again_edits(call: Call, greeting: dict[str, Any]) -> None:
+    """The same id and owner edit the task (200); the same words change nothing; another owner may not."""
+    first = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
+    again = call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    assert (again.status_code, again.get_json()) == (200, first)
+    assert call("POST", "/v1/tasks", {**greeting, "id": "t", "title": "New"}).get_json()["revision"] == 2
+    assert problem(call("POST", "/v1/tasks", {**greeting, "id": "t", "owner": "bob"}))["field"] == "id"
+
+
+def test_null_puts_a_field_back(call: Call, greeting: dict[str, Any]) -> None:
+    """In a patch, null means the default: also a handler's own, and the schedule that a task has by itself."""
+    made = {**greeting, "id": "t", "schedule": DAILY, "maxRuns": 3, "retry": {"maxRetries": 9}, "purpose": "fun"}
+    call("POST", "/v1/tasks", made)
+    patch = {"maxRuns": None, "retry": None, "purpose": None, "schedule": None}
+    found = call("PATCH", "/v1/tasks/t", patch).get_json()
+    assert ("maxRuns" in found, found["retry"]["maxRetries"], found["purpose"]) == (False, 2, "")
+    assert found["schedule"]["at"] == "2027-01-01T00:05:00Z"
+    for required in ("title", "handler"):
+        assert problem(call("PATCH", "/v1/tasks/t", {required: None}))["field"] == required
+
+
+@pytest.mark.parametrize("name", ["id", "owner", "status"])
+def test_what_is_fixed_cannot_be_edited(call: Call, greeting: dict[str, Any], name: str) -> None:
+    """Id, owner and status have other ways; the hint says which."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    found = problem(call("PATCH", "/v1/tasks/t", {name: "x"}))
+    assert found["field"] == name
+    assert found["hint"]
+
+
+@pytest.mark.parametrize("first", ["pause", "cancel"])
+def test_a_change_of_status_that_is_not_allowed_conflicts(call: Call, greeting: dict[str, Any], first: str) -> None:
+    """409 says what the task is; nothing is changed."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    assert call("POST", f"/v1/tasks/t/{first}").status_code == 200
+    before = call("GET", "/v1/tasks/t").get_json()
+    problem(call("POST", "/v1/tasks/t/trigger"), 409)
+    problem(call("POST", "/v1/tasks/t/backfill", {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}), 409)
+    assert call("GET", "/v1/tasks/t").get_json() == before
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "start"),
+        ({"start": "2026-01-01T00:00:00Z"}, "end"),
+        ({"start": "2026-01-01T00:00:00", "end": "2026-02-01T00:00:00Z"}, "start"),
+        ({"start": "2026-02-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "end"),
+        ({"start": "2026-02-01T00:00:00Z", "end": "2028-01-01T00:00:00Z"}, "end"),
+        ({"start": "0001-01-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "start"),
+        ({"start": 5, "end": 6}, "start"),
+        ({"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z", "x": 1}, "x"),
+    ],
+)
+def test_a_bad_range_is_named(call: Call, greeting: dict[str, Any], body: dict[str, Any], field: str) -> None:
+    """A backfill needs two instants with offsets, in order, both past."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    assert problem(call("POST", "/v1/tasks/t/backfill", body))["field"] == field
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "1001", "1e3", "٣", "9" * 5000, "00000000019999999999", ""])
+def test_a_count_is_a_number_within_bounds(call: Call, greeting: dict[str, Any], count: str) -> None:
+    """No way of writing it asks for more than there may be."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
+    assert problem(call("GET", "/v1/tasks/t/upcoming", query_string={"count": count}))["field"] == "count"
+    preview = {"schedule": DAILY, "count": count}
+    assert problem(call("POST", "/v1/schedules/preview", preview))["field"] == "count"
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("status=ASLEEP", "status"),
+        ("pageSize=0", "pageSize"),
+        ("pageSize=501", "pageSize"),
+        ("pageSize=many", "pageSize"),
+        ("dueFrom=tomorrow", "dueFrom"),
+        ("dueUntil=2027-01-01T00:00:00", "dueUntil"),
+        ("dueFrom=0001-01-01T00:00:00%2B14:00", "dueFrom"),
+        ("owner=ada&owner=bob", "owner"),
+        ("colour=red", "colour"),
+    ],
+)
+def test_a_bad_query_is_named(call: Call, query: str, field: str) -> None:
+    """An unknown, doubled or malformed parameter is a 400."""
+    assert problem(call("GET", f"/v1/tasks?{query}"))["field"] == field
+
+
+def _token(content: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "x",
+        "é",
+        "!!",
+        _token([]),
+        _token({"a": 1, "b": 2, "c": 3}),
+        _token(["0" * 16, "2027-01-01T00:00:00+00:00", "a"]),
+        _token([[]] * 3),
+        make_token(TaskQuery(owner="bob"), START, "a"),
+        base64.urlsafe_b64encode(b"[" * 50_000).decode(),
+    ],
+)
+def test_a_made_up_page_token_is_refused(call: Call, token: str) -> None:
+    """A token that was not given out for this list is a 400, whatever it holds."""
+    assert problem(call("GET", "/v1/tasks", query_string={"pageToken": token}))["field"] == "pageToken"
+
+
+def test_a_forged_page_token_does_no_harm(call: Call) -> None:
+    """A token is no secret: one made with the right fingerprint and nonsense in it is refused or answered, no more."""
+    mark = json.loads(base64.urlsafe_b64decode(make_token(TaskQuery(), START, "a") + "=="))[0]
+    for at, key in (("2027-01-01T00:00:00+00:00", "\ud800"), ("0001-01-01T00:00:00+14:00", "a"), (5, 5), ("x", "")):
+        assert call("GET", "/v1/tasks", query_string={"pageToken": _token([mark, at, key])}).status_code in {200, 400}
+
+
+def test_pages_follow_each_other(call: Call, greeting: dict[str, Any]) -> None:
+    """Every task is on exactly one page, and the last page has no token."""
+    ids = {call("POST", "/v1/tasks", {**greeting, "id": f"t{number}"}).get_json()["id"] for number in range(7)}
+    seen: list[str] = []
+    token = ""
+    while True:
+        page = call("GET", "/v1/tasks", query_string={"pageSize": 3, "pageToken": token}).get_json()
+        seen += [task["id"] for task in page["tasks"]]
+        token = page.get("nextPageToken", "")
+        if not token:
+            break
+    assert sorted(seen) == sorted(ids)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", "/v1/tasks"), ("DELETE", "/v1/tasks"), ("OPTIONS", "/v1/tasks/t"), ("GET", "/v1/tasks/t/pause")],
+)
+def test_a_wrong_method_says_which_are_right(call: Call, method: str, path: str) -> None:
+    """405 with Allow (RFC 9110, section 15.5.6)."""
+    answer = call(method, path)
+    problem(answer, 405)
+    assert answer.headers["Allow"]
+
+
+def test_head_is_get_without_its_body(call: Call, greeting: dict[str, Any]) -> None:
+    """HEAD answers what GET would, and no body."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    answer = call("HEAD", "/v1/tasks/t")
+    assert (answer.status_code, answer.get_data()) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/v1",
+        "/v2/tasks",
+        "//v1/tasks",
+        "/v1/tasks/t/fly",
+        "/v1/tasks/a%2Fb",
+        "/v1/tasks/..",
+        "/v1/tasks/" + "x" * 2048,
+    ],
+)
+def test_an_unknown_path_is_not_found(call: Call, path: str) -> None:
+    """404 as a problem document, whatever the path is made of."""
+    problem(call("GET", path), 404)
+
+
+def test_a_queue_that_is_down_defers_and_says_so(call: Call, sim: Simulation, greeting: dict[str, Any]) -> None:
+    """The task is saved, its caller is told that its dispatch is deferred, and the sweep makes it good."""
+    sim.queue.is_down = True
+    made = call("POST", "/v1/tasks", {**greeting, "id": "t"})
+    assert made.status_code == 201
+    assert made.get_json()["dispatchDeferred"] is True
+    assert "deferred" in made.get_json()["message"]
+    sim.queue.is_down = False
+    sim.advance(timedelta(minutes=2))
+    assert "dispatchDeferred" not in call("GET", "/v1/tasks/t").get_json()
+    sim.advance(timedelta(minutes=3))
+    assert [one.status for one in sim.executions("t")] == ["SUCCEEDED"]
+    assert [delivery.at for delivery in sim.queue.deliveries] == [START + timedelta(minutes=5)]

@@ -1,0 +1,86 @@
+"""The worker of ``docs/api.md``, which needs no Python, is run as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Settings
+from cloudsched.client import Client
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.testing import Simulation
+from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.roles import Right, Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
+(SCRIPT,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+TOOLS = ("bash", "curl", "jq")
+app = App(Settings())
+"""It has no handlers: only the worker knows what `render` is."""
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[Simulation, str, str, Client]]:
+    """An API with a worker's key for one queue, and a client of an admin's."""
+    (worker, kept), (admin, other) = new_key("box", Role.WORKER, queues=["gpu"]), new_key("admin", Role.ADMIN)
+    with (
+        Simulation(app, access=Access(api_keys=(str(kept), str(other)))) as sim,
+        WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server,
+    ):
+        server.serve()
+        url = f"http://{server.address}"
+        with Client(url, key=admin) as client:
+            yield sim, url, worker, client
+
+
+@pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"needs {', '.join(TOOLS)}")
+def test_the_page_s_worker_works(served: tuple[Simulation, str, str, Client]) -> None:
+    """With nothing there it does nothing; with a task there, that is kept, said to be half done, and completed."""
+    sim, url, key, client = served
+
+    path = ":".join({str(Path(shutil.which(tool) or "").parent) for tool in TOOLS})
+
+    def work() -> None:
+        said = subprocess.run(  # noqa: S603 - the page's own words
+            [shutil.which("bash") or "", "-euo", "pipefail", "-c", SCRIPT],
+            env={"URL": url, "KEY": key, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert said.returncode == 0, said.stdout + said.stderr
+
+    work()
+    task = client.create(owner="ada", title="Render", handler="render", pull={"queue": "gpu", "skill": "cuda"})
+    sim.advance(timedelta(minutes=5))
+    work()
+    assert client.get(task.id).status is TaskStatus.COMPLETED
+    record = client.wait(task.id, timedelta(0))
+    assert (record.content, [step.text for step in record.progress]) == ({"frames": 240}, ["half"])
+    assert record.attempts[0].worker == "box-1"
+
+
+def test_the_page_names_each_of_a_worker_s_operations() -> None:
+    """And each of their bodies' fields."""
+    section = PAGE[PAGE.index("## Workers") : PAGE.index("## From Python")]
+    for operation in OPERATIONS:
+        if operation.right is Right.WORK:
+            assert f"| `{operation.name}` |" in section
+            assert operation.body is not None
+            for name, field in operation.body.model_fields.items():
+                assert re.search(rf"\b{field.alias or name}\b", section), name

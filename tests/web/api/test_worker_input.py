@@ -1,0 +1,238 @@
+"""Whatever a worker says wrongly is a 400 that names the field, and ends nothing; what is long is cut as in process."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.web.api.test_fuzz import ANYTHING, SCALARS
+from tests.web.api.test_invalid_input import BAD_BODIES, DEEP, problem
+from tests.web.api.test_worker_routes import claims, run_of
+
+from cloudsched.domain.documents.task import MAX_COUNT
+from cloudsched.engine.execution.invoke import MAX_MESSAGE, MAX_TRACEBACK
+from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_STEPS, MAX_TEXT
+
+if TYPE_CHECKING:
+    from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
+
+ERROR = {"type": "E", "message": "m"}
+NOTICE = {"title": "t", "body": "b"}
+
+BAD_WISHES: dict[str, tuple[object, str]] = {
+    "no claims": ({"limit": 0}, "limit"),
+    "too many claims": ({"limit": 101}, "limit"),
+    "a limit that is text": ({"limit": "5"}, "limit"),
+    "a limit that is a truth": ({"limit": True}, "limit"),
+    "a limit that is a fraction": ({"limit": 1.5}, "limit"),
+    "a limit beyond any store": ({"limit": 10**40}, "limit"),
+    "no name": ({"worker": ""}, "worker"),
+    "a name of 1 KB": ({"worker": "x" * 1024}, "worker"),
+    "a name with a line break": ({"worker": "a\nb"}, "worker"),
+    "a name with a lone surrogate": ({"worker": "\ud800"}, "worker"),
+    "a skill with a slash": ({"skills": ["a/b"]}, "skills.0"),
+    "a skill that is no text": ({"skills": [5]}, "skills.0"),
+    "too many skills": ({"skills": ["a"] * 21}, "skills"),
+    "skills that are text": ({"skills": "cuda"}, "skills"),
+    "no handler's name": ({"handlers": [""]}, "handlers.0"),
+    "a handler's name without end": ({"handlers": ["x" * 201]}, "handlers.0"),
+    "too many handlers": ({"handlers": ["a"] * 1001}, "handlers"),
+    "no owner's name": ({"owner": "a/b"}, "owner"),
+    "an unknown field": ({"status": "ACTIVE"}, "status"),
+}
+BAD_WORDS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no token": ("heartbeat", {"leaseToken": None}, "leaseToken"),
+    "an empty token": ("complete", {"leaseToken": ""}, "leaseToken"),
+    "a token that is a number": ("fail", {"leaseToken": 5, "error": ERROR}, "leaseToken"),
+    "a token of 1 KB": ("release", {"leaseToken": "x" * 1024}, "leaseToken"),
+    "a token with a lone surrogate": ("heartbeat", {"leaseToken": "\ud800"}, "leaseToken"),
+    "progress that is text": ("heartbeat", {"progress": "half"}, "progress"),
+    "progress that is texts": ("heartbeat", {"progress": ["half"]}, "progress.0"),
+    "progress without a text": ("heartbeat", {"progress": [{}]}, "progress.0.text"),
+    "progress at a naive time": (
+        "complete",
+        {"progress": [{"text": "x", "at": "2027-01-01T00:00:00"}]},
+        "progress.0.at",
+    ),
+    "progress at a number": ("fail", {"error": ERROR, "progress": [{"text": "x", "at": 5}]}, "progress.0.at"),
+    "progress before time": ("heartbeat", {"progress": [{"text": "x", "at": "0001-01-01T00:00:00Z"}]}, "progress.0.at"),
+    "another status": ("complete", {"status": "FAILED"}, "status"),
+    "a result nested deep": ("complete", {"content": DEEP}, "content" + ".0" * 17),
+    "a result with a huge integer": ("complete", {"content": 2**63}, "content"),
+    "a result with a reserved key": ("complete", {"content": {"__a__": 1}}, "content"),
+    "a result with a lone surrogate": ("complete", {"content": ["\ud800"]}, "content.0"),
+    "a name in a result with a lone surrogate": ("complete", {"content": {"\ud800": 1}}, "content"),
+    "a result too large": ("complete", {"content": "x" * 600_000}, "content"),
+    "a result of a cancelled one": ("complete", {"status": "CANCELLED", "content": 0}, "content"),
+    "a notice of a cancelled one": ("complete", {"status": "CANCELLED", "notices": [NOTICE]}, "notices"),
+    "a reason of a success": ("complete", {"message": "done"}, "message"),
+    "too many notices": ("complete", {"notices": [NOTICE] * (MAX_NOTICES + 1)}, "notices"),
+    "a notice without a body": ("complete", {"notices": [{"title": "t"}]}, "notices.0.body"),
+    "a notice too large": ("complete", {"notices": [NOTICE, {"title": "t", "body": "x" * 600_000}]}, "notices.1.body"),
+    "queries below nothing": ("complete", {"queries": -1}, "queries"),
+    "queries beyond any store": ("complete", {"queries": MAX_COUNT + 1}, "queries"),
+    "half a token": ("complete", {"tokens": 0.5}, "tokens"),
+    "tokens that are text": ("fail", {"error": ERROR, "tokens": "5"}, "tokens"),
+    "no error": ("fail", {}, "error"),
+    "an error that is text": ("fail", {"error": "no"}, "error"),
+    "an error without a message": ("fail", {"error": {"type": "E"}}, "error.message"),
+    "an error of no type": ("fail", {"error": {"type": "", "message": "m"}}, "error.type"),
+    "an error of more": ("fail", {"error": {**ERROR, "stack": ""}}, "error.stack"),
+    "final that is text": ("fail", {"error": ERROR, "isFinal": "yes"}, "isFinal"),
+    "final and again": ("fail", {"error": ERROR, "isFinal": True, "retryAfter": 1}, "retryAfter"),
+    "again in the past": ("fail", {"error": ERROR, "retryAfter": -1}, "retryAfter"),
+    "again after all time": ("fail", {"error": ERROR, "retryAfter": 1e300}, "retryAfter"),
+    "again some time": ("fail", {"error": ERROR, "retryAfter": "soon"}, "retryAfter"),
+    "put off into the past": ("release", {"after": -1}, "after"),
+    "put off for ever": ("release", {"after": 10**11}, "after"),
+    "a reason that is a number": ("release", {"reason": 5}, "reason"),
+    "something more": ("release", {"because": "x"}, "because"),
+}
+FUZZ = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@pytest.fixture
+def claim(call: Call, sim: Simulation, greeting: dict[str, Any]) -> dict[str, Any]:
+    """A run that was claimed just now."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "pull": "gpu", "expectedDuration": 3600})
+    sim.advance(timedelta(minutes=5))
+    (made,) = claims(call)
+    return made
+
+
+@pytest.mark.parametrize(("wish", "field"), BAD_WISHES.values(), ids=BAD_WISHES)
+def test_a_bad_wish_claims_nothing(
+    call: Call, sim: Simulation, greeting: dict[str, Any], wish: object, field: str
+) -> None:
+    """400 names what is wrong, and what was offered is still there."""
+    call("POST", "/v1/tasks", {**greeting, "pull": "gpu"})
+    sim.advance(timedelta(minutes=5))
+    before = sim.counts.commits
+    assert problem(call("POST", "/v1/queues/gpu/claim", json.dumps(wish).encode()))["field"] == field
+    assert sim.counts.commits == before
+    assert len(claims(call)) == 1
+
+
+@pytest.mark.parametrize("queue", ["a b", "a.b", "x" * 65, "%2E%2E", "a%00", "ü", "gpu%0A"])
+def test_a_queues_name_is_checked(call: Call, queue: str) -> None:
+    """A name that no queue can have is a 400."""
+    assert problem(call("POST", f"/v1/queues/{queue}/claim"))["field"] == "queue"
+
+
+@pytest.mark.parametrize(("verb", "words", "field"), BAD_WORDS.values(), ids=BAD_WORDS)
+def test_bad_words_end_nothing(
+    call: Call, sim: Simulation, claim: dict[str, Any], verb: str, words: dict[str, Any], field: str
+) -> None:
+    """400 names what is wrong; the claim stands, and the run can be ended after that."""
+    before = sim.counts.commits
+    body = {"leaseToken": claim["leaseToken"], **words}
+    found = problem(call("POST", f"{run_of(claim)}/{verb}", json.dumps(body).encode()))
+    assert found["field"] == field
+    assert claim["leaseToken"] not in str(found)
+    assert sim.counts.commits == before
+    assert call("POST", f"{run_of(claim)}/complete", {"leaseToken": claim["leaseToken"]}).status_code == 200
+
+
+@pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
+def test_a_body_that_is_not_json_is_refused(
+    call: Call, sim: Simulation, claim: dict[str, Any], verb: str, body: bytes
+) -> None:
+    """As for all operations: 400, or 413 if it is too large."""
+    before = sim.counts.commits
+    problem(call("POST", f"{run_of(claim)}/{verb}", body), 413 if len(body) > 1024 * 1024 else 400)
+    assert sim.counts.commits == before
+
+
+@pytest.mark.parametrize("execution", ["x", "..", "__x__", "x" * 2000, "%00", "ü", "20270101T000500Z%0A"])
+@pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])
+def test_an_execution_that_is_not_there_is_a_lost_lease(
+    call: Call, claim: dict[str, Any], verb: str, execution: str
+) -> None:
+    """Whatever its name is, nobody has a claim on it."""
+    body = {"leaseToken": claim["leaseToken"], **({"error": ERROR} if verb == "fail" else {})}
+    answer = call("POST", f"/v1/tasks/t/executions/{execution}/{verb}", body)
+    assert problem(answer, 409)["type"].endswith("/lease-lost")
+
+
+def test_what_is_long_is_cut_as_in_process(call: Call, claim: dict[str, Any]) -> None:
+    """Progress, titles, errors and reasons keep what a handler's in process would; the end of a traceback stays."""
+    token = {"leaseToken": claim["leaseToken"]}
+    steps = [{"text": f"{number}" + "x" * 300} for number in range(MAX_STEPS + 10)]
+    assert call("POST", f"{run_of(claim)}/heartbeat", {**token, "progress": steps}).status_code == 200
+    error = {"type": "T" * 500, "message": "m" * 5000, "traceback": "a" * 5000 + "z" * 10}
+    assert call("POST", f"{run_of(claim)}/fail", {**token, "error": error}).status_code == 200
+    record = call("GET", run_of(claim)).get_json()
+    assert len(record["progress"]) == MAX_STEPS
+    assert record["progress"][-1]["text"] == steps[-1]["text"][:MAX_TEXT]
+    kept = record["error"]
+    assert [len(kept[name]) for name in ("type", "message", "traceback")] == [MAX_TEXT, MAX_MESSAGE, MAX_TRACEBACK]
+    assert kept["traceback"].endswith("z" * 10)
+    (again,) = claims(call)
+    told = {"leaseToken": again["leaseToken"], "notices": [{"title": "t" * 500, "body": "b" * 5000}] * MAX_NOTICES}
+    assert call("POST", f"{run_of(again)}/complete", told).status_code == 200
+    messages = call("GET", "/v1/inboxes/ada/messages").get_json()["messages"]
+    assert [(len(each["title"]), len(each["body"])) for each in messages] == [(MAX_TEXT, 5000)] * MAX_NOTICES
+
+
+@FUZZ
+@given(
+    body=st.dictionaries(
+        st.sampled_from(["worker", "skills", "handlers", "limit"]) | st.text(max_size=3), ANYTHING, max_size=3
+    )
+)
+def test_no_wish_makes_a_claim_fail(call: Call, body: dict[str, Any]) -> None:
+    """A claim answers 200 or a 4xx that names a field."""
+    answer = call("POST", "/v1/queues/gpu/claim", json.dumps(body).encode())
+    assert answer.status_code < 500, answer.text
+    assert answer.status_code == 200 or "field" in answer.get_json(force=True)
+
+
+@FUZZ
+@given(
+    verb=st.sampled_from(["heartbeat", "complete", "fail", "release"]),
+    body=st.fixed_dictionaries(
+        {},
+        optional={
+            "progress": ANYTHING | st.lists(st.fixed_dictionaries({"text": st.text()}, optional={"at": SCALARS})),
+            "status": st.sampled_from(["SUCCEEDED", "CANCELLED"]) | SCALARS,
+            "content": ANYTHING,
+            "message": SCALARS,
+            "notices": ANYTHING | st.lists(st.fixed_dictionaries({"title": SCALARS, "body": SCALARS}), max_size=2),
+            "error": st.fixed_dictionaries({"type": SCALARS, "message": SCALARS}, optional={"traceback": SCALARS}),
+            "isFinal": SCALARS,
+            "retryAfter": SCALARS,
+            "queries": SCALARS,
+            "tokens": SCALARS,
+            "reason": SCALARS,
+            "after": SCALARS,
+        },
+    ),
+)
+def test_no_words_make_the_end_of_a_run_fail(
+    call: Call, sim: Simulation, greeting: dict[str, Any], verb: str, body: dict[str, Any]
+) -> None:
+    """Each is taken, or a 4xx that names a field and changes nothing; afterwards the task can be read."""
+    call("POST", "/v1/tasks", {**greeting, "id": "t", "pull": "gpu"})
+    call("POST", "/v1/tasks/t/trigger")
+    sim.advance(timedelta(seconds=1))
+    (claim,) = claims(call)
+    before = sim.counts.commits
+    said = json.dumps({"leaseToken": claim["leaseToken"], **body}).encode()
+    answer = call("POST", f"{run_of(claim)}/{verb}", said)
+    assert answer.status_code < 500, answer.text
+    if answer.status_code >= 400:
+        assert answer.status_code == 400, answer.text
+        assert "field" in answer.get_json(force=True)
+        assert sim.counts.commits == before
+    for path in ("/v1/tasks/t", run_of(claim), "/v1/tasks/t/executions"):
+        assert call("GET", path).status_code == 200
+    assert call("DELETE", "/v1/tasks/t").status_code == 204

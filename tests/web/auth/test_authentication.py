@@ -1,0 +1,291 @@
+"""Tokens: Google's own verification with a key of the tests' own, and all the ways in which a token can be wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import jwt
+import pytest
+from tests.greeting_app import app
+from tests.web.auth.token_issuer import (
+    AUDIENCE,
+    FIREBASE_CERTS,
+    GOOGLE_CERTS,
+    PROJECT,
+    Issuer,
+    account_claims,
+    published,
+    user_claims,
+)
+from werkzeug.test import Client
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.adapters.google.id_tokens import REMOVED
+from cloudsched.config.access import Access
+from cloudsched.config.settings import Settings
+from cloudsched.errors import Misconfigured
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.authentication import _gate, gate_of
+from cloudsched.web.functions import serve_api, serve_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROBOT = "robot@demo.iam.gserviceaccount.com"
+ACCESS = Access(firebase_project=PROJECT, service_accounts=(f"{ROBOT}=admin",), audiences=(AUDIENCE, "https://b"))
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Issuer:
+    """The key that is taken for Google's."""
+    return Issuer()
+
+
+@pytest.fixture(autouse=True)
+def asked(issuer: Issuer) -> Iterator[list[str]]:
+    """What Google's libraries have asked for; each test begins with nothing kept."""
+    _gate.cache_clear()
+    with published(issuer) as asked:
+        yield asked
+    _gate.cache_clear()
+
+
+def status(token: str, access: Access = ACCESS, **headers: str) -> int:
+    """Return what a list request with this token is answered."""
+    with Simulation(app, access=access) as sim:
+        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {token}", **headers})
+        if answer.status_code == 401:
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+            assert token not in answer.get_data(as_text=True)
+        return answer.status_code
+
+
+def unsigned(claims: dict[str, Any], alg: str = "none") -> str:
+    """Return a token without a signature, as the Firebase Auth emulator makes them."""
+    parts = [json.dumps({"alg": alg, "typ": "JWT"}), json.dumps(claims)]
+    return ".".join(base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts) + "."
+
+
+def timed(claims: dict[str, Any]) -> dict[str, Any]:
+    """Return claims with instants for durations from now on: they are written long before the last tests run."""
+    now = int(time.time())
+    return {
+        name: now + int(value.total_seconds()) if isinstance(value, timedelta) else value
+        for name, value in claims.items()
+    }
+
+
+def test_a_users_and_an_accounts_token_let_in(issuer: Issuer) -> None:
+    """What Google has signed for this project, or this API, proves who somebody is."""
+    assert status(issuer.user()) == 200
+    assert status(issuer.account(ROBOT)) == 200
+    assert status(issuer.account(ROBOT, aud="https://b")) == 200
+
+
+@pytest.mark.parametrize(("claim", "sees"), [(True, True), (False, False), ("true", False), (1, False), (None, False)])
+def test_an_admin_claim_sees_all(issuer: Issuer, claim: object, sees: bool) -> None:  # noqa: FBT001 - a parameter
+    """A user whose token says `admin: true` sees everybody's tasks; nothing that merely looks like it does."""
+    with Simulation(app, access=ACCESS) as sim:
+        sim.app.create(owner="bob", title="T", handler="anything")
+        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.user(admin=claim)}"})
+        assert len(answer.get_json()["tasks"]) == sees
+
+
+def test_keys_are_fetched_once(issuer: Issuer, asked: list[str]) -> None:
+    """The libraries keep Google's keys as long as their Cache-Control says: not every request waits for them."""
+    for _ in range(3):
+        assert (status(issuer.user()), status(issuer.account(ROBOT))) == (200, 200)
+    assert sorted(asked) == sorted([FIREBASE_CERTS, GOOGLE_CERTS])
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"exp": -timedelta(minutes=1)},
+        {"exp": None},
+        {"exp": "tomorrow"},
+        {"iat": timedelta(hours=1)},
+        {"aud": "another-project", "iss": "https://securetoken.google.com/another-project"},
+        {"aud": "another-project"},
+        {"iss": "https://securetoken.google.com/another-project"},
+        {"iss": "https://securetoken.google.com.evil.example/demo-users"},
+        {"iss": "https://accounts.google.com"},
+        {"iss": None},
+        {"sub": None},
+        {"sub": ""},
+        {"sub": "x" * 129},
+        {"sub": 5},
+    ],
+    ids=range(14),
+)
+def test_a_user_token_that_says_something_else_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
+    """Expired, not yet made, of another project, of another issuer, of nobody: all are 401."""
+    assert status(issuer.user(**timed(claims))) == 401
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"exp": -timedelta(minutes=1)},
+        {"iat": timedelta(hours=1)},
+        {"aud": "https://another.example"},
+        {"aud": PROJECT},
+        {"iss": "https://accounts.evil.example"},
+        {"email": "stranger@demo.iam.gserviceaccount.com"},
+        {"email": None},
+        {"email_verified": False},
+        {"email_verified": "true"},
+        {"email_verified": None},
+    ],
+    ids=range(10),
+)
+def test_an_account_token_that_says_something_else_is_refused(issuer: Issuer, claims: dict[str, Any]) -> None:
+    """Expired, made for another service, of another account, with an address that nobody has verified: all are 401."""
+    assert status(issuer.account(ROBOT, **timed(claims))) == 401
+
+
+def test_a_swapped_key_is_refused(issuer: Issuer) -> None:
+    """A key of one's own under the name of Google's, or under no known name, proves nothing."""
+    assert status(Issuer(kid=issuer.kid).user()) == 401
+    assert status(Issuer(kid="another").user()) == 401
+    assert status(Issuer(kid=issuer.kid).account(ROBOT)) == 401
+    assert status(Issuer(kid="another").account(ROBOT)) == 401
+
+
+@pytest.mark.parametrize("alg", ["none", "None", "RS256", "HS256"])
+def test_no_signature_is_refused(alg: str) -> None:
+    """`alg: none`, in any spelling, is for the emulator alone; so is a signature that is missing."""
+    assert status(unsigned(user_claims("ada"), alg)) == 401
+    assert status(unsigned(account_claims(ROBOT), alg)) == 401
+
+
+def test_a_public_key_is_no_password(issuer: Issuer) -> None:
+    """A token signed with the public certificate as an HMAC secret is refused (algorithm confusion)."""
+    digits = base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "kid": issuer.kid}).encode()).decode().rstrip("=")
+    claims = base64.urlsafe_b64encode(json.dumps(user_claims("ada")).encode()).decode().rstrip("=")
+    key = jwt.get_algorithm_by_name("HS256")
+    secret = issuer.certificate.replace("CERTIFICATE", "X").encode()  # PyJWT will not sign with a PEM as it is
+    signature = base64.urlsafe_b64encode(key.sign(f"{digits}.{claims}".encode(), secret)).decode().rstrip("=")
+    assert status(f"{digits}.{claims}.{signature}") == 401
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "x",
+        "a.b.c",
+        "..",
+        "e30.e30.e30",
+        "W10.W10.W10",
+        "bnVsbA.bnVsbA.x",
+        "eyJhbGciOiJSUzI1NiJ9." + base64.urlsafe_b64encode(b"[" * 5000).decode() + ".x",
+        "é.é.é",
+        "x" * 9000,
+        "a.b.c.d.e",
+    ],
+    ids=range(10),
+)
+def test_what_is_no_token_is_refused(token: str) -> None:
+    """Whatever stands where a token should, it is a 401 and never a 500."""
+    assert status(token.encode().decode("latin-1")) == 401
+
+
+def test_a_token_cut_short_or_changed_is_refused(issuer: Issuer) -> None:
+    """Every part of a token is under its signature."""
+    head, body, signature = issuer.user().split(".")
+    admin = base64.urlsafe_b64encode(json.dumps({**user_claims("ada"), "admin": True}).encode()).decode()
+    assert status(f"{head}.{body}.{signature[:-4]}") == 401
+    assert status(f"{head}.{admin.rstrip('=')}.{signature}") == 401
+    assert status(f"{head}.{body}.") == 401
+
+
+def test_another_kind_of_token_than_is_set_up_is_refused(issuer: Issuer) -> None:
+    """Users come in only where a Firebase project is named, accounts only where they are."""
+    only_accounts = Access(service_accounts=ACCESS.service_accounts, audiences=ACCESS.audiences)
+    assert status(issuer.user(), only_accounts) == 401
+    assert status(issuer.account(ROBOT), Access(firebase_project=PROJECT)) == 401
+
+
+def test_the_emulators_tokens_need_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unsigned tokens are taken if, and only if, the Firebase Auth emulator is configured; expired ones never."""
+    token = unsigned(user_claims("ada"))
+    assert status(token) == 401
+    monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
+    _gate.cache_clear()
+    emulated = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
+    assert status(token, emulated) == 200
+    assert status(unsigned({**user_claims("ada"), "exp": int(time.time()) - 60}), emulated) == 401
+    assert status(unsigned({**user_claims("ada"), "aud": "x"}), emulated) == 401
+    assert status(token, ACCESS) == 503, "the environment says so, but the settings do not"
+
+
+def test_the_emulator_is_refused_in_the_cloud() -> None:
+    """A function in the cloud that is told of the emulator does not start: anybody could make a token."""
+    with pytest.raises(Misconfigured, match="FIREBASE_AUTH_EMULATOR_HOST"):
+        Settings.from_environment({"FIREBASE_AUTH_EMULATOR_HOST": "localhost:9099", "K_SERVICE": "api"})
+
+
+def test_a_function_in_the_cloud_that_lets_nobody_in_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Without any way in, a deployed API refuses everything but the question whether it lives, and logs what to set."""
+    with Simulation(app, is_deployed=True, tasks_emulator="none") as sim:
+        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        paths = ("/v1/tasks", "/readyz", "/v1/tasks/x", "/v1/inboxes/ada/messages")
+        assert {client.get(path).status_code for path in paths} == {503}
+        assert client.get("/healthz").status_code == 200
+    assert "CLOUDSCHED_FIREBASE_PROJECT" in caplog.text
+
+
+def test_accounts_need_an_audience() -> None:
+    """A token that was made for any other service must not do here, so the API has to know its own address."""
+    with pytest.raises(Misconfigured, match="CLOUDSCHED_AUDIENCES"):
+        gate_of(Settings(access=Access(service_accounts=(f"{ROBOT}=admin",))))
+
+
+def test_cloud_runs_word_counts_only_where_it_is_trusted(issuer: Issuer) -> None:
+    """A token whose signature Cloud Run took off is believed if the settings say that Cloud Run checks all tokens."""
+    stripped = issuer.account(ROBOT).rpartition(".")[0] + "." + REMOVED
+    trusting = Access(service_accounts=ACCESS.service_accounts, audiences=ACCESS.audiences, trust_cloud_run=True)
+    assert status(stripped) == 401
+    assert status(stripped, trusting) == 200
+    old = issuer.account(ROBOT, exp=int(time.time()) - 60).rpartition(".")[0] + "." + REMOVED
+    other = issuer.account("eve@x.iam.gserviceaccount.com").rpartition(".")[0] + "." + REMOVED
+    user = issuer.user().rpartition(".")[0] + "." + REMOVED
+    assert {status(token, trusting) for token in (old, other, user)} == {401}
+
+
+def test_the_sweep_knows_its_caller(issuer: Issuer) -> None:
+    """With a sweeper named, only a token of that account for this service sweeps."""
+    with Simulation(app, access=Access(sweeper=ROBOT, audiences=(AUDIENCE,))) as sim:
+        client = Client(Request.application(lambda request: serve_sweep(sim.app, request)))
+
+        def swept(token: str) -> int:
+            return client.post("/", headers={"Authorization": f"Bearer {token}"}).status_code
+
+        assert swept(issuer.account(ROBOT)) == 200
+        others = (
+            issuer.account("eve@x.iam.gserviceaccount.com"),
+            issuer.account(ROBOT, aud="https://other"),
+            issuer.user(),
+            Issuer(kid=issuer.kid).account(ROBOT),
+            "",
+        )
+        assert {swept(token) for token in others} == {401}
+
+
+def test_googles_keys_out_of_reach_are_not_the_callers_fault(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While Google's keys cannot be fetched nobody is let in, and the answer is 503, to be tried again."""
+    from requests.adapters import HTTPAdapter  # noqa: PLC0415 - only this test breaks it
+    from requests.exceptions import ConnectionError as Unreachable  # noqa: PLC0415 - the same
+
+    def send(*_: object, **__: object) -> Response:
+        raise Unreachable("no route")
+
+    monkeypatch.setattr(HTTPAdapter, "send", send)
+    assert status(issuer.user()) == 503
+    assert status(issuer.account(ROBOT)) == 503

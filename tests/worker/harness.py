@@ -1,0 +1,135 @@
+"""What the tests of workers share: a world with a queue of work, and a desk of either kind that leads to it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from tests.harness import eventually
+
+from cloudsched import Schedule
+from cloudsched.client import Client
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.worker.api_source import ApiDesk
+from cloudsched.worker.store_source import AppDesk
+from cloudsched.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched import App, Execution, Task
+    from cloudsched.testing import Simulation
+    from cloudsched.worker.slot import Ended
+    from cloudsched.worker.source import Desk
+
+SECOND = timedelta(seconds=1)
+NEVER = timedelta(hours=1)
+"""For what must not happen by itself within a test."""
+BRIEF = timedelta(seconds=0.3)
+"""A lease with heartbeats every tenth of a second."""
+
+
+@dataclass
+class Bench:
+    """An app in a simulation, an API in front of it, and what a worker has told."""
+
+    sim: Simulation
+    url: str
+    kind: Literal["store", "api"]
+    told: list[Ended] = field(default_factory=list)
+
+    @property
+    def app(self) -> App:
+        return self.sim.app
+
+    def offer(self, handler: str, **fields: Any) -> Task:
+        """Create a task for workers that is due now."""
+        usual = {"owner": "ada", "title": handler, "handler": handler, "pull": "gpu"}
+        task = self.app.create(**{**usual, "schedule": Schedule.once(self.sim.now), **fields})
+        self.sim.advance(timedelta(0))
+        return task
+
+    def desk(self, *skills: str, queue: str = "gpu", owner: str | None = None) -> AppDesk | ApiDesk:
+        """Return a desk where this app's handlers are wanted."""
+        names = frozenset(handler.name for handler in self.app.registry)
+        wanted = Wanted(queue, skills, names, owner, "box-1")
+        if self.kind == "store":
+            return AppDesk(self.app, wanted, "here")
+        return ApiDesk(lambda: Client(self.url, timeout=10), self.app.registry, wanted, "there")
+
+    def worker(self, desk: Desk | None = None, **options: Any) -> Worker:
+        """Return a worker that looks only when it has a reason to, unless told otherwise."""
+        usual = {"poll": NEVER, "grace": timedelta(seconds=10), "tell": self.told.append}
+        return Worker(self.desk() if desk is None else desk, **{**usual, **options})
+
+    def work(self, **options: Any) -> None:
+        """Run all that is offered, and what that leads to at this instant."""
+        self.worker(**options).run(once=True)
+        self.sim.advance(timedelta(0))
+
+    @contextmanager
+    def working(self, worker: Worker) -> Iterator[threading.Thread]:
+        """Let a worker run beside the test, in this thread; stop it at the end, unless the test has done so."""
+        failures: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                worker.run()
+            except BaseException as error:  # noqa: BLE001 - raised below
+                failures.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            if not worker.was_stopped:
+                worker.stop()
+            thread.join(60)
+        assert not thread.is_alive(), "it does not stop"
+        if failures:
+            raise failures[0]
+
+    def record(self, task: Task) -> Execution:
+        """Return the one execution of a task."""
+        (found,) = self.app.executions(task.id).items
+        return found
+
+    def what(self) -> list[str]:
+        """Return what the worker has told of its attempts, in a word each."""
+        return [ended.what for ended in self.told]
+
+    def until_told(self, *what: str) -> None:
+        """Wait until the worker has told that of its attempts."""
+        eventually(lambda: sorted(self.what()) == sorted(what), f"{what} is told, {self.what()} was")
+
+
+class Gate:
+    """Where a handler waits for the test, and the test for the handler."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_open = threading.Event()
+        self.inside = 0
+        self.most = 0
+        """How many were inside at once."""
+
+    def wait(self) -> None:
+        """Say that a handler is here, and wait until the gate is open."""
+        with self._lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        assert self._is_open.wait(30), "nobody opens the gate"
+        with self._lock:
+            self.inside -= 1
+
+    def open(self) -> None:
+        """Let all go on who come."""
+        self._is_open.set()
+
+    def until_inside(self, count: int = 1) -> None:
+        """Wait until so many handlers are here."""
+        eventually(lambda: self.inside == count, f"{count} handlers wait")

@@ -1,0 +1,78 @@
+"""Who calls a handler's `on_failure` where workers run it: exactly one of those who have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.worker.harness import SECOND, Bench
+from tests.worker.test_leases import Breaking
+
+from cloudsched import App, RetryPolicy, Settings
+from cloudsched.client import Client
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.worker.api_source import ApiDesk
+
+if TYPE_CHECKING:
+    from cloudsched import Execution, Task
+    from cloudsched.engine.handlers.registry import OnFailure
+
+ONCE_MORE = RetryPolicy(max_retries=1, first_delay=SECOND, jitter=0)
+Told = list[tuple[str, "Task", "Execution"]]
+
+
+def fails() -> None:
+    raise ValueError("no")
+
+
+def hook(told: Told, where: str) -> OnFailure:
+    return lambda task, execution: told.append((where, task, execution))
+
+
+def test_the_hook_is_called_once(bench: Bench, app: App) -> None:
+    """After the last attempt, also where its hook wants to end more than itself."""
+    told: Told = []
+
+    def ending(task: Task, execution: Execution) -> None:
+        told.append(("app", task, execution))
+        raise SystemExit
+
+    app.handler("act", on_failure=ending, retry=ONCE_MORE)(fails)
+    task = bench.offer("act")
+    bench.work()
+    assert told == []
+    bench.sim.advance(2 * SECOND)
+    bench.work()
+    assert [(each.status, execution) for _, each, execution in told] == [("FAILED", bench.record(task))]
+    assert bench.what() == ["retrying", "failed"]
+
+
+@pytest.mark.parametrize("when", ["", "before", "after"])
+@pytest.mark.parametrize("known", ["with a hook", "without", "not at all"])
+@pytest.mark.parametrize("bench", ["api"], indirect=True)
+def test_what_the_api_has_not_called_the_worker_calls(
+    bench: Bench, app: App, known: str, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the hook is told, once, with the record; so it is if the answer to the failure is lost."""
+    told: Told = []
+    breaking = Breaking(bench, monkeypatch)
+    mine = App(Settings())
+    if known != "not at all":
+        app.handler("act", on_failure=hook(told, "api") if known == "with a hook" else None)(fails)
+
+    @mine.handler("act", on_failure=hook(told, "worker"))
+    def act() -> None:
+        if when:
+            setattr(breaking, when, 1)
+        raise ValueError("no")
+
+    task = bench.offer("act", retry=RetryPolicy(max_retries=0), payload={})
+    wanted = Wanted("gpu", (), {"act"}, None, "box-1")
+    bench.work(desk=ApiDesk(lambda: Client(bench.url, timeout=10), mine.registry, wanted, "there"))
+    expected = (
+        ["api", "api"] if (known, when) == ("with a hook", "before") else ["api" if "hook" in known else "worker"]
+    )
+    assert [where for where, _, _ in told] == expected
+    _, its_task, execution = told[-1]
+    assert (its_task.id, its_task.status, its_task.handler) == (task.id, "FAILED", "act")
+    assert execution == bench.record(task)

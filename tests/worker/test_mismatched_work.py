@@ -1,0 +1,194 @@
+"""What a worker refuses to run, whoever gave it to it, and what the desks do about it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import pytest
+
+from cloudsched import Schedule
+from cloudsched.client.views import ClaimView
+from cloudsched.engine.pull.offers import Wanted
+from cloudsched.errors import Forbidden, StoreUnavailable
+from cloudsched.worker.api_source import ApiDesk, ServerClock
+from cloudsched.worker.source import misfit
+from cloudsched.worker.store_source import AppDesk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.worker.harness import Bench
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+    from cloudsched.worker.source import Assignment
+
+
+@pytest.fixture(autouse=True)
+def ran(app: App) -> list[str]:
+    """The handlers of these tests, and what they have run."""
+    done: list[str] = []
+
+    @app.handler("act")
+    def act() -> None:
+        done.append("act")
+
+    @app.handler("other")
+    def other() -> None:
+        done.append("other")
+
+    return done
+
+
+WRONG = [
+    ({"pull": "cpu"}, "queue 'cpu'"),
+    ({"pull": {"queue": "gpu", "skill": "fpga"}}, "skill 'fpga'"),
+    ({"handler": "other"}, "no handler 'other'"),
+    ({"owner": "mallory"}, "owned by 'mallory'"),
+    ({"pull": None}, "for no worker"),
+]
+
+
+class Wrong:
+    """A desk that gives out what another worker wants, as a server would that is wrong or worse."""
+
+    def __init__(self, bench: Bench, queue: str) -> None:
+        self._desk = bench.desk("fpga", queue=queue)
+        self.wanted = Wanted("gpu", ("cuda",), {"act"}, "ada", "box-1")
+        self.place = self._desk.place
+        self.listens, self.listening, self.close = False, self._desk.listening, self._desk.close
+
+    def claim(self, limit: int) -> Sequence[Assignment]:
+        return self._desk.claim(limit)
+
+
+@pytest.mark.parametrize(("wrong", "why"), WRONG[:4], ids=str)
+def test_what_does_not_fit_is_given_back(
+    bench: Bench, ran: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another queue's, skill's, handler's or owner's task is never run: it is offered as before, and a line says so."""
+    task = bench.offer(**{"handler": "act", **wrong})
+    bench.worker(Wrong(bench, "cpu" if "cpu" in why else "gpu")).run(once=True)
+    (run,) = bench.app.get(task.id).runs
+    assert (ran, run.lease, run.attempt, run.attempts) == ([], None, 1, ())
+    assert why in caplog.text
+
+
+@pytest.mark.parametrize("wrong", [None, *WRONG], ids=str)
+@pytest.mark.parametrize("bench", ["store"], indirect=True)
+def test_what_fits(bench: Bench, wrong: tuple[dict[str, Any], str] | None) -> None:
+    """A worker may run what is of its queue, asks for a skill and a handler that it has, and is of its owner."""
+    fields, why = wrong or ({}, "")
+    task = bench.offer(**{"handler": "act", **fields})
+    found = misfit(Wanted("gpu", ("cuda",), {"act"}, "ada", "box-1"), task)
+    assert why in found if found else wrong is None
+
+
+def test_more_than_was_asked_for_is_given_back(bench: Bench, ran: list[str]) -> None:
+    """A desk that gives out too much does not make a worker hold more than it runs."""
+    tasks = [bench.offer("act") for _ in range(3)]
+    desk: Any = bench.desk()
+    claim = desk.claim
+    desk.claim = lambda _limit: claim(3)
+    bench.worker(desk).run(once=True)
+    assert ran == ["act"] * 3
+    assert [len(bench.record(task).attempts) for task in tasks] == [1] * 3
+
+
+CLAIM = {
+    "executionId": "20270101T000000Z",
+    "scheduledFor": "2027-01-01T00:00:00Z",
+    "attempt": 1,
+    "startedAt": "2027-01-01T00:00:00Z",
+    "leaseToken": "token",
+    "leaseUntil": "2027-01-01T00:05:00Z",
+}
+
+
+@pytest.mark.parametrize("bench", ["api"], indirect=True)
+@pytest.mark.parametrize("garbage", [{"schedule": {"at": "soon"}}, {"expectedDuration": "x"}, {"owner": "a/b"}])
+def test_what_cannot_be_understood_is_given_back(
+    bench: Bench, garbage: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task that this version cannot read is given back with a line, and the worker goes on."""
+    task = {**bench.offer("act").to_wire(), **garbage, "isRunning": True, "something": "new"}
+    client = Mock()
+    client.claim.side_effect = [[ClaimView.of({**CLAIM, "task": task})], []]
+    desk = ApiDesk(lambda: client, bench.app.registry, bench.desk().wanted, "there")
+    bench.worker(desk).run(once=True)
+    assert client.release.call_count == 1
+    assert "cannot be understood" in caplog.text
+
+
+@pytest.mark.parametrize("bench", ["api"], indirect=True)
+def test_what_a_newer_api_says_besides_is_left_out(bench: Bench, ran: list[str]) -> None:
+    """Fields that this version does not know do not keep it from running a task."""
+    task = {**bench.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
+    client = Mock()
+    client.claim.side_effect = [[ClaimView.of({**CLAIM, "task": task})], []]
+    desk = ApiDesk(lambda: client, bench.app.registry, bench.desk().wanted, "there")
+    bench.worker(desk).run(once=True)
+    assert (ran, client.complete.call_count) == (["act"], 1)
+
+
+@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.parametrize("code", ["PERMISSION_DENIED", "UNAUTHENTICATED"])
+def test_an_account_that_may_not_use_the_store_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """Firestore's refusal is no outage: no new try would mend it."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable("Firestore", f"{code}: Missing or insufficient permissions.")
+
+    monkeypatch.setattr(bench.app.store, "offered", refuse)
+    with pytest.raises(Forbidden, match="Missing or insufficient permissions"):
+        bench.worker().run()
+
+
+@pytest.mark.parametrize("bench", ["store"], indirect=True)
+def test_a_local_clock_that_does_not_answer_is_an_outage(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a local stack is gone, its clock is too; the worker waits for it as for the store."""
+    desk = bench.desk()
+    assert isinstance(desk, AppDesk)
+    bench.offer("act")
+
+    def gone() -> None:
+        raise ConnectionError("no answer")
+
+    monkeypatch.setattr(bench.sim.clock, "now", gone)
+    with pytest.raises(StoreUnavailable, match="no answer"):
+        desk.claim(1)
+
+
+def test_the_server_s_clock() -> None:
+    """It tells the system's time until it is set, and runs on from where it was set."""
+    clock = ServerClock()
+    assert clock.now().year >= 2024
+    claim = ClaimView.of({**CLAIM, "task": _task()})
+    clock.set(claim.started_at)
+    assert 0 <= (clock.now() - claim.started_at).total_seconds() < 60
+
+
+def _task() -> dict[str, Any]:
+    stamps = dict.fromkeys(("createdAt", "updatedAt"), "2027-01-01T00:00:00Z")
+    more = {"status": "ACTIVE", "revision": 1, "schedule": {}, "timezone": "UTC", **stamps}
+    return {"id": "it", "owner": "ada", "title": "It", "handler": "act", **more}
+
+
+@pytest.mark.parametrize(("off", "said"), [(-600, "600 s behind"), (600, "600 s ahead of"), (-9, ""), (9, "")])
+def test_a_machine_whose_clock_is_wrong_claims_nothing_at_the_store(sim: Simulation, off: int, said: str) -> None:
+    """Its leases would look ended to all others, or never end. Once it is set right, it works."""
+    there = sim.now - timedelta(seconds=off)
+    clocked = Mock(wraps=sim.app.store, check=lambda: there)
+    sim.app.create(owner="ada", title="x", handler="act", pull="gpu", schedule=Schedule.once(sim.now))
+    sim.advance(timedelta(0))
+    with sim.app.replaced(sim.app.settings, store=clocked, dispatcher=sim.queue, clock=sim.clock):
+        desk = AppDesk(sim.app, Wanted("gpu"), "here")
+        if said:
+            with pytest.raises(StoreUnavailable, match=f"clock is {said} the store's; set it"):
+                desk.claim(1)
+            there = sim.now
+        assert len(desk.claim(1)) == 1

@@ -1,0 +1,215 @@
+"""What a handler can do with its attempt, and what becomes of it: the same at the store and through the API."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import BaseModel
+from tests.worker.harness import SECOND, Bench
+
+from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched import App
+    from cloudsched.domain.documents.outcome import Outcome
+
+
+class Frame(BaseModel):
+    number: int
+
+
+class Rendered(BaseModel):
+    frames: int
+
+
+def test_a_result_is_recorded(bench: Bench, app: App) -> None:
+    """The payload comes as its model; the result, the progress, the costs and the notices are on the record."""
+
+    @app.handler("render")
+    def render(ctx: Context, frame: Frame) -> Rendered:
+        ctx.progress("half of it")
+        ctx.used(queries=2, tokens=30)
+        ctx.notify("Rendered", f"frame {frame.number}")
+        return Rendered(frames=frame.number)
+
+    task = bench.offer("render", payload={"number": 7})
+    bench.work()
+    record = bench.record(task)
+    assert (record.status, record.content, record.queries, record.tokens) == ("SUCCEEDED", {"frames": 7}, 2, 30)
+    assert [step.text for step in record.progress] == ["half of it"]
+    assert [message.body for message in bench.sim.inbox("ada")] == ["frame 7"]
+    assert record.attempts[0].worker == "box-1"
+    assert bench.what() == ["succeeded"]
+
+
+class Unusual(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "what"),
+    [
+        (Done("it"), "SUCCEEDED", "succeeded"),
+        (Retry("later", timedelta(minutes=5)), "RETRYING", "retrying"),
+        (Snooze(timedelta(minutes=5), "too early"), "RETRYING", "snoozed"),
+        (Fail("never"), "FAILED", "failed"),
+        (Cancel("nothing to do"), "CANCELLED", "cancelled"),
+        (RuntimeError("boom"), "RETRYING", "retrying"),
+        (SystemExit(3), "RETRYING", "retrying"),
+        (KeyboardInterrupt(), "RETRYING", "retrying"),
+        (GeneratorExit(), "RETRYING", "retrying"),
+        (Unusual("odd"), "RETRYING", "retrying"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_each_outcome(bench: Bench, app: App, outcome: Outcome | BaseException, status: str, what: str) -> None:
+    """Every outcome of the closed set, and whatever a handler raises, ends its attempt and not the worker."""
+
+    @app.handler("act")
+    def act() -> object:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    @app.handler("greet")
+    def greet() -> str:
+        return "hello"
+
+    task, other = bench.offer("act"), bench.offer("greet")
+    bench.worker().run(once=True)
+    record = bench.record(task)
+    assert record.status == status
+    assert next(ended.what for ended in bench.told if ended.assignment.task.id == task.id) == what
+    assert bench.record(other).status == "SUCCEEDED"
+    if isinstance(outcome, BaseException):
+        assert record.error is not None
+        assert record.error.type == type(outcome).__qualname__
+        assert "in act" in (record.error.traceback or "")
+
+
+def test_waits_of_a_handler_s_choosing(bench: Bench, app: App) -> None:
+    """What was put off is offered again at its time, not before; a snooze costs no attempt, a retry does."""
+
+    @app.handler("act")
+    def act(ctx: Context, when: Frame) -> object:
+        if bench.sim.now < began + 5 * SECOND:
+            return Snooze(5 * SECOND) if when.number else Retry("not yet", 5 * SECOND)
+        return ctx.attempt
+
+    began = bench.sim.now
+    snoozed, failed = bench.offer("act", payload={"number": 1}), bench.offer("act", payload={"number": 0})
+    bench.work()
+    bench.sim.advance(4 * SECOND)
+    bench.work()
+    assert len(bench.told) == 2
+    bench.sim.advance(2 * SECOND)
+    bench.work()
+    assert [bench.record(task).content for task in (snoozed, failed)] == [1, 2]
+
+
+def test_attempts_end(bench: Bench, app: App) -> None:
+    """A handler that always fails is tried as often as its policy says, and then not again."""
+
+    @app.handler("act", retry=2)
+    def act() -> None:
+        raise RuntimeError("no")
+
+    task = bench.offer("act")
+    for _ in range(4):
+        bench.work()
+        bench.sim.advance(timedelta(minutes=10))
+    assert (bench.record(task).status, len(bench.record(task).attempts)) == ("FAILED", 3)
+    assert bench.what() == ["retrying", "retrying", "failed"]
+
+
+def test_a_result_that_cannot_be_kept_is_a_failure(bench: Bench, app: App) -> None:
+    """What JSON cannot say, or is too large, fails the occurrence, and the worker goes on."""
+
+    @app.handler("act")
+    def act(ctx: Context) -> object:
+        return {"strange": object(), "large": "x" * 600_000}[ctx.task.title]
+
+    tasks = [bench.offer("act", title=title) for title in ("strange", "large")]
+    bench.work()
+    assert [bench.record(task).status for task in tasks] == ["FAILED"] * 2
+    assert bench.what() == ["failed"] * 2
+
+
+def test_durable_handlers(bench: Bench, app: App) -> None:
+    """At the store they work in full; through the API they fail with words on where to run them, at the first step."""
+    calls: list[int] = []
+
+    def first() -> int:
+        calls.append(1)
+        return 1
+
+    @app.handler("act")
+    def act(ctx: Context) -> int:
+        one = ctx.step("first", first)
+        ctx.sleep(SECOND)
+        return one + 1
+
+    task = bench.offer("act")
+    bench.work()
+    bench.sim.advance(2 * SECOND)
+    bench.work()
+    record = bench.record(task)
+    if bench.kind == "store":
+        assert (record.status, record.content, calls) == ("SUCCEEDED", 2, [1])
+        assert bench.what() == ["suspended", "succeeded"]
+    else:
+        assert (record.status, bench.what(), calls) == ("FAILED", ["failed"], [])
+        assert record.error is not None
+        assert "ctx.step('first') has to be remembered in the store" in record.error.message
+        assert "without --url" in record.error.message
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ctx: ctx.call("act"),
+        lambda ctx: ctx.gather(),
+        lambda ctx: ctx.sleep(SECOND),
+        lambda ctx: ctx.wait_for("go"),
+        lambda ctx: ctx.version("new", 2),
+    ],
+)
+@pytest.mark.parametrize("bench", ["api"], indirect=True)
+def test_what_has_no_journal_says_so(bench: Bench, app: App, ask: object) -> None:
+    """Through the API each durable wish is refused, at once and for good."""
+
+    @app.handler("act")
+    def act(ctx: Context) -> None:
+        assert callable(ask)
+        ask(ctx)
+
+    task = bench.offer("act")
+    bench.work()
+    record = bench.record(task)
+    assert record.error is not None
+    assert (record.status, record.error.type) == ("FAILED", "WorkflowError")
+
+
+def test_time_and_chance_are_the_server_s(bench: Bench, app: App) -> None:
+    """`ctx.now` and `ctx.time_left` go by the scheduler's clock, chance and UUIDs are the same on every attempt."""
+    seen: list[tuple[object, ...]] = []
+    times: list[tuple[datetime, timedelta]] = []
+
+    @app.handler("act", retry=1)
+    def act(ctx: Context) -> None:
+        seen.append((ctx.uuid(), ctx.random.random()))
+        times.append((ctx.now(), ctx.time_left()))
+        raise RuntimeError("once more")
+
+    bench.offer("act")
+    bench.work()
+    bench.work()
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+    for now, left in times:
+        assert abs(now - bench.sim.now) < 30 * SECOND
+        assert timedelta(minutes=4) < left <= timedelta(minutes=5)

@@ -1,0 +1,294 @@
+"""How a worker looks for work: as much as it has places for, when it has a reason to, whoever is out of reach."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.harness import eventually
+from tests.worker.harness import NEVER, Bench, Gate
+
+from cloudsched.errors import (
+    Forbidden,
+    InvalidInput,
+    Misconfigured,
+    NotFound,
+    QuotaExceeded,
+    StoreUnavailable,
+    Unauthenticated,
+)
+from cloudsched.worker.worker import LONGEST_RETRY_AFTER, Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cloudsched import App
+    from cloudsched.errors import CloudschedError
+    from cloudsched.worker.source import Assignment
+
+
+@pytest.fixture
+def waiting(app: App, gate: Gate) -> None:
+    """A handler that waits at the gate."""
+
+    @app.handler("wait")
+    def wait() -> None:
+        gate.wait()
+
+
+@pytest.mark.usefixtures("waiting")
+def test_no_more_is_claimed_than_can_run(bench: Bench, gate: Gate) -> None:
+    """With two places two tasks are held, the others wait for anybody; in the end all have run, two at a time."""
+    tasks = [bench.offer("wait") for _ in range(5)]
+    with bench.working(bench.worker(concurrency=2)):
+        gate.until_inside(2)
+        held = [run for task in tasks for run in bench.app.get(task.id).runs if run.lease]
+        assert len(held) == 2
+        gate.open()
+        bench.until_told(*["succeeded"] * 5)
+    assert gate.most == 2
+
+
+def test_the_same_threads_call_all_handlers(bench: Bench, app: App) -> None:
+    """What a library keeps for its thread is still there for the next task."""
+    threads = set[int]()
+
+    @app.handler("act")
+    def act() -> None:
+        threads.add(threading.get_ident())
+
+    for _ in range(5):
+        bench.offer("act")
+    bench.work()
+    assert len(threads) == 1
+
+
+def test_work_is_found_by_looking(bench: Bench, app: App) -> None:
+    """Where nothing rings, what comes later is found all the same."""
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    with bench.working(bench.worker(poll=timedelta(seconds=0.02))):
+        for count in (1, 2):
+            bench.offer("act")
+            bench.until_told(*["succeeded"] * count)
+
+
+class Bell:
+    """A `Listener` that a test rings by hand."""
+
+    def __init__(self) -> None:
+        self.lanes: Sequence[str] = ()
+        self.ring: Callable[[], None] | None = None
+
+    @contextmanager
+    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> Iterator[None]:
+        self.lanes, self.ring = (*lanes, owner or ""), ring
+        yield
+        self.ring = None
+
+
+@pytest.mark.parametrize("bench", ["store"], indirect=True)
+def test_a_ring_is_a_reason_to_look(bench: Bench, app: App) -> None:
+    """A worker that only looks once an hour has new work at once if the store's listener rings."""
+    bell = Bell()
+    app.__dict__["listener"] = bell
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    with bench.working(bench.worker(bench.desk("cuda", owner="ada"), poll=NEVER)):
+        eventually(lambda: bell.ring, "it listens")
+        assert bell.lanes == ("gpu", "gpu/cuda", "ada")
+        for count in (1, 2):
+            bench.offer("act")
+            assert bell.ring is not None
+            bell.ring()
+            bench.until_told(*["succeeded"] * count)
+    assert bell.ring is None
+
+
+def test_skills_are_looked_at(bench: Bench, app: App) -> None:
+    """A worker takes what asks for a skill only if it has that one."""
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    task = bench.offer("act", pull={"queue": "gpu", "skill": "cuda"})
+    bench.worker(bench.desk("avx")).run(once=True)
+    assert bench.told == []
+    bench.worker(bench.desk("avx", "cuda")).run(once=True)
+    assert bench.record(task).status == "SUCCEEDED"
+
+
+def test_once_ends_when_there_is_nothing_left(bench: Bench, app: App) -> None:
+    """All that is there runs, in turns if there are too few places; then `run` returns."""
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    for _ in range(7):
+        bench.offer("act")
+    bench.worker(concurrency=3).run(once=True)
+    assert bench.what() == ["succeeded"] * 7
+
+
+class Faulty:
+    """A desk that cannot be reached, as often as the test says."""
+
+    def __init__(self, bench: Bench, *errors: Exception) -> None:
+        self._desk = bench.desk()
+        self._errors = list(errors)
+        self.wanted, self.place = self._desk.wanted, self._desk.place
+        self.listens, self.listening, self.close = False, self._desk.listening, self._desk.close
+
+    def claim(self, limit: int) -> Sequence[Assignment]:
+        if self._errors:
+            raise self._errors.pop(0)
+        return self._desk.claim(limit)
+
+
+def test_an_outage_is_said_once_and_lived_through(bench: Bench, app: App, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever is raised where work is looked for, the worker goes on; the log has one line when it begins and ends."""
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    bench.offer("act")
+    outage: list[Exception] = [StoreUnavailable("The store", "away"), OSError("worse"), RuntimeError("a bug")]
+    caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
+    with bench.working(bench.worker(Faulty(bench, *outage))):
+        bench.until_told("succeeded")
+        lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker.worker"]
+    assert len(lines) == 2
+    assert "The store cannot be reached: away" in lines[0]
+    assert "answers again" in lines[1]
+
+
+REFUSALS: list[CloudschedError] = [
+    Unauthenticated("The API key is not known."),
+    Forbidden("no"),
+    Misconfigured("no"),
+    NotFound("page", "x"),
+    InvalidInput("x", "no"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: type(error).__name__)
+def test_a_refusal_ends_it(bench: Bench, refusal: CloudschedError) -> None:
+    """What no new try mends is raised to whoever runs the worker."""
+    with pytest.raises(type(refusal)):
+        bench.worker(Faulty(bench, refusal)).run()
+
+
+@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.usefixtures("waiting")
+def test_a_refusal_lets_what_runs_end(bench: Bench, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is taken back in the middle ends the worker, after what it has begun."""
+    bench.offer("wait")
+    worker = bench.worker(concurrency=2, poll=timedelta(seconds=0.02))
+    desk: Any = worker._desk  # noqa: SLF001 - whose key is taken back
+
+    def refused(_limit: int) -> None:
+        gate.open()
+        raise Forbidden("no")
+
+    def lead() -> None:
+        with bench.working(worker) as thread:
+            gate.until_inside()
+            monkeypatch.setattr(desk, "claim", refused)
+            bench.until_told("succeeded")
+            eventually(lambda: not thread.is_alive(), "it ends by itself")
+
+    with pytest.raises(Forbidden):
+        lead()
+
+
+@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.usefixtures("waiting")
+def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
+    bench: Bench, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While something runs, a refusal is an outage like any other: who took the key away may give it back."""
+    bench.offer("wait")
+    worker = bench.worker(concurrency=2, poll=timedelta(seconds=0.02))
+    desk: Any = worker._desk  # noqa: SLF001 - whose key is taken away
+    claim, refusals = desk.claim, [Unauthenticated("The API key is not known.")] * 2
+
+    def refused(limit: int) -> Any:  # noqa: ANN401 - the desk's own
+        if refusals:
+            raise refusals.pop()
+        gate.open()
+        return claim(limit)
+
+    with bench.working(worker):
+        gate.until_inside()
+        monkeypatch.setattr(desk, "claim", refused)
+        bench.until_told("succeeded")
+        bench.offer("wait")
+        bench.until_told("succeeded", "succeeded")
+        lines = [record for record in caplog.records if record.name == "cloudsched.worker.worker"]
+    assert ["The API key is not known." in line.getMessage() for line in lines] == [True, False]
+    assert [line.exc_info for line in lines] == [None, None]
+
+
+def test_a_full_quota_is_waited_for(
+    bench: Bench, app: App, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many requests are no bug and no end: the worker stays away for as long as it is asked to, in reason."""
+    asked: list[float] = []
+    pace = Pace.after
+
+    def noted(self: Pace, found: int | None, asked_for: float = 0.0) -> float:
+        asked.append(asked_for)
+        return pace(self, found)
+
+    @app.handler("act")
+    def act() -> None: ...
+
+    bench.offer("act")
+    monkeypatch.setattr(Pace, "after", noted)
+    full = [QuotaExceeded("requests", 1, "Come back later.", seconds) for seconds in (7, None, 10**9)]
+    with bench.working(bench.worker(Faulty(bench, *full))):
+        bench.until_told("succeeded")
+    assert asked[:3] == [7, 0, LONGEST_RETRY_AFTER]
+    lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
+    assert [line.exc_info for line in lines] == [None]
+    assert pace(Pace(NEVER, listens=False), None, 60) == 60
+
+
+def test_once_says_that_nobody_answers(bench: Bench) -> None:
+    """Nobody waits for a worker that was to run what is there, if that cannot be known."""
+    with pytest.raises(StoreUnavailable):
+        bench.worker(Faulty(bench, StoreUnavailable("The store", "away"))).run(once=True)
+
+
+def test_the_pace() -> None:
+    """Idle waits grow up to a bound, and are short again at once; pauses grow apart from them; all are spread."""
+    chance = random.Random(1)  # noqa: S311 - a test's
+    for listens, longest in ((False, 5), (True, 20)):
+        pace = Pace(timedelta(seconds=1), listens=listens, chance=chance)
+        idle = [pace.after(0) for _ in range(20)]
+        assert idle[0] < idle[3] < idle[6]
+        assert longest * 0.75 <= idle[-1] <= longest * 1.25
+        assert len({round(wait, 3) for wait in idle[-5:]}) > 1
+        assert pace.after(1) <= 1.25
+        assert pace.after(0) <= 1.5 * 1.25
+
+
+def test_pauses_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They grow to half a minute, and begin anew after an answer."""
+    monkeypatch.setattr(Pace, "FIRST_PAUSE", 1.0)
+    monkeypatch.setattr(Pace, "LONGEST_PAUSE", 30.0)
+    pace = Pace(timedelta(seconds=3), listens=False)
+    pauses = [pace.after(None) for _ in range(10)]
+    assert pauses[0] <= 1.25
+    assert 30 * 0.75 <= pauses[-1] <= 30 * 1.25
+    pace.after(0)
+    assert pace.after(None) <= 1.25

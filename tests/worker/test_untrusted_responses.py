@@ -1,0 +1,136 @@
+"""A worker whose API is now and then somebody else: a captive portal, a proxy, a newer API."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.worker.harness import Bench
+from werkzeug.wrappers import Request, Response
+
+from cloudsched import Context  # noqa: TC001 - handlers are read at run time
+from cloudsched.errors import Unavailable
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+
+
+class Portal:
+    """Stands before the API, and answers some requests by itself."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.takes: dict[str, int] = {}
+        """How many requests to each verb are answered with a page."""
+        self.unread = 0
+        """How many claims a newer API makes of the first ones."""
+        self.claimed: dict[str, object] = {}
+        """What it changes in each claimed task."""
+
+    def __call__(self, request: Request) -> Response:
+        verb = request.path.rpartition("/")[2]
+        if self.takes.get(verb, 0):
+            self.takes[verb] -= 1
+            return Response("<html>Log in to go on.</html>", mimetype="text/html")
+        answer = serve_api(self._app, request)
+        if verb != "claim":
+            return answer
+        content = json.loads(answer.get_data())
+        for claim in content["claims"][: self.unread]:
+            claim["task"]["priority"] = "ULTRA"
+            self.unread -= 1
+        for claim in content["claims"]:
+            claim["task"].update(self.claimed)
+        return Response(json.dumps(content), answer.status_code)
+
+
+@pytest.fixture
+def portal(app: App) -> Portal:
+    """What stands before the API."""
+    return Portal(app)
+
+
+@pytest.fixture
+def bench(sim: Simulation, portal: Portal) -> Iterator[Bench]:
+    """The world, behind that."""
+    with WebServer(Request.application(portal)) as server:
+        server.serve()
+        yield Bench(sim, f"http://{server.address}", "api")
+
+
+@pytest.fixture(autouse=True)
+def acting(app: App) -> None:
+    """A handler that says something."""
+
+    @app.handler("act")
+    def act(ctx: Context) -> str:
+        ctx.progress("at it")
+        return "done"
+
+
+def test_a_result_outlives_a_portal(bench: Bench, portal: Portal) -> None:
+    """A page in the place of an answer is none: the result is brought again, and counts once."""
+    task = bench.offer("act")
+    portal.takes = {"complete": 3}
+    bench.work()
+    record = bench.record(task)
+    assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
+    assert bench.what() == ["succeeded"]
+
+
+def test_a_handler_does_not_see_the_portal(bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture) -> None:
+    """A heartbeat that such a page has taken was not answered: plain words say so, and the handler sees no error."""
+    caplog.set_level(logging.WARNING, "cloudsched.engine.handlers.context")
+    task = bench.offer("act")
+    portal.takes = {"heartbeat": 100}
+    bench.work()
+    assert bench.record(task).error is None
+    assert bench.what() == ["succeeded"]
+    (said,) = {record.getMessage() for record in caplog.records if record.name == "cloudsched.engine.handlers.context"}
+    assert said.count("cannot be reached") == 1
+
+
+def test_a_claim_that_a_portal_answers_is_an_outage(
+    bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said in one line, and lived through; where the worker runs once, it is raised."""
+    caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
+    portal.takes = {"claim": 1}
+    with pytest.raises(Unavailable, match="what answered is not the API"):
+        bench.work()
+    bench.offer("act")
+    portal.takes = {"claim": 2}
+    with bench.working(bench.worker()):
+        bench.until_told("succeeded")
+    lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
+    assert [line.exc_info for line in lines] == [None]
+
+
+def test_what_cannot_be_given_back_does_not_end_a_worker(
+    bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A misfit whose release a portal takes is left to lapse."""
+    bench.offer("act")
+    portal.claimed = {"owner": "mallory"}
+    portal.takes = {"release": 100}
+    bench.worker(bench.desk(owner="ada")).run(once=True)
+    assert "it could not be given back" in caplog.text
+    assert bench.what() == []
+
+
+def test_one_unreadable_claim_does_not_keep_the_others(bench: Bench, portal: Portal) -> None:
+    """It is given back at no cost; what can be read runs, also where there is one place only."""
+    new, known = bench.offer("act", priority="HIGH"), bench.offer("act")
+    portal.unread = 1
+    bench.work()
+    bench.work()
+    (run,) = bench.app.get(new.id).runs
+    assert (run.attempt, run.attempts, run.lease) == (1, (), None)
+    assert [ended.assignment.task.id for ended in bench.told] == [known.id]

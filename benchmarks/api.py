@@ -52,7 +52,7 @@ def main() -> None:
     with services() as service, ExitStack() as servers:
         settings = {**service.settings.to_environment(), "FIRESTORE_EMULATOR_HOST": service.firestore}
         ports = {name: servers.enter_context(served(path, settings)) for name, path in SOURCES.items()}
-        names = {name: filled(port) for name, port in ports.items()}
+        names = {name: fill_store(port) for name, port in ports.items()}
         for _ in range(arguments.rounds):
             for kind in ("create", "get", "list"):
                 for name, port in ports.items():
@@ -106,7 +106,7 @@ def new_task() -> str:
     return json.dumps(task)
 
 
-def filled(port: int) -> list[str]:
+def fill_store(port: int) -> list[str]:
     """Create some tasks to be read, and return their ids; it warms the server up as well."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     found = []

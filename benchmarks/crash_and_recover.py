@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cloudsched import App, Execution, RetryPolicy, Schedule, Settings, Task
-from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.google.cloud_tasks import queue_id
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator
@@ -219,8 +219,8 @@ def run(seconds: float, store: str, seed: int) -> dict[str, float]:
         emulator = parts.enter_context(CloudTasksEmulator(queues=queues, faults=faults))
         address = None
         if store == "firestore":
-            google = find()
-            if isinstance(google, Missing):
+            google = find_emulator()
+            if isinstance(google, EmulatorNotFound):
                 raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
             parts.enter_context(google)
             address = google.address
@@ -237,7 +237,7 @@ def run(seconds: float, store: str, seed: int) -> dict[str, float]:
         app = App(settings)
         app.handler("work", expected_duration=LEASE)(lambda: None)
         parts.callback(app.close)
-        victims = Victims(folder, settings.around(MARKS=str(marks)), port)
+        victims = Victims(folder, settings.to_child_environment(MARKS=str(marks)), port)
         parts.callback(victims.end)
         tasks = create(app, seconds)
         until = time.monotonic() + seconds + 4

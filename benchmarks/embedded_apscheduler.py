@@ -8,9 +8,9 @@ from importlib.metadata import version
 from apscheduler.executors.pool import ThreadPoolExecutor  # type: ignore[import-not-found]  # the rivals'
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore  # type: ignore[import-not-found]  # the rivals'
 from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-not-found]  # the rivals'
-from benchmarks.embedded_course import Course
+from benchmarks.embedded_course import BenchmarkRun
 
-course = Course()
+course = BenchmarkRun()
 
 
 def note(number: int) -> None:

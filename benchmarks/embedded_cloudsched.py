@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from benchmarks.embedded_course import Course
+from benchmarks.embedded_course import BenchmarkRun
 from pydantic import BaseModel
 
 from cloudsched import App, Schedule, Settings
@@ -13,7 +13,7 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 
-course = Course()
+course = BenchmarkRun()
 store, clock = SqliteStore(course.folder / "tasks.db"), SystemClock()
 
 

@@ -18,7 +18,7 @@ TRIAL = 100
 
 
 class Contestant(Protocol):
-    """A scheduler with one handler, which calls `Course.ran` with the task's number."""
+    """A scheduler with one handler, which calls `BenchmarkRun.ran` with the task's number."""
 
     version: str
 
@@ -27,7 +27,7 @@ class Contestant(Protocol):
         ...
 
 
-class Course:
+class BenchmarkRun:
     """Collects when each task ran."""
 
     def __init__(self) -> None:

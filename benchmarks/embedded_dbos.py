@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
-from benchmarks.embedded_course import Course
+from benchmarks.embedded_course import BenchmarkRun
 from dbos import DBOS, SetEnqueueOptions  # type: ignore[import-not-found]  # the rivals'
 
-course = Course()
+course = BenchmarkRun()
 DBOS(
     config={
         "name": "benchmark",

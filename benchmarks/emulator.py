@@ -31,7 +31,7 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from google.protobuf import timestamp_pb2  # type: ignore[import-untyped]
 
 from cloudsched.emulator.model.queue import QueueConfig
-from cloudsched.emulator.model.queues import Board
+from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.model.task import Answer, HttpTarget, RateLimits, Task
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def measure(command: list[str], port: int, url: str, count: int) -> dict[str, fl
 def dispatch_cost(waiting: int) -> float:
     """Microseconds that the model spends on one dispatch and its answer with so many other tasks waiting."""
     now = datetime.now(UTC)
-    board = Board()
+    board = Queues()
     name = QUEUES[0]
     board.create_queue(name, QueueConfig(rate_limits=RateLimits(burst=10**9)), now)
     target, answer = HttpTarget("http://127.0.0.1/"), Answer(status=200)
@@ -188,8 +188,8 @@ def dispatch_cost(waiting: int) -> float:
     began = time.process_time()
     sent = 0
     while sent < rounds:
-        for dispatch in board.due(now):
-            board.answered(dispatch, answer, now)
+        for dispatch in board.take_due(now):
+            board.finish_attempt(dispatch, answer, now)
             sent += 1
     return (time.process_time() - began) / rounds * 1e6
 

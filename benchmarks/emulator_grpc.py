@@ -22,10 +22,10 @@ from google.cloud import tasks_v2
 from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpcTransport
 
 from cloudsched.emulator.api.methods import task_methods
-from cloudsched.emulator.api.tasks_service import TaskCalls
+from cloudsched.emulator.api.tasks_service import CloudTasksService
 from cloudsched.emulator.http.grpc import GrpcConnection
 from cloudsched.emulator.model.queue import QueueConfig
-from cloudsched.emulator.model.queues import Board
+from cloudsched.emulator.model.queues import Queues
 
 QUEUE = "projects/demo/locations/here/queues/q"
 CALLS = 6000
@@ -33,9 +33,9 @@ CALLS = 6000
 
 def make_methods() -> dict[str, object]:
     """The emulator's calls over an empty board."""
-    board = Board()
+    board = Queues()
     board.create_queue(QUEUE, QueueConfig(), datetime.now(UTC))
-    calls = TaskCalls(board, lambda: datetime.now(UTC), lambda _dispatch: None, random.Random(1))  # noqa: S311 - ids
+    calls = CloudTasksService(board, lambda: datetime.now(UTC), lambda _dispatch: None, random.Random(1))  # noqa: S311 - ids
     return {method.grpc: method for method in task_methods(calls)}
 
 

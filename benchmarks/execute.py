@@ -37,35 +37,35 @@ from cloudsched.config.settings import EXECUTE_PATH
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.queue import Dispatcher, Envelope
+    from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
 HOUR = timedelta(hours=1)
 
 
-class Overheard:
+class RecordingDispatcher:
     """A dispatcher that also remembers what passed through it, so that the benchmark can deliver it."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self.envelopes: deque[Envelope] = deque()
+        self.envelopes: deque[QueueMessage] = deque()
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Hand the dispatch on."""
-        self.envelopes.append(envelope)
-        self._dispatcher.create(envelope)
+        self.envelopes.append(message)
+        self._dispatcher.create(message)
 
     def close(self) -> None:
         """Close the dispatcher."""
         self._dispatcher.close()
 
 
-class Bench:
+class ExecuteHarness:
     """An app over the emulators whose clock is moved to each dispatch in turn."""
 
     def __init__(self, service: Services, clock: ManualClock) -> None:
         self.clock, self.counts = clock, Counts()
         settings = service.settings
-        self.overheard = Overheard(
+        self.overheard = RecordingDispatcher(
             CloudTasksDispatcher(
                 project=settings.project,
                 location=settings.location,
@@ -90,18 +90,18 @@ class Bench:
         """Create a task."""
         self.app.create(id=name, owner="ada", title="Tick", handler="tick", schedule=schedule)
 
-    def next(self) -> Envelope:
+    def next(self) -> QueueMessage:
         """Return the next dispatch, at its instant."""
         envelope = self.overheard.envelopes.popleft()
         self.clock.move_to(envelope.at)
         return envelope
 
-    def deliver(self, envelope: Envelope) -> str:
+    def deliver(self, envelope: QueueMessage) -> str:
         """Deliver a dispatch; return what came of it."""
         return self.app.deliver(envelope.body, envelope.token).action
 
 
-def counted(bench: Bench, envelope: Envelope, expected: str) -> dict[str, int]:
+def count_operations(bench: ExecuteHarness, envelope: QueueMessage, expected: str) -> dict[str, int]:
     """Deliver a dispatch and return the operations that it took."""
     counts = bench.counts
     before = (counts.reads, counts.commits, counts.writes, counts.dispatches)
@@ -158,12 +158,12 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with services() as service:
         now = datetime.now(UTC)
-        bench = Bench(service, ManualClock(now))
+        bench = ExecuteHarness(service, ManualClock(now))
         bench.add("far", Schedule.once(now + timedelta(days=40)))
-        hop = counted(bench, bench.overheard.envelopes.popleft(), "hopped")  # a hop is one at any time
+        hop = count_operations(bench, bench.overheard.envelopes.popleft(), "hopped")  # a hop is one at any time
         bench.overheard.envelopes.clear()
         bench.add("timed", Schedule.every(timedelta(minutes=10), start=now + HOUR))
-        occurrence = counted(bench, bench.next(), "ran")
+        occurrence = count_operations(bench, bench.next(), "ran")
         show_counts(occurrence, hop)
         ways = {
             "cloudsched: one occurrence": lambda _: bench.deliver(bench.next()),

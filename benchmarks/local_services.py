@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 
 from cloudsched import Settings
-from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,8 +39,8 @@ class Services:
 @contextmanager
 def services() -> Iterator[Services]:
     """Run Google's Firestore emulator and the local Cloud Tasks."""
-    found = find()
-    if isinstance(found, Missing):
+    found = find_emulator()
+    if isinstance(found, EmulatorNotFound):
         sys.exit(f"No Firestore emulator: {found.reason}. {found.hint}")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

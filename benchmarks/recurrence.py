@@ -71,7 +71,7 @@ def ours(case: Case, start: datetime) -> Ask:
 def dateutil(case: Case, start: datetime) -> Ask:
     """Run naively on wall time and put on the time line: the way in which dateutil is right for days and longer."""
     rule: Any = rrulestr(case.rule, dtstart=start.replace(tzinfo=None))
-    zone = zones.tzinfo(ZONE)
+    zone = zones.load_tzinfo(ZONE)
 
     def ask(instant: datetime) -> object:
         found = rule.after(instant.astimezone(zone).replace(tzinfo=None))
@@ -95,14 +95,14 @@ def recurring_ical_events(case: Case, start: datetime) -> Ask:
 def cronsim(case: Case, _start: datetime) -> Ask:
     """Ask it; its iterator begins anew at each instant."""
     rival = import_module("cronsim").CronSim
-    zone, text = zones.tzinfo(ZONE), expression(case)
+    zone, text = zones.load_tzinfo(ZONE), expression(case)
     return lambda instant: next(rival(text, instant.astimezone(zone)))
 
 
 def croniter(case: Case, _start: datetime) -> Ask:
     """Ask it; its iterator begins anew at each instant."""
     rival = import_module("croniter").croniter
-    zone, text = zones.tzinfo(ZONE), expression(case).replace("5L", "L5")
+    zone, text = zones.load_tzinfo(ZONE), expression(case).replace("5L", "L5")
     return lambda instant: rival(text, instant.astimezone(zone)).get_next(datetime)
 
 
@@ -110,10 +110,10 @@ def apscheduler(case: Case, _start: datetime) -> Ask:
     """Ask the trigger of APScheduler 3."""
     rival = import_module("apscheduler.triggers.cron").CronTrigger
     if case.cron and case.cron.endswith("5L"):
-        trigger = rival(day="last fri", hour=9, timezone=zones.tzinfo(ZONE))
+        trigger = rival(day="last fri", hour=9, timezone=zones.load_tzinfo(ZONE))
     else:
         names = expression(case).replace(" 1,3", " mon,wed").replace(" * * 1", " * * mon")
-        trigger = rival.from_crontab(names, timezone=zones.tzinfo(ZONE))
+        trigger = rival.from_crontab(names, timezone=zones.load_tzinfo(ZONE))
     return lambda instant: trigger.get_next_fire_time(None, instant)
 
 
@@ -158,7 +158,7 @@ def fresh(case: Case, start: datetime) -> float:
     """Return what a schedule costs that the process has not seen: parse, check, first search; in microseconds."""
     samples = []
     for _ in range(50):
-        recurrence.compiled.cache_clear()
+        recurrence.compile_recurrence.cache_clear()
         rrule.parse_rule.cache_clear()
         begin = thread_time()
         ours(case, start)(NOW)
@@ -183,7 +183,7 @@ def main() -> None:
         youngest = rival = 0.0
         too_slow: dict[str, float] = {}
         for age, since in AGES.items():
-            start = (NOW - since).replace(hour=9, minute=0, second=0).astimezone(zones.tzinfo(ZONE))
+            start = (NOW - since).replace(hour=9, minute=0, second=0).astimezone(zones.load_tzinfo(ZONE))
             own = microseconds(ours(case, start))
             youngest = youngest or own
             cells = []

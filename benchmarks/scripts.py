@@ -23,7 +23,7 @@ from benchmarks.side_by_side import shown, timed
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.quickjs.interpreter import QuickJs
 from cloudsched.config.sandbox import Sandbox
-from cloudsched.engine.ports.interpreter import Answer, Brief
+from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -95,11 +95,11 @@ def settled_alone(_: int) -> None:
 
 def in_a_process(interpreter: QuickJs, source: str, _: int) -> None:
     """Run a script as it is run in production, each call answered at once."""
-    brief = Brief(source=source, input={"n": 1}, task={}, tools=("work",), seed=1, now=START)
-    answers: list[Answer] = []
+    brief = ScriptInput(source=source, input={"n": 1}, task={}, tools=("work",), seed=1, now=START)
+    answers: list[ScriptResponse] = []
     with interpreter.run(brief) as script:
-        while not (reached := script.go_on(answers, START)).has_ended:
-            answers = [Answer(ask.number, ask.payload["n"]) for ask in reached.asks]
+        while not (reached := script.resume(answers, START)).has_ended:
+            answers = [ScriptResponse(ask.number, ask.payload["n"]) for ask in reached.asks]
 
 
 def replaying(**fields: Any) -> list[float]:

@@ -42,9 +42,7 @@ def simulated(tasks: int, days: int) -> tuple[int, float]:
         began = time.perf_counter()
         sim.advance(timedelta(days=days))
         seconds = time.perf_counter() - began
-        runs = sum(
-            delivery.verdict is not None and delivery.verdict.action == "ran" for delivery in sim.queue.deliveries
-        )
+        runs = sum(delivery.result is not None and delivery.result.action == "ran" for delivery in sim.queue.deliveries)
         return runs, seconds
 
 

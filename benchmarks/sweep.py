@@ -22,7 +22,7 @@ from rich.table import Table
 
 from cloudsched import App, Schedule, Settings, Task
 from cloudsched.adapters.clocks import ManualClock
-from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -31,17 +31,17 @@ from cloudsched.testing import START
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Store
 
 OVERDUE = 100
 ROUNDS = 5
 
 
-class Nowhere:
+class DiscardingDispatcher:
     """A dispatcher that takes everything, so that only the sweep itself is timed."""
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Forget it."""
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ def fill(store: Store, task: Task, size: int) -> None:
 
 def on_the_wire(store: FirestoreStore, counts: Counts) -> FirestoreStore:
     """Count each document that a query of the store brings, and print the first query."""
-    query, shown = store._calls.query, False  # noqa: SLF001 - what goes over the wire is the figure
+    query, shown = store._rpc.query, False  # noqa: SLF001 - what goes over the wire is the figure
 
     def counted(parent: str, wanted: Any) -> list[Any]:  # noqa: ANN401 - protobuf has no static types
         nonlocal shown
@@ -74,7 +74,7 @@ def on_the_wire(store: FirestoreStore, counts: Counts) -> FirestoreStore:
         counts.add(reads=len(found))
         return found
 
-    store._calls.query = counted  # type: ignore[assignment, method-assign]  # noqa: SLF001 - the same
+    store._rpc.query = counted  # type: ignore[assignment, method-assign]  # noqa: SLF001 - the same
     return store
 
 
@@ -86,8 +86,8 @@ def opened(kind: str, counts: Counts) -> Iterator[tuple[Store, Store]]:
         yield embedded, CountingStore(embedded, counts)
         embedded.close()
         return
-    google = find()
-    if isinstance(google, Missing):
+    google = find_emulator()
+    if isinstance(google, EmulatorNotFound):
         raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
     with google:
         store = FirestoreStore(project="demo-sweep", emulator=google.address)
@@ -112,7 +112,7 @@ def main() -> None:
         app = App(
             Settings(secret="benchmarks have no secrets"),
             store=counted,
-            dispatcher=CountingDispatcher(Nowhere(), counts),
+            dispatcher=CountingDispatcher(DiscardingDispatcher(), counts),
             clock=clock,
         )
         app.registry.register("tick")(lambda: None)

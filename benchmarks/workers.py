@@ -34,7 +34,7 @@ from benchmarks.workers_racing import Grounds, floor, race
 from rich.console import Console
 from rich.table import Table
 
-from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 
 TASKS = {"sqlite": 10_000, "firestore": 2_000}
 
@@ -102,8 +102,8 @@ def main() -> None:
         if options.store == "sqlite":
             twice = claims(Grounds(Path(folder), size), "SQLite in a file", options)
         else:
-            google = find()
-            if isinstance(google, Missing):
+            google = find_emulator()
+            if isinstance(google, EmulatorNotFound):
                 sys.exit(f"No Firestore emulator: {google.reason}. {google.hint}")
             with google:
                 grounds = Grounds(Path(folder), size, google.address)

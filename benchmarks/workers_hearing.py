@@ -11,12 +11,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.workers_racing import LANE, Nowhere, Place, template
+from benchmarks.workers_racing import QUEUE_KEY, DiscardingDispatcher, StoreLocation, template
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.pull import Offer
-from cloudsched.engine.pull.offers import Wanted
-from cloudsched.worker.store_source import AppDesk
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.worker.store_source import StoreSource
 from cloudsched.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.queues import Queue
     from multiprocessing.synchronize import Event
 
-    from cloudsched.worker.store_source import AppAssignment
+    from cloudsched.worker.store_source import StoreWork
 
 WARM_UP = 5
 """How many offers are not counted."""
@@ -51,16 +51,16 @@ class Delays:
     """How often the worker asked the store for work."""
 
 
-class TimedDesk(AppDesk):
+class TimedSource(StoreSource):
     """Notes when each claim was there, and how often it was looked for."""
 
-    def __init__(self, app: App, wanted: Wanted, *, listens: bool) -> None:
-        super().__init__(app, wanted, "benchmark")
+    def __init__(self, app: App, worker_filter: WorkerFilter, *, listens: bool) -> None:
+        super().__init__(app, worker_filter, "benchmark")
         self._hears = listens
         self.claimed_at: dict[str, float] = {}
         self.looks = 0
 
-    def claim(self, limit: int) -> Sequence[AppAssignment]:
+    def claim(self, limit: int) -> Sequence[StoreWork]:
         """Claim as ever."""
         found = super().claim(limit)
         self.looks += 1
@@ -68,18 +68,18 @@ class TimedDesk(AppDesk):
         return found
 
     @property
-    def listens(self) -> bool:
+    def can_listen(self) -> bool:
         """Whether it is to."""
         return self._hears
 
-    def listening(self, ring: Callable[[], None]) -> AbstractContextManager[None]:
+    def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
         """Listen, or not."""
-        return super().listening(ring) if self._hears else nullcontext()
+        return super().listen(notify) if self._hears else nullcontext()
 
 
 def heard(emulator: str, offers: int, *, listens: bool) -> Delays:
     """Offer one task after the other at any moment, and return how long each took until a worker had claimed it."""
-    place, task = Place(emulator=emulator, project=f"demo-{uuid.uuid4().hex[:12]}"), template()
+    place, task = StoreLocation(emulator=emulator, project=f"demo-{uuid.uuid4().hex[:12]}"), template()
     is_up, is_over, answers = _spawned.Event(), _spawned.Event(), _spawned.Queue()
     worker = _spawned.Process(target=_work, args=(place, listens, WARM_UP + offers, is_up, is_over, answers))
     worker.start()
@@ -88,7 +88,7 @@ def heard(emulator: str, offers: int, *, listens: bool) -> Delays:
         assert is_up.wait(PATIENCE), "the worker did not begin"
         for number in range(WARM_UP + offers):
             time.sleep(chance.uniform(0.1, 0.7))
-            offer = Offer(lane=LANE, order=f"{task.priority.rank} {number:08}")
+            offer = Offer(queue_key=QUEUE_KEY, order=f"{task.priority.rank} {number:08}")
             one = task.model_copy(update={"id": f"t{number:08}", "offer": offer})
             store.commit(one, None)
             offered_at[one.id] = time.monotonic()
@@ -102,12 +102,19 @@ def heard(emulator: str, offers: int, *, listens: bool) -> Delays:
     return Delays([max(0.0, found.claimed_at[each] - offered_at[each]) for each in counted], found.looks)
 
 
-def _work(place: Place, listens: bool, offers: int, is_up: Event, is_over: Event, answers: Queue[Heard]) -> None:  # noqa: FBT001 - what a process is given
+def _work(
+    place: StoreLocation,
+    listens: bool,  # noqa: FBT001 - what a process is given
+    offers: int,
+    is_up: Event,
+    is_over: Event,
+    answers: Queue[Heard],
+) -> None:
     """Be a worker until so many were claimed."""
     settings = Settings(project=place.project, firestore_emulator=place.emulator, secret="benchmarks have no secrets")
-    app = App(settings, dispatcher=Nowhere())
-    app.registry.register("work", pull=LANE)(lambda: None)
-    desk = TimedDesk(app, Wanted(LANE), listens=listens)
+    app = App(settings, dispatcher=DiscardingDispatcher())
+    app.registry.register("work", pull=QUEUE_KEY)(lambda: None)
+    desk = TimedSource(app, WorkerFilter(QUEUE_KEY), listens=listens)
     desk.claim(1)  # connects
     desk.looks = 0
     worker = Worker(desk)

@@ -21,7 +21,7 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Lease
 from cloudsched.domain.documents.pull import Offer
 from cloudsched.engine.ports.store import TaskQuery
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
     from pathlib import Path
 
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Store, Version
 
-LANE = "bench"
+QUEUE_KEY = "bench"
 SETTINGS = Settings(secret="benchmarks have no secrets")
 PATIENCE = 300.0
 """How many seconds the processes may take to be ready."""
@@ -43,7 +43,7 @@ _spawned = multiprocessing.get_context("spawn")  # what a worker is: a new inter
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreLocation:
     """Where a store is, for a process that opens it."""
 
     path: Path | None = None
@@ -86,10 +86,10 @@ class Race:
     twice: int
 
 
-class Nowhere:
+class DiscardingDispatcher:
     """A dispatcher that takes everything and does nothing with it."""
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Forget it."""
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class ContendedStore(CountingStore):
 def template() -> Task:
     """Return a task as it is stored while it is offered to workers."""
     app = App()
-    app.registry.register("work", pull=LANE, expected_duration=timedelta(hours=1))(lambda: None)
+    app.registry.register("work", pull=QUEUE_KEY, expected_duration=timedelta(hours=1))(lambda: None)
     with Simulation(app, datetime.now(UTC)) as sim:
         soon = Schedule.once(sim.now + timedelta(minutes=1))
         task = app.create(owner="ada", title="Work", handler="work", schedule=soon)
@@ -121,13 +121,13 @@ def template() -> Task:
         return app.get(task.id)
 
 
-def filled(place: Place, size: int, lanes: int) -> None:
+def fill_store(place: StoreLocation, size: int, lanes: int) -> None:
     """Put so many offered tasks into the store, over so many lanes; all into the workers' one if that is 0."""
     store, task = place.open(), template()
 
     def put(number: int) -> None:
-        lane = f"{LANE}/{number % lanes}" if lanes else LANE
-        offer = Offer(lane=lane, order=f"{task.priority.rank} {number:08}")
+        lane = f"{QUEUE_KEY}/{number % lanes}" if lanes else QUEUE_KEY
+        offer = Offer(queue_key=lane, order=f"{task.priority.rank} {number:08}")
         store.commit(task.model_copy(update={"id": f"t{number:08}", "offer": offer}), None)
 
     with ThreadPoolExecutor(1 if place.path else 8) as pool:
@@ -145,20 +145,20 @@ class Grounds:
         self.size = size
 
     @contextmanager
-    def prepared(self, lanes: int) -> Iterator[Place]:
+    def prepared(self, lanes: int) -> Iterator[StoreLocation]:
         """Make a store, filled, and remove it afterwards."""
         if self._emulator:
-            place = Place(emulator=self._emulator, project=f"demo-{uuid.uuid4().hex[:12]}")
-            filled(place, self.size, lanes)
+            place = StoreLocation(emulator=self._emulator, project=f"demo-{uuid.uuid4().hex[:12]}")
+            fill_store(place, self.size, lanes)
             yield place
             return
         if lanes not in self._made:
             self._made[lanes] = self._folder / f"lanes-{lanes}"
             self._made[lanes].mkdir()
-            filled(Place(self._made[lanes] / "tasks.db"), self.size, lanes)
+            fill_store(StoreLocation(self._made[lanes] / "tasks.db"), self.size, lanes)
         copy = self._folder / "race"
         shutil.copytree(self._made[lanes], copy)
-        yield Place(copy / "tasks.db")
+        yield StoreLocation(copy / "tasks.db")
         shutil.rmtree(copy)
 
 
@@ -196,7 +196,7 @@ def _summed(told: Sequence[Told], twice: int = 0, *, each_alone: bool = False) -
     )
 
 
-def _raced(place: Place, work: Any, workers: int, limit: int) -> list[Told]:  # noqa: ANN401 - a function of this module
+def _raced(place: StoreLocation, work: Any, workers: int, limit: int) -> list[Told]:  # noqa: ANN401 - a function of this module
     start, answers = _spawned.Barrier(workers), _spawned.Queue()
     processes = [_spawned.Process(target=work, args=(place, n, limit, start, answers)) for n in range(workers)]
     for each in processes:
@@ -214,19 +214,22 @@ def _raced(place: Place, work: Any, workers: int, limit: int) -> list[Told]:  # 
             each.kill()
 
 
-def _claims(place: Place, number: int, limit: int, start: Barrier, answers: Queue[Told]) -> None:
+def _claims(place: StoreLocation, number: int, limit: int, start: Barrier, answers: Queue[Told]) -> None:
     """Claim until nothing is left."""
     store = ContendedStore(place.open(), Counts())
-    app, wanted = App(SETTINGS, store=store, dispatcher=Nowhere()), Wanted(LANE, worker=f"w{number}")
-    app.pulls.claim(Wanted("nothing"))  # connects
+    app, wanted = (
+        App(SETTINGS, store=store, dispatcher=DiscardingDispatcher()),
+        WorkerFilter(QUEUE_KEY, worker=f"w{number}"),
+    )
+    app.worker_claims.claim(WorkerFilter("nothing"))  # connects
     before = store._counts.copy()  # noqa: SLF001 - the figure
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
     start.wait(PATIENCE)
     began_at, unanswered = time.monotonic(), 0
     while True:
         try:
-            found = app.pulls.claim(wanted, limit)
-            if not found and not store.offered([LANE], limit=1):
+            found = app.worker_claims.claim(wanted, limit)
+            if not found and not store.list_claimable([QUEUE_KEY], limit=1):
                 break
         except StoreUnavailable:  # sixteen who want SQLite's write lock may wait for too long; a worker asks again
             unanswered += 1
@@ -238,18 +241,18 @@ def _claims(place: Place, number: int, limit: int, start: Barrier, answers: Queu
     store.close()
 
 
-def _reads_and_commits(place: Place, number: int, limit: int, start: Barrier, answers: Queue[Told]) -> None:
+def _reads_and_commits(place: StoreLocation, number: int, limit: int, start: Barrier, answers: Queue[Told]) -> None:
     """Read what a claim reads and commit what it commits, with nothing decided, where nobody else does."""
-    store, lane = place.open(), f"{LANE}/{number}"
+    store, lane = place.open(), f"{QUEUE_KEY}/{number}"
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
-    store.offered(["nothing"], limit=1)  # connects
-    (first,) = store.offered([lane], limit=1) or (None,)
+    store.list_claimable(["nothing"], limit=1)  # connects
+    (first,) = store.list_claimable([lane], limit=1) or (None,)
     now = datetime.now(UTC)
     lease = Lease(token="0" * 32, started_at=now, until=now + timedelta(hours=6), worker=f"w{number}")
-    runs = [each.model_copy(update={"lease": lease, "awaits": None}) for each in first.task.runs] if first else []
+    runs = [each.model_copy(update={"lease": lease, "waiting_for": None}) for each in first.task.runs] if first else []
     start.wait(PATIENCE)
     began_at, unanswered = time.monotonic(), 0
-    while found := store.offered([lane], limit=limit):
+    while found := store.list_claimable([lane], limit=limit):
         for each in found:
             try:
                 store.commit(each.task.model_copy(update={"offer": None, "runs": tuple(runs)}), each.version)
@@ -268,12 +271,12 @@ def _token(run: Any) -> str:  # noqa: ANN401 - a Run
     return token
 
 
-def _leases(place: Place) -> dict[str, tuple[str, str | None]]:
+def _leases(place: StoreLocation) -> dict[str, tuple[str, str | None]]:
     """Return each task's lease token and worker, as the store has them."""
     store, token = place.open(), None
     leases: dict[str, tuple[str, str | None]] = {}
     while True:
-        page = store.tasks(TaskQuery(), limit=500, page_token=token)
+        page = store.list_tasks(TaskQuery(), limit=500, page_token=token)
         for task in page.items:
             (run,) = task.runs
             assert run.lease, f"{task.id} is nobody's"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, HttpUrl
 from pydantic.alias_generators import to_camel
 
 from cloudsched import App, Context, Fail, Retry
-from cloudsched.adapters.safe_http import session
+from cloudsched.adapters.safe_http import make_session
 from cloudsched.errors import InvalidInput
 
 app = App()
@@ -32,7 +32,7 @@ class UptimeCheck(Payload):
     """How long the connection, and then the answer, may let us wait."""
 
 
-class Measured(BaseModel):
+class UptimeResult(BaseModel):
     """What an uptime check found."""
 
     status: int
@@ -40,7 +40,7 @@ class Measured(BaseModel):
 
 
 @app.handler("check-uptime", retry=2, expected_duration=timedelta(minutes=2))
-def check_uptime(payload: UptimeCheck) -> Measured | Retry | Fail:
+def check_uptime(payload: UptimeCheck) -> UptimeResult | Retry | Fail:
     """Ask for a page, and record its status and how long it took to begin; a wrong status is a failure.
 
     Redirects are an answer like any other, and are not followed. An address that is not public fails at once.
@@ -48,13 +48,13 @@ def check_uptime(payload: UptimeCheck) -> Measured | Retry | Fail:
     began = time.perf_counter()
     try:
         with (
-            session(app.settings.access.reachable) as web,
+            make_session(app.settings.access.reachable) as web,
             web.get(str(payload.url), timeout=payload.timeout_seconds, allow_redirects=False, stream=True) as response,
         ):
             elapsed = time.perf_counter() - began
     except InvalidInput as error:
         return Fail(str(error))
-    measured = Measured(status=response.status_code, milliseconds=round(elapsed * 1000, 1))
+    measured = UptimeResult(status=response.status_code, milliseconds=round(elapsed * 1000, 1))
     if measured.status != payload.expect_status:
         return Retry(f"{payload.url} answered {measured.status} after {measured.milliseconds} ms")
     return measured

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -34,8 +34,8 @@ settings.load_profile("busy")
 @pytest.fixture(scope="session")
 def firestore_address() -> Iterator[str]:
     """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere."""
-    found = find(os.environ.get("FIRESTORE_EMULATOR_HOST"))
-    if isinstance(found, Missing):
+    found = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST"))
+    if isinstance(found, EmulatorNotFound):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
     with found:
         yield found.address

@@ -28,7 +28,7 @@ PORTS = range(20_000, 30_000)
 """Below those that systems give away by themselves, to servers that take any port and to all clients."""
 
 
-def eventually(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
     """Wait until something is so, at most that long."""
     give_up_at = time.monotonic() + seconds
     while not condition():
@@ -65,7 +65,9 @@ class Reply:
     headers: Mapping[str, str]
 
 
-def ask(url: str, method: str, path: str, content: object = None, headers: Mapping[str, str] | None = None) -> Reply:
+def request(
+    url: str, method: str, path: str, content: object = None, headers: Mapping[str, str] | None = None
+) -> Reply:
     """Send one request: `content` as JSON, or as it is if it is bytes; in a chunk if the headers say so."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=WAIT_SECONDS)
     try:
@@ -110,7 +112,7 @@ class Process:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        eventually(lambda: self._process.pid not in _running().values(), "all of them are gone, and their sockets")
+        wait_until(lambda: self._process.pid not in _running().values(), "all of them are gone, and their sockets")
 
     def wait(self, seconds: float = WAIT_SECONDS) -> int:
         """Wait for its end; return its exit code."""
@@ -118,7 +120,7 @@ class Process:
 
     def wait_for(self, pattern: str, seconds: float = WAIT_SECONDS) -> re.Match[str]:
         """Wait until it has said something; return that."""
-        eventually(lambda: re.search(pattern, self.output) or self._process.poll() is not None, pattern, seconds)
+        wait_until(lambda: re.search(pattern, self.output) or self._process.poll() is not None, pattern, seconds)
         match = re.search(pattern, self.output)
         assert match, self.output
         return match
@@ -161,15 +163,15 @@ def function(target: str, env: Mapping[str, str], source: Path | None = None, po
     """Serve one function as it is when deployed: functions-framework, with gunicorn."""
     port = port or free_port()
     arguments = (f"--target={target}", f"--source={source or ROOT / 'functions' / 'main.py'}", f"--port={port}")
-    eventually(lambda: not _answers(port), "the one before has let go of the port")  # a thread of it may outlive it
+    wait_until(lambda: not _answers(port), "the one before has let go of the port")  # a thread of it may outlive it
     command = (sys.executable, "-m", "functions_framework", *arguments, "--host=127.0.0.1")
     with process(*command, env={**env, "THREADS": "4"}) as server:
         url = f"http://127.0.0.1:{port}"
-        eventually(lambda: _answers(port), f"{target} on {port}: {server.output}")
+        wait_until(lambda: _answers(port), f"{target} on {port}: {server.output}")
         yield Function(url, port, server)
 
 
-def running_among(pids: set[int]) -> set[int]:
+def still_running(pids: set[int]) -> set[int]:
     """Return those processes that still run; the dead whom nobody has looked after do not count."""
     return pids & _running().keys()
 

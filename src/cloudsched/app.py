@@ -23,13 +23,13 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cloudsched.domain.transitions.drafts import TaskDraft, wire_fields
-from cloudsched.domain.transitions.planning import upcoming
-from cloudsched.engine.children.task_tree import Tree, tree
+from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
+from cloudsched.domain.transitions.planning import upcoming_occurrences
+from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.ports.store import Page, TaskQuery
-from cloudsched.engine.tasks.open_executions import running, with_running
+from cloudsched.engine.tasks.open_executions import merge_open_runs, open_run_as_execution
 from cloudsched.errors import InvalidInput, NotFound
-from cloudsched.runtime.container import Assembly
+from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.execution.attempts import Verdict
+    from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.tasks.sweeper import Sweep
 
@@ -49,7 +49,7 @@ MAX_PAGE = 500
 """How many items one page may have."""
 
 
-class App(Assembly):
+class App(Container):
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
@@ -84,13 +84,13 @@ class App(Assembly):
         )
 
     def guarded(self, check: Callable[[Task], None]) -> App:
-        """Return the app as it is to somebody who may not do everything; see `Scheduler.guarded`.
+        """Return the app as it is to somebody who may not do everything; see `Scheduler.with_authorization`.
 
         Lists are not checked, nor are new tasks.
         """
         scheduler = self.scheduler  # with it, all that the two share is made
         view = copy.copy(self)
-        view.__dict__["scheduler"] = scheduler.guarded(check)
+        view.__dict__["scheduler"] = scheduler.with_authorization(check)
         return view
 
     # ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────
@@ -117,11 +117,11 @@ class App(Assembly):
 
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit a query. Raises InvalidInput for a made-up page token."""
-        return self.store.tasks(query or TaskQuery(), limit=_page_size(limit), page_token=page_token)
+        return self.store.list_tasks(query or TaskQuery(), limit=_page_size(limit), page_token=page_token)
 
     def update(self, task_id: str, **changes: Any) -> Task:
         """Change some of a task's fields, by their Python names; None puts one back to its default."""
-        return self.scheduler.update(task_id, wire_fields(changes))
+        return self.scheduler.update(task_id, to_wire_fields(changes))
 
     def patch(self, task_id: str, patch: dict[str, Any]) -> Task:
         """Change some of a task's fields by a JSON merge patch (RFC 7396)."""
@@ -157,24 +157,24 @@ class App(Assembly):
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return the task's next occurrences, in UTC."""
-        return upcoming(self.get(task_id), count)
+        return upcoming_occurrences(self.get(task_id), count)
 
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first; those that are open are on the first page."""
         task = self.get(task_id)
-        page = self.store.executions(task_id, limit=_page_size(limit), page_token=page_token)
-        return page if page_token else with_running(task, page)
+        page = self.store.list_executions(task_id, limit=_page_size(limit), page_token=page_token)
+        return page if page_token else merge_open_runs(task, page)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution, open or ended. Raises NotFound."""
         task = self.get(task_id)
-        run = task.run(execution_id)
+        run = task.find_run(execution_id)
         if run and (run.lease or run.suspension):
-            return running(task, run, self._durable.journals.of(task_id, run) if run.steps else ())
-        found = self.store.execution(task_id, execution_id)
+            return open_run_as_execution(task, run, self._durable.archive.load(task_id, run) if run.steps else ())
+        found = self.store.load_execution(task_id, execution_id)
         if found is None:
             raise NotFound("execution", execution_id)
-        return self._durable.journals.whole(found)
+        return self._durable.archive.load_execution(found)
 
     def send_event(self, task_id: str, name: str, payload: Any = None, *, execution_id: str | None = None) -> Task:  # noqa: ANN401 - any JSON
         """Tell a task's durable handler something: what it waits for with `Context.wait_for`.
@@ -197,15 +197,15 @@ class App(Assembly):
 
         Of a tree that is too large, each node says how many calls of it are left out. Raises NotFound.
         """
-        return tree(self.scheduler.get(task_id), self._durable.nesting, execution_id)
+        return load_tree(self.scheduler.get(task_id), self._durable.child_tasks, execution_id)
 
     def inbox(self, owner: str, *, limit: int = 50, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's inbox, the newest first."""
-        return self.store.inbox(owner, limit=_page_size(limit), page_token=page_token)
+        return self.store.list_messages(owner, limit=_page_size(limit), page_token=page_token)
 
     # ── What the functions call ──────────────────────────────────────────────────────────────────────────────────
 
-    def deliver(self, body: bytes, token: str) -> Verdict:
+    def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Do what a delivered dispatch asks for; see `Executor.deliver`."""
         return self.executor.deliver(body, token)
 

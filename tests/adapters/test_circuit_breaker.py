@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from cloudsched.adapters.circuit_breaker import FAILURES, Circuit
+from cloudsched.adapters.circuit_breaker import FAILURE_THRESHOLD, CircuitBreakerProxy
 from cloudsched.errors import NotFound, StoreUnavailable
 
 
@@ -30,14 +30,14 @@ class Flaky:
 def test_an_open_circuit_answers_at_once_and_closes_when_the_service_is_back() -> None:
     """After some failures in a row nothing is sent until the recovery time is over; one success closes it again."""
     port = Flaky()
-    circuit = Circuit(port, StoreUnavailable, "The store", recovery=timedelta(milliseconds=1))
-    slow = Circuit(port, StoreUnavailable, "The store")
-    for _ in range(FAILURES + 3):
+    circuit = CircuitBreakerProxy(port, StoreUnavailable, "The store", recovery=timedelta(milliseconds=1))
+    slow = CircuitBreakerProxy(port, StoreUnavailable, "The store")
+    for _ in range(FAILURE_THRESHOLD + 3):
         with pytest.raises(StoreUnavailable):
             slow.port.load()
     assert slow.state == "open"
-    assert port.calls == FAILURES
-    for _ in range(FAILURES):
+    assert port.calls == FAILURE_THRESHOLD
+    for _ in range(FAILURE_THRESHOLD):
         with pytest.raises(StoreUnavailable):
             circuit.port.load()
     port.is_down = False
@@ -50,8 +50,8 @@ def test_an_open_circuit_answers_at_once_and_closes_when_the_service_is_back() -
 
 def test_an_answer_that_is_no_is_not_a_failure() -> None:
     """A conflict or a missing document says that the service works."""
-    circuit = Circuit(Flaky(), StoreUnavailable, "The store")
-    for _ in range(2 * FAILURES):
+    circuit = CircuitBreakerProxy(Flaky(), StoreUnavailable, "The store")
+    for _ in range(2 * FAILURE_THRESHOLD):
         with pytest.raises(NotFound):
             circuit.port.missing()
     assert circuit.state == "closed"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cloudsched.adapters import in_process_queue as inprocess
 from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
-from cloudsched.engine.ports.queue import Envelope
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ PATIENCE = 60.0
 """How many seconds a test waits for what must happen."""
 
 
-def envelope(name: str, at: datetime = NOW) -> Envelope:
-    return Envelope(name, at, name.encode(), "token")
+def envelope(name: str, at: datetime = NOW) -> QueueMessage:
+    return QueueMessage(name, at, name.encode(), "token")
 
 
 def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event, Callable[[bytes, str], None]]:
@@ -41,7 +41,7 @@ def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event
 
 def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """None too early, and none only when the clock is read again; the benchmark says how punctual they are."""
-    monkeypatch.setattr(inprocess, "LONGEST_WAIT", 10 * PATIENCE)
+    monkeypatch.setattr(inprocess, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
     received, done, deliver = collector(50)
     with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
         begin = datetime.now(UTC) + timedelta(milliseconds=50)
@@ -52,7 +52,7 @@ def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyP
 
 
 def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inprocess, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(inprocess, "CLOCK_CHECK_SECONDS", 0.01)
     received, done, deliver = collector(1)
     clock = ManualClock(NOW)
     with InProcessDispatcher(clock, deliver) as dispatcher:
@@ -124,12 +124,12 @@ def test_an_executor_may_close_its_own_queue() -> None:
 
 
 def test_it_remembers_so_many_names_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inprocess, "REMEMBERED_NAMES", 10)
+    monkeypatch.setattr(inprocess, "MAX_REMEMBERED_NAMES", 10)
     received, done, deliver = collector(30)
     with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
         for number in range(30):
             dispatcher.create(envelope(str(number)))
         assert done.wait(PATIENCE)
     assert len(received) == 30
-    assert len(dispatcher._delivered) == 10  # noqa: SLF001 - memory does not show otherwise
-    assert not dispatcher._taken  # noqa: SLF001 - the same
+    assert len(dispatcher._delivered_names) == 10  # noqa: SLF001 - memory does not show otherwise
+    assert not dispatcher._pending_names  # noqa: SLF001 - the same

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.harness import WAIT_SECONDS
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.safe_http import is_public, session
+from cloudsched.adapters.safe_http import is_public, make_session
 from cloudsched.errors import InvalidInput
 from cloudsched.local.wsgi_server import WebServer
 
@@ -86,7 +86,7 @@ def page() -> Iterator[tuple[str, list[str]]]:
 def test_an_internal_address_is_refused(page: tuple[str, list[str]], url: str) -> None:
     """However an address is written, nothing is sent to one that is not public."""
     address, asked = page
-    with pytest.raises(InvalidInput, match="may not be reached"), session() as web:
+    with pytest.raises(InvalidInput, match="may not be reached"), make_session() as web:
         web.get(url.format(port=address.partition(":")[2]), timeout=WAIT_SECONDS)
     assert not asked
 
@@ -95,7 +95,7 @@ def test_a_redirect_to_the_inside_is_refused(page: tuple[str, list[str]]) -> Non
     """A page that may be reached cannot send the fetcher on to one that may not."""
     address, asked = page
     elsewhere = address.replace("127.0.0.1", "127.0.0.2")
-    with session(["127.0.0.1/32"]) as web:
+    with make_session(["127.0.0.1/32"]) as web:
         assert web.get(f"http://{address}/", timeout=WAIT_SECONDS).text == "inside"
         for target in (f"http://{elsewhere}/secret", "http://169.254.169.254/", f"//{elsewhere}/secret"):
             with pytest.raises(InvalidInput):
@@ -126,11 +126,11 @@ def test_a_name_that_changes_its_address_gains_nothing(
     """A name is asked for once, and what was checked is what is connected to (DNS rebinding)."""
     port = page[0].partition(":")[2]
     asked = _resolving(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
-    with session(["127.0.0.1/32"]) as web:
+    with make_session(["127.0.0.1/32"]) as web:
         assert web.get(f"http://rebind.example:{port}/", timeout=WAIT_SECONDS).text == "inside"
     assert asked == ["rebind.example"]
     _resolving(monkeypatch, ["127.0.0.2"])
-    with session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
+    with make_session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
         web.get(f"http://rebind.example:{port}/", timeout=WAIT_SECONDS)
 
 
@@ -140,7 +140,7 @@ def test_a_name_with_one_address_inside_is_refused(
     """All the addresses of a name have to be allowed, since any of them could be the one that answers."""
     port = page[0].partition(":")[2]
     _resolving(monkeypatch, ["127.0.0.1", "169.254.169.254"])
-    with session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
+    with make_session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
         web.get(f"http://mixed.example:{port}/", timeout=WAIT_SECONDS)
 
 
@@ -149,7 +149,7 @@ def test_the_environments_proxy_is_not_used(page: tuple[str, list[str]], monkeyp
     address, asked = page
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://{address}")
-    with session() as web, pytest.raises(InvalidInput):
+    with make_session() as web, pytest.raises(InvalidInput):
         web.get("http://10.0.0.1/", timeout=WAIT_SECONDS)
     assert not asked
 
@@ -164,7 +164,7 @@ def test_a_certificate_has_to_be_the_names(page: tuple[str, list[str]], monkeypa
 
     monkeypatch.setattr(ssl.SSLContext, "wrap_socket", wrap)
     _resolving(monkeypatch, ["127.0.0.1"])
-    with session(["127.0.0.1/32"]) as web, pytest.raises(requests.exceptions.SSLError):
+    with make_session(["127.0.0.1/32"]) as web, pytest.raises(requests.exceptions.SSLError):
         web.get(f"https://bank.example:{page[0].partition(':')[2]}/", timeout=WAIT_SECONDS)
     assert wanted == ["bank.example"]
 

@@ -54,7 +54,7 @@ def test_the_command_line_does_as_it_says(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_the_limits_are_those_of_the_settings() -> None:
     """Each variable is in both tables, with its default."""
     table = (DOCS / "configuration.md").read_text("utf-8")
-    for name, value in Sandbox().variables().items():
+    for name, value in Sandbox().to_variables().items():
         assert re.search(rf"`{name}` \| .* \| `{value}` \|", table), name
         assert re.search(rf"\| {value} ?[A-Za-z]* \| `{name}` \|", PAGE), name
 

@@ -83,7 +83,7 @@ def url(sim: Simulation) -> Iterator[str]:
         yield address
 
 
-class Said:
+class CommandResult:
     """What a command has said, and how it ended."""
 
     def __init__(self, code: object, out: str, err: str) -> None:
@@ -93,22 +93,22 @@ class Said:
 
 
 @pytest.fixture
-def typed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+def run_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., CommandResult]:
     """Type a command, as a shell does: with `main`, which tells what goes wrong; nobody wants colours of a pipe."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
 
-    def run(*words: str) -> Said:
+    def run(*words: str) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["cloudsched", *words])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         output = capsys.readouterr()
-        return Said(ended.value.code or 0, output.out, output.err)
+        return CommandResult(ended.value.code or 0, output.out, output.err)
 
     return run
 
 
 @pytest.fixture
-def tasks(typed: Callable[..., Said], url: str) -> Callable[..., Said]:
+def tasks(run_command: Callable[..., CommandResult], url: str) -> Callable[..., CommandResult]:
     """Type a `cloudsched tasks` command."""
-    return lambda *words: typed("tasks", "--url", url, *words)
+    return lambda *words: run_command("tasks", "--url", url, *words)

@@ -13,24 +13,24 @@ from werkzeug.wrappers import Request
 
 from cloudsched.cli import dev as dev_command
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.local.store_choice import chosen
+from cloudsched.local.store_choice import open_store
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.cli.conftest import Said
+    from tests.cli.conftest import CommandResult
 
     from cloudsched.testing import Simulation
 
 
 @pytest.mark.parametrize("words", [("--bogus",), ("--bogus", "--", "true"), ("--ports", "1", "true")])
 def test_an_option_that_is_not_there_is_refused_at_once(
-    words: tuple[str, ...], typed: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], run_command: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is started that would then be told to run it as a command."""
-    monkeypatch.setattr("cloudsched.local.stack.running", lambda *_, **__: pytest.fail("the stack is started"))
-    said = typed("dev", *words)
+    monkeypatch.setattr("cloudsched.local.stack.run_stack", lambda *_, **__: pytest.fail("the stack is started"))
+    said = run_command("dev", *words)
     assert said.code == 2
     assert "No such option" in said.err
     assert words[0] in said.err
@@ -43,7 +43,7 @@ def test_the_log_says_why_an_attempt_failed(sim: Simulation, monkeypatch: pytest
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "level", log.level)
     monkeypatch.setattr("sys.stderr", heard)
-    dev_command._show_log(MovableClock(sim.now, frozen=True), app, logging.INFO)  # noqa: SLF001 - what `dev` does
+    dev_command._configure_logging(MovableClock(sim.now, frozen=True), app, logging.INFO)  # noqa: SLF001 - what `dev` does
     app.create(owner="ada", title="Shout", handler="shout", id="t")
     sim.advance(timedelta(days=1))
     lines = [line for line in heard.getvalue().splitlines() if "retrying" in line or "failed" in line]
@@ -65,7 +65,7 @@ def test_a_failure_of_our_own_is_answered_and_logged(sim: Simulation, monkeypatc
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "level", log.level)
     monkeypatch.setattr("sys.stderr", heard)
-    dev_command._show_log(MovableClock(sim.now, frozen=True), sim.app, logging.INFO)  # noqa: SLF001 - what `dev` does
+    dev_command._configure_logging(MovableClock(sim.now, frozen=True), sim.app, logging.INFO)  # noqa: SLF001 - what `dev` does
     monkeypatch.setattr(type(sim.app), "get", fail)
     response = serve_api(sim.app, Request.from_values("/v1/tasks/t"))
     assert (response.status_code, response.mimetype) == (500, "application/problem+json")
@@ -75,5 +75,5 @@ def test_a_failure_of_our_own_is_answered_and_logged(sim: Simulation, monkeypatc
 
 def test_a_store_that_was_chosen_is_not_explained_further() -> None:
     """Who says sqlite is not told how to get another one."""
-    with chosen("sqlite", address=None, kept=False) as choice:
-        assert choice.why == "SQLite, as --store says"
+    with open_store("sqlite", address=None, is_persistent=False) as choice:
+        assert choice.reason == "SQLite, as --store says"

@@ -17,7 +17,7 @@ PARIS = {"timezone": "Europe/Paris"}
 
 
 def marks(schedule: Schedule, start: datetime, count: int) -> list[str | None]:
-    return [each.wire()["clockChange"] for each in preview(schedule, start, count)]
+    return [each.to_wire()["clockChange"] for each in preview(schedule, start, count)]
 
 
 def run(*arguments: str) -> Result:

@@ -10,7 +10,7 @@ import pytest
 
 FORKING = """
 import multiprocessing, os, signal, sys, threading, time
-from cloudsched.cli.signals import SIGNALS, heard
+from cloudsched.cli.signals import SIGNALS, signal_handlers
 
 heard_of, codes = [], []
 
@@ -27,7 +27,7 @@ def fork():
             child.kill()
             break
 
-with heard(lambda signum, frame: heard_of.append(signum), SIGNALS):
+with signal_handlers(lambda signum, frame: heard_of.append(signum), SIGNALS):
     thread = threading.Thread(target=fork)
     thread.start()
     thread.join()

@@ -14,16 +14,16 @@ from tests.cli.conftest import app, broken, served
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Said
+    from tests.cli.conftest import CommandResult
 
-    Tasks = Callable[..., Said]
+    Tasks = Callable[..., CommandResult]
 
 GREET = ("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t")
 
@@ -180,27 +180,29 @@ def test_an_edit_of_a_task_that_is_over_says_so(tasks: Tasks, sim: Simulation) -
 
 
 @pytest.mark.parametrize("address", ["nourl", "localhost:8080", "ftp://x", "http://", "http://x:y"])
-def test_what_is_no_address_is_said(address: str, typed: Tasks) -> None:
+def test_what_is_no_address_is_said(address: str, run_command: Tasks) -> None:
     """Whatever it lacks, the scheme or a host."""
-    said = typed("tasks", "--url", address, "list")
+    said = run_command("tasks", "--url", address, "list")
     assert (said.code, said.err) == (
         2,
         f"cloudsched: {address!r} is no address; write the API's address, such as https://api.example.\n",
     )
 
 
-def test_who_gives_no_proof_is_told_how(typed: Tasks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_credential_explains_how_to_authenticate(
+    run_command: Tasks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """By the options of the command line, not by headers; a proof that is wrong is said to be that."""
     for name in ("CLOUDSCHED_KEY", "CLOUDSCHED_TOKEN", "CLOUDSCHED_PLATFORM_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(logging.getLogger("cloudsched"), "handlers", [])
     (tmp_path / "handlers.py").write_text("from cloudsched import App\napp = App()\n@app.handler('x')\ndef x(): ...\n")
-    kept = new_key("box", Role.ADMIN)[1]
+    kept = create_key("box", Role.ADMIN)[1]
     with Simulation(app, access=Access(api_keys=(str(kept),))) as sim, served(sim) as url:
         for command in (("tasks", "--url", url, "list"), ("worker", "--queue", "gpu", "--url", url)):
-            said = typed(*command)
+            said = run_command(*command)
             assert said.code == 2
             assert "lets nobody in without a proof: give --key (or CLOUDSCHED_KEY)" in said.err
-        said = typed("tasks", "--url", url, "--key", "csk_box_x", "list")
+        said = run_command("tasks", "--url", url, "--key", "csk_box_x", "list")
         assert (said.code, said.err) == (2, "cloudsched: The API key is not known.\n")

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Said
+    from tests.cli.conftest import CommandResult
 
-    Typed = Callable[..., Said]
+    Typed = Callable[..., CommandResult]
 
 HANDLERS = "from cloudsched import App\napp = App()\n@app.handler('note')\ndef note() -> None: ...\n"
 WORKER = ("worker", "--queue", "gpu", "--handlers", "handlers.py")
@@ -34,10 +34,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["key", "token", "platform-token"])
 @pytest.mark.parametrize("is_in_environment", [True, False])
-def test_a_proof_without_an_address_is_refused(
+def test_a_credential_without_a_url_is_refused(
     name: str,
     is_in_environment: bool,  # noqa: FBT001 - a case
-    typed: Typed,
+    run_command: Typed,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It would not be used: the worker would go to the store. `--url ''` says that this is meant."""
@@ -45,16 +45,16 @@ def test_a_proof_without_an_address_is_refused(
     if is_in_environment:
         monkeypatch.setenv(variable, "csk_x")
     given = [] if is_in_environment else [f"--{name}", "csk_x"]
-    said = typed(*WORKER, *given)
+    said = run_command(*WORKER, *given)
     assert said.code == 2
     assert f"--{name} ({variable}) is for the API: give its address" in said.err
-    said = typed(*WORKER, *given, "--url", "")
+    said = run_command(*WORKER, *given, "--url", "")
     assert "CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA is not set" in said.err, "it looks at the store's settings"
 
 
-def test_a_worker_that_looks_once_says_so(typed: Typed, url: str) -> None:
+def test_a_worker_that_looks_once_says_so(run_command: Typed, url: str) -> None:
     """Its first line does not promise to look again."""
-    said = typed(*WORKER, "--url", url, "--once")
+    said = run_command(*WORKER, "--url", url, "--once")
     assert said.code == 0
     assert f"from the API at {url}, once, 1 at a time" in said.out
     assert "It ends when what is there has run.\nNothing waits in gpu that this worker may run: see" in said.out
@@ -62,8 +62,8 @@ def test_a_worker_that_looks_once_says_so(typed: Typed, url: str) -> None:
 
 
 @pytest.mark.parametrize("key", [" csk_x", "csk_x "])
-def test_a_key_with_a_space_is_refused(typed: Typed, url: str, key: str) -> None:
+def test_a_key_with_a_space_is_refused(run_command: Typed, url: str, key: str) -> None:
     """It is no outage that may pass."""
-    said = typed(*WORKER, "--url", url, "--key", key)
+    said = run_command(*WORKER, "--url", url, "--key", key)
     assert said.code == 2
     assert "The key begins or ends with a space." in said.err

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _patience() -> Iterator[None]:
     """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client_module, "SHORTEST_LOOK", 60.0)
+        patch.setattr(client_module, "MIN_POLL_TIMEOUT", 60.0)
         yield
 
 

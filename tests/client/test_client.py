@@ -37,7 +37,7 @@ from cloudsched.errors import (
 )
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -107,7 +107,7 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
 
 def test_errors_of_access() -> None:
     """Who is not let in, may not, or has enough, is told so."""
-    (key, kept), (looking, viewer) = new_key("ada", Role.USER, "ada"), new_key("v", Role.VIEWER)
+    (key, kept), (looking, viewer) = create_key("ada", Role.USER, "ada"), create_key("v", Role.VIEWER)
     access = Access(api_keys=(str(kept), str(viewer)), max_active_tasks=1)
     with Simulation(app, access=access) as sim, WebServer(Request.application(Flaky(sim))) as server:
         server.serve()
@@ -186,7 +186,7 @@ def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulatio
 
 def test_waiting_ends_in_time_whatever_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look is one request, and may take no longer than what is left, or a little more."""
-    monkeypatch.setattr(client_module, "SHORTEST_LOOK", 0.05)
+    monkeypatch.setattr(client_module, "MIN_POLL_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, Client(f"http://127.0.0.1:{silent.getsockname()[1]}") as it:
         with pytest.raises(Unavailable):
             it.wait("x", timedelta(0))
@@ -247,7 +247,7 @@ def test_logs_follow(client: Client, sim: Simulation, monkeypatch: pytest.Monkey
         sim.advance(timedelta(days=days.pop(0)))
 
     monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": sleep}))
-    followed = tasks_command.follow_executions(client, "t", 20, ends=False)
+    followed = tasks_command.follow_executions(client, "t", 20, once=False)
     assert [execution.id for execution in islice(followed, 4)] == [f"2027010{day}T090000Z" for day in (1, 2, 3, 4)]
     with pytest.raises(KeyboardInterrupt):
         next(followed)
@@ -261,9 +261,9 @@ def test_logs_follow_through_an_outage(
     monkeypatch.setattr(tasks_command, "time", type("", (), {"sleep": lambda _: sim.advance(timedelta(days=1))}))
     flaky.fails = [lambda: Response(status=500)]
     with pytest.raises(Unavailable):
-        next(tasks_command.follow_executions(client, "t", 20, ends=False))
+        next(tasks_command.follow_executions(client, "t", 20, once=False))
     sim.advance(timedelta(hours=10))
-    followed = tasks_command.follow_executions(client, "t", 20, ends=False)
+    followed = tasks_command.follow_executions(client, "t", 20, once=False)
     assert next(followed).id == "20270101T090000Z"
     flaky.fails = [lambda: Response(status=500)]
     assert next(followed).id == "20270102T090000Z"

@@ -62,7 +62,7 @@ def test_whatever_answers_without_being_the_api_is_unavailable(
     assert waits == []
 
 
-def test_a_deletion_is_not_believed_of_anybody(client: Client, flaky: Flaky) -> None:
+def test_a_deletion_needs_an_answer_of_the_api(client: Client, flaky: Flaky) -> None:
     """A page that says 200 has deleted nothing."""
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.fails = [NOT_THE_API["a page"]]
@@ -71,7 +71,7 @@ def test_a_deletion_is_not_believed_of_anybody(client: Client, flaky: Flaky) -> 
 
 
 @contextmanager
-def dripping(head: bytes, drops: int) -> Iterator[str]:
+def serve_slowly(head: bytes, drops: int) -> Iterator[str]:
     """Serve whoever comes with some bytes, and then with one each twentieth of a second."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -109,7 +109,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 def test_an_answer_that_does_not_end_is_unavailable(head: bytes) -> None:
     """The timeout is that of the whole answer, not one for each of its bytes."""
     began = time.monotonic()
-    with dripping(head, 400) as where, Client(where, timeout=0.3) as client:
+    with serve_slowly(head, 400) as where, Client(where, timeout=0.3) as client:
         error = _error(lambda: client.trigger("t"))
     assert isinstance(error, Unavailable)
     assert "not the API" not in str(error)
@@ -118,7 +118,7 @@ def test_an_answer_that_does_not_end_is_unavailable(head: bytes) -> None:
 
 def test_an_answer_without_measure_is_not_read(client: Client, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is larger than any answer of the API fills no memory."""
-    monkeypatch.setattr(client_answers, "LONGEST", 1000)
+    monkeypatch.setattr(client_answers, "MAX_RESPONSE_BYTES", 1000)
     flaky.fails = [lambda: Response(json.dumps({"tasks": [], "more": "x" * 2000}))]
     with pytest.raises(Unavailable, match="longer than 1000 bytes"):
         list(client.tasks())

@@ -15,9 +15,9 @@ from werkzeug.wrappers import Response
 
 from cloudsched.client import RETRIES, Client
 from cloudsched.client import client as client_module
-from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus, ProgressStep
+from cloudsched.domain.documents.execution import ExecutionError, ExecutionStatus, ProgressNote
 from cloudsched.domain.documents.task import Task, TaskStatus
-from cloudsched.domain.transitions.finish import Notice
+from cloudsched.domain.transitions.finish import InboxMessage
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound, Unavailable
 from cloudsched.web.functions import serve_api
 
@@ -66,9 +66,9 @@ def test_a_worker_goes_the_whole_way(client: Client, sim: Simulation, task_id: s
     with pytest.raises(TimeoutError):
         client.wait(task_id, timedelta(0))
     sim.advance(timedelta(minutes=4))
-    beat = client.heartbeat(claim, ["half", ProgressStep(at=claim.started_at, text="more")])
+    beat = client.heartbeat(claim, ["half", ProgressNote(at=claim.started_at, text="more")])
     assert (beat.lease_until, beat.is_cancelled) == (sim.now + SOON, False)
-    done = client.complete(claim, Frames(count=7), notices=[Notice("Rendered", "7 frames")], queries=1, tokens=2)
+    done = client.complete(claim, Frames(count=7), notices=[InboxMessage("Rendered", "7 frames")], queries=1, tokens=2)
     assert (done.status, done.offered_at) == (TaskStatus.COMPLETED, None)
     assert done == client.get(task_id)
     record = client.wait(task_id, timedelta(0))

@@ -10,7 +10,7 @@ import pytest
 from cloudsched import RetryPolicy, Settings
 from cloudsched.config.access import Access
 from cloudsched.errors import InvalidInput, Misconfigured
-from cloudsched.local.stack import running
+from cloudsched.local.stack import run_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_networks_that_may_be_reached_are_kept() -> None:
 def test_the_local_stack_does_not_start_with_a_misspelt_key(sim: Simulation) -> None:
     """As docs/security.md says of the API."""
     base = Settings(access=Access(api_keys=("bad",)))
-    with pytest.raises(Misconfigured, match="CLOUDSCHED_API_KEYS"), running(sim.app, base=base, store="sqlite"):
+    with pytest.raises(Misconfigured, match="CLOUDSCHED_API_KEYS"), run_stack(sim.app, base=base, store="sqlite"):
         pass
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.listener import Listener
 
-PATIENCE = 60.0
+WAIT_SECONDS = 60.0
 """How many seconds a test waits for what must happen."""
 AT_ONCE = 60.0
 """How many seconds it allows for what need not wait."""
@@ -22,38 +22,40 @@ LATE = timedelta(minutes=2)
 """How long all those waits are that it need not wait for: `AT_ONCE` tells that it did not, also on a busy machine."""
 
 
-class Bell:
+class NotificationCounter:
     """Counts how often it is rung."""
 
     def __init__(self) -> None:
-        self.rings = 0
+        self.notifications = 0
         self._changed = threading.Condition()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         with self._changed:
-            self.rings += 1
+            self.notifications += 1
             self._changed.notify_all()
 
     def wait(self, rings: int = 1) -> None:
         """Wait until it was rung so often, and count from nothing again."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self.rings >= rings, PATIENCE), f"{self.rings} of {rings} rings"
-            self.rings = 0
+            assert self._changed.wait_for(lambda: self.notifications >= rings, WAIT_SECONDS), (
+                f"{self.notifications} of {rings} rings"
+            )
+            self.notifications = 0
 
 
 @contextmanager
-def listening(listener: Listener, lanes: Sequence[str], owner: str | None = None) -> Iterator[Bell]:
+def open_listener(listener: Listener, lanes: Sequence[str], owner: str | None = None) -> Iterator[NotificationCounter]:
     """Listen, and go on as soon as the listener does."""
-    bell = Bell()
-    with listener.listen(lanes, owner, bell.ring):
+    bell = NotificationCounter()
+    with listener.listen(lanes, owner, bell.notify):
         bell.wait()
         yield bell
 
 
-def eventually(holds: Callable[[], object], what: str) -> None:
+def wait_until(holds: Callable[[], object], what: str) -> None:
     """Wait until something holds."""
     ticks = threading.Event()
-    for _ in range(int(PATIENCE / 0.01)):
+    for _ in range(int(WAIT_SECONDS / 0.01)):
         if holds():
             return
         ticks.wait(0.01)

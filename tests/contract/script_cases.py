@@ -6,22 +6,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 from cloudsched.adapters.quickjs.interpreter import QuickJs
-from cloudsched.engine.ports.interpreter import Brief
+from cloudsched.engine.ports.interpreter import ScriptInput
 
 Json: TypeAlias = Any
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 TOOLS = ("lookup", "send-email")
 OUTPUT = 64 * 1024
-AMPLE = 60.0
+GENEROUS_SECONDS = 60.0
 """So many seconds that no script which ends uses them up, however slow and busy the machine is."""
 
 
-def brief(source: str, given: Json = None, seed: int = 7) -> Brief:
+def script_input(source: str, given: Json = None, seed: int = 7) -> ScriptInput:
     """Return a script with what it is given."""
-    return Brief(source=source, input=given, task={"id": "t", "owner": "ada"}, tools=TOOLS, seed=seed, now=NOW)
+    return ScriptInput(source=source, input=given, task={"id": "t", "owner": "ada"}, tools=TOOLS, seed=seed, now=NOW)
 
 
-def tight(seconds: float = 0.2) -> QuickJs:
+def limited_interpreter(seconds: float = 0.2) -> QuickJs:
     """Return an interpreter with tight limits."""
     return QuickJs(memory=32 * 1024 * 1024, time=timedelta(seconds=seconds), output=OUTPUT)

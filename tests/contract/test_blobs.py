@@ -103,8 +103,8 @@ def test_what_is_let_go_of_leaves_the_rest(blobs: Blobs) -> None:
         blobs.put(key, b"it")
     kept: dict[str, list[str]] = {"a/b": keys[2:], "a/b/1": keys[2:], "none": keys[2:], "a": keys[3:]}
     for key, left in kept.items():
-        blobs.let_go(key)
-        blobs.let_go(key)
+        blobs.delete(key)
+        blobs.delete(key)
         assert found(blobs, keys) == (keys if isinstance(blobs, BucketBlobs) else left)
 
 
@@ -121,7 +121,7 @@ def found(blobs: Blobs, keys: list[str]) -> list[str]:
     "key", [".", "./.", "a/.", "./a", "", "/a", "a/", "../a", "a/../b", "a//b", "a b", "a\nb", "ü"]
 )
 def test_keys_lead_nowhere_else(blobs: Blobs, key: str) -> None:
-    for use in (lambda: blobs.put(key, b""), lambda: blobs.get(key), lambda: blobs.let_go(key)):
+    for use in (lambda: blobs.put(key, b""), lambda: blobs.get(key), lambda: blobs.delete(key)):
         with pytest.raises(InvalidInput):
             use()
 
@@ -140,4 +140,4 @@ def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(BlobsUnavailable):
         FileBlobs(tmp_path / "results").put("a", b"")
     with pytest.raises(BlobsUnavailable):
-        FileBlobs(tmp_path / "results").let_go("a")
+        FileBlobs(tmp_path / "results").delete("a")

@@ -22,7 +22,7 @@ from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
-from cloudsched.engine.ports.queue import Dispatcher, Envelope
+from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Executor:
 
 
 @dataclass
-class Line:
+class DispatcherUnderTest:
     """A dispatcher, the executor that it delivers to, and the time that it lives in."""
 
     dispatcher: Dispatcher
@@ -68,7 +68,7 @@ class Line:
     advance: Callable[[timedelta], object]
 
     def send(self, name: str, after: timedelta = timedelta(0), **fields: object) -> None:
-        envelope = Envelope(name, NOW + after, name.encode(), f"token of {name}", **fields)  # type: ignore[arg-type]
+        envelope = QueueMessage(name, NOW + after, name.encode(), f"token of {name}", **fields)  # type: ignore[arg-type]
         self.dispatcher.create(envelope)
 
     def advance_until_accepted(self) -> None:
@@ -80,21 +80,21 @@ class Line:
             threading.Event().wait(0.002)
 
 
-OpenLine = Callable[[], "AbstractContextManager[Line]"]
+OpenLine = Callable[[], "AbstractContextManager[DispatcherUnderTest]"]
 
 
 @contextmanager
-def in_process() -> Iterator[Line]:
+def in_process() -> Iterator[DispatcherUnderTest]:
     clock = ManualClock(NOW)
     executor = Executor(clock.now)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inprocess, "LONGEST_WAIT", 0.002)  # its clock runs as real time does; the test's is moved
+        patch.setattr(inprocess, "CLOCK_CHECK_SECONDS", 0.002)  # its clock runs as real time does; the test's is moved
         with InProcessDispatcher(clock, executor.deliver, workers=3) as dispatcher:
-            yield Line(dispatcher, executor, clock.advance)
+            yield DispatcherUnderTest(dispatcher, executor, clock.advance)
 
 
 @contextmanager
-def cloud_tasks() -> Iterator[Line]:
+def cloud_tasks() -> Iterator[DispatcherUnderTest]:
     clock = MovableClock(NOW, frozen=True)
     executor = Executor(clock.now)
 
@@ -127,7 +127,7 @@ def cloud_tasks() -> Iterator[Line]:
                 deadline=timedelta(seconds=PATIENCE),
             )
             dispatcher.ensure_queues()
-            yield Line(dispatcher, executor, emulator.advance)
+            yield DispatcherUnderTest(dispatcher, executor, emulator.advance)
             dispatcher.close()
     finally:
         server.shutdown()
@@ -136,36 +136,36 @@ def cloud_tasks() -> Iterator[Line]:
 
 
 @pytest.fixture(scope="module", params=[in_process, cloud_tasks], ids=["in-process", "cloud-tasks"])
-def open_line(request: pytest.FixtureRequest) -> OpenLine:
+def open_dispatcher(request: pytest.FixtureRequest) -> OpenLine:
     """Open a new, empty line of each kind."""
     opened: OpenLine = request.param
     return opened
 
 
 @pytest.fixture
-def line(open_line: OpenLine) -> Iterator[Line]:
-    with open_line() as opened:
+def line(open_dispatcher: OpenLine) -> Iterator[DispatcherUnderTest]:
+    with open_dispatcher() as opened:
         yield opened
 
 
-def test_body_and_token_arrive_as_they_were_sent(line: Line) -> None:
+def test_body_and_token_arrive_as_they_were_sent(line: DispatcherUnderTest) -> None:
     line.send("one")
     line.executor.wait_for(1)
     assert line.executor.received == [(NOW, b"one", "token of one")]
 
 
 @pytest.mark.parametrize("after", [timedelta(0), -SECOND, timedelta(days=-400)])
-def test_the_past_means_now(line: Line, after: timedelta) -> None:
+def test_the_past_means_now(line: DispatcherUnderTest, after: timedelta) -> None:
     line.send("one", after)
     line.executor.wait_for(1)
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(delays=st.lists(st.integers(0, 20 * 86_400 * 10**6), min_size=1, max_size=6))
-def test_nothing_is_delivered_before_its_instant_and_all_at_it(open_line: OpenLine, delays: list[int]) -> None:
+def test_nothing_is_delivered_before_its_instant_and_all_at_it(open_dispatcher: OpenLine, delays: list[int]) -> None:
     """The clock is moved from one instant to the next; the dispatch that is due then shows that it was looked at."""
     due = [timedelta(microseconds=delay) for delay in delays]
-    with open_line() as line:
+    with open_dispatcher() as line:
         for number, after in enumerate(due):
             line.send(f"n{number}", after)
         passed = timedelta(0)
@@ -178,7 +178,7 @@ def test_nothing_is_delivered_before_its_instant_and_all_at_it(open_line: OpenLi
             assert received_at >= NOW + due[int(body[1:])]
 
 
-def test_what_was_not_accepted_is_delivered_again(line: Line) -> None:
+def test_what_was_not_accepted_is_delivered_again(line: DispatcherUnderTest) -> None:
     line.executor.to_refuse = 3
     line.send("one")
     line.advance_until_accepted()
@@ -186,7 +186,7 @@ def test_what_was_not_accepted_is_delivered_again(line: Line) -> None:
     assert {token for _, _, token in line.executor.received} == {"token of one"}
 
 
-def test_a_name_is_made_once_while_it_waits_and_after_it_was_delivered(line: Line) -> None:
+def test_a_name_is_made_once_while_it_waits_and_after_it_was_delivered(line: DispatcherUnderTest) -> None:
     line.send("later", SECOND)
     line.send("later", timedelta(0))
     line.send("now")
@@ -201,7 +201,7 @@ def test_a_name_is_made_once_while_it_waits_and_after_it_was_delivered(line: Lin
     assert line.executor.accepted == [b"now", b"later", b"last"]
 
 
-def test_a_name_that_is_being_delivered_again_is_taken(line: Line) -> None:
+def test_a_name_that_is_being_delivered_again_is_taken(line: DispatcherUnderTest) -> None:
     line.executor.to_refuse = 1
     line.send("one")
     while not line.executor.received:
@@ -213,7 +213,7 @@ def test_a_name_that_is_being_delivered_again_is_taken(line: Line) -> None:
     assert line.executor.accepted == [b"one", b"last"]
 
 
-def test_many_threads_hand_over_at_once(line: Line) -> None:
+def test_many_threads_hand_over_at_once(line: DispatcherUnderTest) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: line.send(f"n{number % 50}"), range(150)))
     line.executor.wait_for(50)
@@ -223,13 +223,13 @@ def test_many_threads_hand_over_at_once(line: Line) -> None:
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_every_priority_is_carried(line: Line, priority: Priority) -> None:
+def test_every_priority_is_carried(line: DispatcherUnderTest, priority: Priority) -> None:
     line.send("one", priority=priority)
     line.executor.wait_for(1)
 
 
-def test_a_closed_dispatcher_takes_nothing(open_line: OpenLine) -> None:
-    with open_line() as line:
+def test_a_closed_dispatcher_takes_nothing(open_dispatcher: OpenLine) -> None:
+    with open_dispatcher() as line:
         line.send("one")
         line.executor.wait_for(1)
         line.dispatcher.close()

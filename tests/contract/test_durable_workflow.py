@@ -44,5 +44,5 @@ def test_a_workflow_of_every_kind_of_step_ends_the_same_on_every_store(store: St
             "at": (START + timedelta(days=41)).isoformat(),
         }
         assert len(execution.steps) == 9
-        assert list(store.journal(task.id, execution.id)) == []
+        assert list(store.load_journal(task.id, execution.id)) == []
         assert [branch.task.status for branch in app.tree(task.id).children] == ["COMPLETED"] * 5

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.script_cases import AMPLE, NOW, TOOLS, Json, brief, tight
+from tests.contract.script_cases import GENEROUS_SECONDS, NOW, TOOLS, Json, limited_interpreter, script_input
 
-from cloudsched.engine.ports.interpreter import Answer, Ask, Round
+from cloudsched.engine.ports.interpreter import Round, ScriptRequest, ScriptResponse
 from cloudsched.errors import InvalidInput, LimitExceeded, ScriptFailed
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Run = Callable[..., Any]
 def interpreter(request: pytest.FixtureRequest) -> Interpreter:
     """An interpreter with tight limits, but for the time."""
     assert request.param == "quickjs"
-    return tight(AMPLE)
+    return limited_interpreter(GENEROUS_SECONDS)
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def run(interpreter: Interpreter) -> Run:
     """Run a script that asks for nothing, in a short time if that is asked for; return its result."""
 
     def ran(source: str, given: Json = None, seed: int = 7, seconds: float | None = None) -> Json:
-        within = interpreter if seconds is None else tight(seconds)
-        with within.run(brief(source, given, seed)) as script:
-            reached = script.go_on((), NOW)
+        within = interpreter if seconds is None else limited_interpreter(seconds)
+        with within.run(script_input(source, given, seed)) as script:
+            reached = script.resume((), NOW)
         assert reached.has_ended
         if reached.failure is not None:
             raise reached.failure
@@ -62,22 +62,24 @@ def test_it_asks_and_goes_on_with_what_is_answered(interpreter: Interpreter) -> 
         await sleep(86400.5);
         return [failed instanceof Error, failed.name, failed.message, failed.status, Date.now()];
     """
-    with interpreter.run(brief(source, {"id": 7})) as script:
-        assert script.go_on((), NOW) == Round((Ask(1, "lookup", {"id": 7}), Ask(2, "send-email", {})))
+    with interpreter.run(script_input(source, {"id": 7})) as script:
+        assert script.resume((), NOW) == Round(
+            (ScriptRequest(1, "lookup", {"id": 7}), ScriptRequest(2, "send-email", {}))
+        )
         failure = {"name": "CallFailed", "message": "no é", "status": "FAILED"}
-        reached = script.go_on([Answer(1, {"name": "Ada"}), Answer(2, failure=failure)], NOW)
-        assert reached == Round((Ask(3, seconds=86400.5),), ("found Ada",))
+        reached = script.resume([ScriptResponse(1, {"name": "Ada"}), ScriptResponse(2, failure=failure)], NOW)
+        assert reached == Round((ScriptRequest(3, seconds=86400.5),), ("found Ada",))
         later = NOW + timedelta(days=1)
-        reached = script.go_on([Answer(3)], later)
+        reached = script.resume([ScriptResponse(3)], later)
         assert reached == Round((), (), True, [True, "CallFailed", "no é", "FAILED", later.timestamp() * 1000])  # noqa: FBT003
 
 
 @pytest.mark.parametrize("end", ["return 1", "throw new RangeError('no')", "null.x", "await null; throw 1"])
 def test_what_it_asked_for_before_its_end_is_told_with_it(interpreter: Interpreter, end: str) -> None:
     """Also what it said, and also where it ends by throwing something."""
-    with interpreter.run(brief(f"log('a'); tools.lookup({{id: 1}}); sleep(5); {end}")) as script:
-        reached = script.go_on((), NOW)
-    assert (reached.asks, reached.log) == ((Ask(1, "lookup", {"id": 1}), Ask(2, seconds=5)), ("a",))
+    with interpreter.run(script_input(f"log('a'); tools.lookup({{id: 1}}); sleep(5); {end}")) as script:
+        reached = script.resume((), NOW)
+    assert (reached.asks, reached.log) == ((ScriptRequest(1, "lookup", {"id": 1}), ScriptRequest(2, seconds=5)), ("a",))
     assert reached.has_ended
     assert (reached.failure is None) == (reached.result == 1)
 
@@ -234,11 +236,11 @@ def test_a_built_in_that_heeds_no_limit_is_killed(run: Run) -> None:
 def test_output_counts_over_all_rounds(interpreter: Interpreter) -> None:
     """A script cannot say more by saying it in parts."""
     source = "while (true) await tools.lookup({text: 'x'.repeat(10_000)})"
-    with interpreter.run(brief(source)) as script:
+    with interpreter.run(script_input(source)) as script:
         for number in range(6):
-            assert not script.go_on([Answer(number)] if number else [], NOW).has_ended
+            assert not script.resume([ScriptResponse(number)] if number else [], NOW).has_ended
         with pytest.raises(LimitExceeded, match="64 KiB"):
-            script.go_on([Answer(6)], NOW)
+            script.resume([ScriptResponse(6)], NOW)
 
 
 # ── What it cannot do ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,9 +270,9 @@ SPOILED = {"prototypes": "x", "json": "x"}
 def test_a_script_that_breaks_the_built_ins_breaks_itself(interpreter: Interpreter, what: str) -> None:
     """What surrounds it works on with what it took before; only its own result is what it has made of it."""
     source = f"{BREAKS[what]}\nconst found = await tools.lookup({{id: 1}}); log('on'); return [found];"
-    with interpreter.run(brief(source)) as script:
-        assert script.go_on((), NOW) == Round((Ask(1, "lookup", SPOILED.get(what, {"id": 1})),))
-        reached = script.go_on([Answer(1, "Ada")], NOW)
+    with interpreter.run(script_input(source)) as script:
+        assert script.resume((), NOW) == Round((ScriptRequest(1, "lookup", SPOILED.get(what, {"id": 1})),))
+        reached = script.resume([ScriptResponse(1, "Ada")], NOW)
     assert reached == Round((), ("on",), True, SPOILED.get(what, ["Ada"]))  # noqa: FBT003
 
 
@@ -330,7 +332,7 @@ def test_there_is_nothing_to_reach(run: Run, reach: str) -> None:
 def test_two_scripts_share_nothing(interpreter: Interpreter) -> None:
     """Each has globals of its own, though they run at the same time."""
     source = "globalThis.n = (globalThis.n ?? 0) + input; await sleep(1); globalThis.n += input; return n"
-    with interpreter.run(brief(source, 1)) as one, interpreter.run(brief(source, 10)) as other:
-        asked = [(script, script.go_on((), NOW).asks) for script in (one, other)]
-        ended = [script.go_on([Answer(ask.number) for ask in asks], NOW).result for script, asks in asked]
+    with interpreter.run(script_input(source, 1)) as one, interpreter.run(script_input(source, 10)) as other:
+        asked = [(script, script.resume((), NOW).asks) for script in (one, other)]
+        ended = [script.resume([ScriptResponse(ask.number) for ask in asks], NOW).result for script, asks in asked]
     assert ended == [2, 20]

@@ -11,10 +11,10 @@ from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
-from cloudsched.domain.transitions.lifecycle import Step, closed, retry
-from cloudsched.engine.durable.archive import Journals
-from cloudsched.engine.ports.store import Stored
-from cloudsched.engine.state.commits import Committer
+from cloudsched.domain.transitions.lifecycle import Transition, execution_record, retry
+from cloudsched.engine.durable.archive import JournalArchive
+from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.state.commits import TransitionCommitter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,25 +32,27 @@ def journal(size: int, **fields: Any) -> list[JournalEntry]:
     return [JournalEntry(number=n, execution_id="e", **(usual | fields)) for n in range(1, size + 1)]
 
 
-def written(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]) -> Stored:
+def written(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]) -> VersionedTask:
     """Store a task whose only run has this journal, as its handler writes it: some at a time."""
     run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, steps=len(entries))
     task = make_task(runs=(run,), next_execution_time=None)
     version = store.commit(task, None)
     for begin in range(0, len(entries), 200):
         version = store.commit(task, version, entries=entries[begin : begin + 200])
-    return Stored(task, version)
+    return VersionedTask(task, version)
 
 
-def ended(committer: Committer, stored: Stored) -> Stored:
+def ended(committer: TransitionCommitter, stored: VersionedTask) -> VersionedTask:
     """Let the run fail for good."""
     (run,) = stored.task.runs
     task = stored.task.model_copy(update={"runs": (), "status": TaskStatus.FAILED, "last_execution_id": "e"})
-    return committer.commit(Step(task, (closed(stored.task, run, ExecutionStatus.FAILED, NOW),)), stored)
+    return committer.commit(
+        Transition(task, (execution_record(stored.task, run, ExecutionStatus.FAILED, NOW),)), stored
+    )
 
 
 def record(store: Store, task_id: str) -> Execution:
-    found = store.execution(task_id, "e")
+    found = store.load_execution(task_id, "e")
     assert found is not None
     return found
 
@@ -70,46 +72,48 @@ def test_a_journal_ends_in_its_record_and_a_retry_goes_on_from_it(
     store: Store, make_task: MakeTask, entries: list[JournalEntry]
 ) -> None:
     """Whoever reads sees all steps at each time, wherever they lie; and so once more when that run has ended."""
-    journals = Journals(store, FileBlobs())
-    committer = Committer(store, journals)
+    journals = JournalArchive(store, FileBlobs())
+    committer = TransitionCommitter(store, journals)
     stored = ended(committer, written(store, make_task, entries))
-    assert list(store.journal(stored.task.id, "e")) == []
+    assert list(store.load_journal(stored.task.id, "e")) == []
     for _ in range(2):
-        whole = journals.whole(record(store, stored.task.id))
-        assert whole.steps == tuple(entry.folded() for entry in entries)
-        stored = committer.commit(journals.restored(retry(stored.task, whole, NOW), "e"), stored)
+        whole = journals.load_execution(record(store, stored.task.id))
+        assert whole.steps == tuple(entry.to_record() for entry in entries)
+        stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored)
         (run,) = stored.task.runs
         assert run.steps == len(entries)
-        assert list(journals.of(stored.task.id, run)) == entries
+        assert list(journals.load(stored.task.id, run)) == entries
         stored = ended(committer, stored)
 
 
 def test_what_is_recorded_after_a_retry_goes_before_what_was_restored(store: Store, make_task: MakeTask) -> None:
     """One entry is done again, another is new; both are in the record at the end."""
-    journals = Journals(store, FileBlobs())
-    committer = Committer(store, journals)
+    journals = JournalArchive(store, FileBlobs())
+    committer = TransitionCommitter(store, journals)
     entries = journal(30, name="page", result="x" * 15_000)
     stored = ended(committer, written(store, make_task, entries))
-    whole = journals.whole(record(store, stored.task.id))
-    stored = committer.commit(journals.restored(retry(stored.task, whole, NOW), "e"), stored)
+    whole = journals.load_execution(record(store, stored.task.id))
+    stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored)
     (run,) = stored.task.runs
-    assert run.restored is not None
+    assert run.restored_reference is not None
     again, new = (entries[6].model_copy(update={"number": n, "result": "new"}) for n in (7, 31))
     task = stored.task.model_copy(update={"runs": (run.model_copy(update={"steps": 31}),)})
-    stored = committer.commit(Step(task, entries=(again, new)), stored)
+    stored = committer.commit(Transition(task, entries=(again, new)), stored)
     expected = [*entries[:6], again, *entries[7:], new]
-    assert list(journals.of(task.id, task.runs[0])) == expected
+    assert list(journals.load(task.id, task.runs[0])) == expected
     stored = ended(committer, stored)
-    assert journals.whole(record(store, task.id)).steps == tuple(each.folded() for each in expected)
+    assert journals.load_execution(record(store, task.id)).steps == tuple(each.to_record() for each in expected)
 
 
 def test_a_journal_whose_restored_part_is_gone_is_not_whole(store: Store, make_task: MakeTask) -> None:
     """Its run sees that something is missing, and can be ended."""
-    journals, empty = Journals(store, FileBlobs()), Journals(store, FileBlobs())
-    stored = ended(Committer(store, journals), written(store, make_task, journal(30, result="x" * 15_000)))
-    whole = journals.whole(record(store, stored.task.id))
-    assert empty.whole(record(store, stored.task.id)).steps_reference is not None
-    stored = Committer(store, empty).commit(journals.restored(retry(stored.task, whole, NOW), "e"), stored)
-    assert list(empty.of(stored.task.id, stored.task.runs[0])) == []
-    ended(Committer(store, empty), stored)
+    journals, empty = JournalArchive(store, FileBlobs()), JournalArchive(store, FileBlobs())
+    stored = ended(TransitionCommitter(store, journals), written(store, make_task, journal(30, result="x" * 15_000)))
+    whole = journals.load_execution(record(store, stored.task.id))
+    assert empty.load_execution(record(store, stored.task.id)).steps_reference is not None
+    stored = TransitionCommitter(store, empty).commit(
+        journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored
+    )
+    assert list(empty.load(stored.task.id, stored.task.runs[0])) == []
+    ended(TransitionCommitter(store, empty), stored)
     assert record(store, stored.task.id).steps == ()

@@ -11,14 +11,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.contract.listener_harness import AT_ONCE, LATE, Proxy, eventually, listening
+from tests.contract.listener_harness import AT_ONCE, LATE, Proxy, open_listener, wait_until
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.adapters.firestore import listener as firestore_listening
-from cloudsched.adapters.firestore.listener import WINDOW, FirestoreListener, ListenCalls
+from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreListener, ListenRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.pull import Offer
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.task import Task
 
-WANTED = Wanted("gpu")
+WANTED = WorkerFilter("gpu")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def listener(firestore_address: str, project: str) -> FirestoreListener:
     return FirestoreListener(project=project, emulator=firestore_address)
 
 
-class Overheard:
+class RecordingStream:
     """A stream of which it is noted which documents came, once they were dealt with."""
 
     def __init__(self, stream: Any, ids: list[str]) -> None:  # noqa: ANN401 - gRPC's own
@@ -67,8 +67,8 @@ class Overheard:
 def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the documents that came over the wire and were dealt with, as often as they came."""
     ids: list[str] = []
-    listen = ListenCalls.listen
-    monkeypatch.setattr(ListenCalls, "listen", lambda *arguments: Overheard(listen(*arguments), ids))
+    listen = ListenRpc.listen
+    monkeypatch.setattr(ListenRpc, "listen", lambda *arguments: RecordingStream(listen(*arguments), ids))
     return ids
 
 
@@ -93,10 +93,10 @@ def _offered(sim: Simulation) -> Task:
 
 def _failed(sim: Simulation) -> Task:
     task = _offered(sim)
-    (claim,) = sim.app.pulls.claim(WANTED)
-    begun = sim.app.pulls.begin(claim)
+    (claim,) = sim.app.worker_claims.claim(WANTED)
+    begun = sim.app.worker_claims.start(claim)
     assert begun
-    sim.app.pulls.end(begun, sim.app.pulls.call(begun))
+    sim.app.worker_claims.finish(begun, sim.app.worker_claims.invoke_handler(begun))
     return task
 
 
@@ -106,8 +106,8 @@ def _paused(sim: Simulation) -> Task:
 
 def _claimed(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
     _offered(sim)
-    (claim,) = sim.app.pulls.claim(WANTED)
-    return sim.app.pulls.begin(claim)
+    (claim,) = sim.app.worker_claims.claim(WANTED)
+    return sim.app.worker_claims.start(claim)
 
 
 @pytest.mark.parametrize(
@@ -116,46 +116,46 @@ def _claimed(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
         (lambda _: None, lambda sim, _: _offered(sim)),
         (_failed, lambda sim, task: (sim.app.retry(task.id), sim.run_until_idle(timedelta(minutes=1)))),
         (_paused, lambda sim, task: (sim.app.resume(task.id), sim.run_until_idle(timedelta(minutes=1)))),
-        (_claimed, lambda sim, begun: sim.app.pulls.release(begun, "for a test")),
+        (_claimed, lambda sim, begun: sim.app.worker_claims.release(begun, "for a test")),
     ],
     ids=["created and due", "tried again", "resumed", "given back"],
 )
-def test_it_rings_however_an_offer_appears(
+def test_every_way_an_offer_appears_notifies(
     sim: Simulation, listener: FirestoreListener, prepare: Callable[..., object], act: Callable[..., object]
 ) -> None:
     """Whatever puts a task into a lane, those who listen are told, and find it there."""
     before = prepare(sim)
-    assert not sim.app.pulls.claim(WANTED)
-    with listening(listener, ["gpu"]) as bell:
+    assert not sim.app.worker_claims.claim(WANTED)
+    with open_listener(listener, ["gpu"]) as bell:
         act(sim, before)
         bell.wait()
-        assert sim.app.pulls.claim(WANTED)
+        assert sim.app.worker_claims.claim(WANTED)
 
 
-def test_it_rings_for_each_of_its_lanes_and_no_other(
+def test_it_notifies_for_its_queue_keys_only(
     firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
 ) -> None:
     """A worker with skills hears of what asks for them, and is left alone with what it cannot do."""
-    with listening(listener, ["gpu", "gpu/cuda"]) as bell:
-        firestore.commit(make_task(offer=Offer(lane="gpu/rocm", order="2 a")), None)
-        firestore.commit(make_task(offer=Offer(lane="press", order="2 a")), None)
+    with open_listener(listener, ["gpu", "gpu/cuda"]) as bell:
+        firestore.commit(make_task(offer=Offer(queue_key="gpu/rocm", order="2 a")), None)
+        firestore.commit(make_task(offer=Offer(queue_key="press", order="2 a")), None)
         firestore.commit(make_task(), None)
         for written, lane in enumerate(["gpu", "gpu/cuda"], 1):
-            firestore.commit(make_task(id=lane[-4:], offer=Offer(lane=lane, order="2 a")), None)
-            eventually(lambda last=lane[-4:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
-            assert bell.rings == written
+            firestore.commit(make_task(id=lane[-4:], offer=Offer(queue_key=lane, order="2 a")), None)
+            wait_until(lambda last=lane[-4:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
+            assert bell.notifications == written
 
 
 def test_it_rings_for_its_owner_alone(
     firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
 ) -> None:
     """What belongs to others costs it nothing."""
-    with listening(listener, ["gpu"], "ada") as bell:
+    with open_listener(listener, ["gpu"], "ada") as bell:
         for number, owner in enumerate(["bob", "bob", "ada"]):
-            offer = Offer(lane="gpu", order="2 a")
+            offer = Offer(queue_key="gpu", order="2 a")
             firestore.commit(make_task(id=f"{owner}{number}", owner=owner, offer=offer), None)
-        eventually(lambda: "ada2" in heard, "the last one was not told of")
-        assert bell.rings == 1
+        wait_until(lambda: "ada2" in heard, "the last one was not told of")
+        assert bell.notifications == 1
     assert set(heard) == {"ada2"}
 
 
@@ -163,17 +163,17 @@ def test_it_is_silent_while_nothing_new_is_offered(
     firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
 ) -> None:
     """Claims, heartbeats and tasks that nobody pulls make no worker look; nor do offers that it has been told of."""
-    backlog = [make_task(id=f"t{number}", offer=Offer(lane="gpu", order=f"2 {number}")) for number in range(10)]
+    backlog = [make_task(id=f"t{number}", offer=Offer(queue_key="gpu", order=f"2 {number}")) for number in range(10)]
     versions = [firestore.commit(task, None) for task in backlog]
-    with listening(listener, ["gpu"]) as bell:
+    with open_listener(listener, ["gpu"]) as bell:
         elsewhere = make_task()
         version = firestore.commit(elsewhere, None)
         for _ in range(5):
             version = firestore.commit(elsewhere, version)
         firestore.commit(backlog[0].model_copy(update={"offer": None}), versions[0])
-        firestore.commit(make_task(id="last", offer=Offer(lane="gpu", order="2 z")), None)
-        eventually(lambda: "last" in heard, "the last one was not told of")
-        assert bell.rings == 1
+        firestore.commit(make_task(id="last", offer=Offer(queue_key="gpu", order="2 z")), None)
+        wait_until(lambda: "last" in heard, "the last one was not told of")
+        assert bell.notifications == 1
 
 
 def test_a_backlog_costs_a_handful_and_hides_nothing(
@@ -181,15 +181,15 @@ def test_a_backlog_costs_a_handful_and_hides_nothing(
 ) -> None:
     """Firestore bills each document that it sends: a few at first, and not more for what is new, wherever it stands."""
     for number in range(300):
-        firestore.commit(make_task(offer=Offer(lane="gpu", order=f"2 {number:03}")), None)
-    with listening(listener, ["gpu"]) as bell:
-        assert len(heard) == WINDOW < 10
+        firestore.commit(make_task(offer=Offer(queue_key="gpu", order=f"2 {number:03}")), None)
+    with open_listener(listener, ["gpu"]) as bell:
+        assert len(heard) == WATCHED_OFFERS < 10
         for written, place in enumerate(["0 first", "2 150", "9 last"], 1):
-            firestore.commit(make_task(id=place[2:], offer=Offer(lane="gpu", order=place)), None)
-            eventually(lambda last=place[2:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
-            assert bell.rings == written
+            firestore.commit(make_task(id=place[2:], offer=Offer(queue_key="gpu", order=place)), None)
+            wait_until(lambda last=place[2:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
+            assert bell.notifications == written
             # The emulator sends all of the window again after any write; the service sends the one that is new.
-            assert len(heard) <= WINDOW * (1 + written)
+            assert len(heard) <= WATCHED_OFFERS * (1 + written)
 
 
 def test_a_stream_that_was_cut_is_made_again_and_rings(
@@ -198,11 +198,11 @@ def test_a_stream_that_was_cut_is_made_again_and_rings(
     """Something may have been missed; and what comes afterwards is told of as before."""
     with Proxy(firestore_address) as proxy:
         listener = FirestoreListener(project=project, emulator=proxy.address)
-        with listening(listener, ["gpu"]) as bell:
+        with open_listener(listener, ["gpu"]) as bell:
             for _ in range(2):
                 proxy.cut()
                 bell.wait()
-                firestore.commit(make_task(offer=Offer(lane="gpu", order="2 a")), None)
+                firestore.commit(make_task(offer=Offer(queue_key="gpu", order="2 a")), None)
                 bell.wait()
 
 
@@ -212,23 +212,23 @@ def test_what_was_offered_while_there_was_no_way_is_told_of_afterwards(
     """It tries until there is a way again, and lets its worker look then."""
     with Proxy(firestore_address) as proxy:
         listener = FirestoreListener(project=project, emulator=proxy.address)
-        with listening(listener, ["gpu"]) as bell:
+        with open_listener(listener, ["gpu"]) as bell:
             proxy.is_passable = False
             proxy.cut()
-            eventually(lambda: proxy.refused >= 2, "it was not tried again")
-            firestore.commit(make_task(offer=Offer(lane="gpu", order="2 a")), None)
-            assert bell.rings == 0
+            wait_until(lambda: proxy.refused >= 2, "it was not tried again")
+            firestore.commit(make_task(offer=Offer(queue_key="gpu", order="2 a")), None)
+            assert bell.notifications == 0
             proxy.is_passable = True
             bell.wait()
 
 
 def test_no_stream_is_trusted_for_long(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection may die without a word, so it is made anew now and then."""
-    monkeypatch.setattr(firestore_listening, "STREAM", timedelta(seconds=0.7))
+    monkeypatch.setattr(firestore_listening, "STREAM_LIFETIME", timedelta(seconds=0.7))
     monkeypatch.setattr(
-        firestore_listening, "LONGEST_WAIT", timedelta(milliseconds=1)
+        firestore_listening, "MAX_BACKOFF", timedelta(milliseconds=1)
     )  # one that was too late costs that
-    with listening(listener, ["gpu"]) as bell:
+    with open_listener(listener, ["gpu"]) as bell:
         bell.wait(2)
 
 
@@ -236,11 +236,11 @@ def test_leaving_ends_everything_at_once(listener: FirestoreListener, monkeypatc
     """No thread is left, and nothing rings any more."""
     monkeypatch.setattr(firestore_listening, "_DEADLINE", LATE)
     before = set(threading.enumerate())
-    with listening(listener, ["gpu"]):
+    with open_listener(listener, ["gpu"]):
         assert set(threading.enumerate()) - before
         left_at = time.monotonic()
     assert time.monotonic() - left_at < AT_ONCE
-    eventually(lambda: not set(threading.enumerate()) - before, f"{set(threading.enumerate()) - before} go on")
+    wait_until(lambda: not set(threading.enumerate()) - before, f"{set(threading.enumerate()) - before} go on")
 
 
 def test_it_keeps_no_process_alive(firestore_address: str, project: str) -> None:

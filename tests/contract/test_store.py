@@ -18,7 +18,7 @@ from cloudsched.domain.documents.execution import (
     ExecutionStatus,
     Lease,
     Message,
-    ProgressStep,
+    ProgressNote,
     Run,
 )
 from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel, Source
@@ -55,7 +55,7 @@ def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> 
         attempt=2,
         lease=Lease(token="t", started_at=NOW, until=ODD),  # noqa: S106 - a claim, no secret
         attempts=(attempt,),
-        progress=(ProgressStep(at=ODD, text="half"),),
+        progress=(ProgressNote(at=ODD, text="half"),),
     )
     task = make_task(
         schedule=Schedule(
@@ -95,9 +95,9 @@ def test_records_are_read_as_they_were_written(
     )
     message = make_message(task, "one", created_at=ODD, body="long\n" * 1000)
     store.commit(task, None, [execution], [message])
-    assert store.execution(task.id, execution.id) == execution
-    assert list(store.executions(task.id, limit=10).items) == [execution]
-    assert list(store.inbox(task.owner, limit=10).items) == [message]
+    assert store.load_execution(task.id, execution.id) == execution
+    assert list(store.list_executions(task.id, limit=10).items) == [execution]
+    assert list(store.list_messages(task.owner, limit=10).items) == [message]
 
 
 @pytest.mark.parametrize("content", [None, [], [[]], [[1]], {}, "", 0, False])
@@ -106,7 +106,7 @@ def test_any_json_is_a_result(
 ) -> None:
     task = make_task()
     store.commit(task, None, [make_execution(task, content=content)])
-    found = store.execution(task.id, "20270101T090000Z")
+    found = store.load_execution(task.id, "20270101T090000Z")
     assert found is not None
     assert found.content == content
     assert type(found.content) is type(content)
@@ -154,8 +154,8 @@ def test_what_exists_is_not_created_again(
     stored = store.load(task.id)
     assert stored is not None
     assert (stored.task, stored.version) == (task, version)
-    assert store.execution(task.id, "20270101T090000Z") is None
-    assert not store.inbox(task.owner, limit=10).items
+    assert store.load_execution(task.id, "20270101T090000Z") is None
+    assert not store.list_messages(task.owner, limit=10).items
 
 
 def test_an_older_version_writes_nothing(
@@ -169,8 +169,8 @@ def test_an_older_version_writes_nothing(
     stored = store.load(task.id)
     assert stored is not None
     assert (stored.task.title, stored.version) == ("Second", second)
-    assert store.execution(task.id, "20270101T090000Z") is None
-    assert not store.inbox(task.owner, limit=10).items
+    assert store.load_execution(task.id, "20270101T090000Z") is None
+    assert not store.list_messages(task.owner, limit=10).items
 
 
 def test_a_commit_that_changes_nothing_is_a_new_version_all_the_same(store: Store, make_task: MakeTask) -> None:
@@ -214,8 +214,8 @@ def test_records_are_overwritten(
     version = store.commit(task, None, [retrying], [make_message(task, "one", title="Old")])
     final = make_execution(task)
     store.commit(task, version, [final], [make_message(task, "one", title="New")])
-    assert list(store.executions(task.id, limit=10).items) == [final]
-    assert [message.title for message in store.inbox(task.owner, limit=10).items] == ["New"]
+    assert list(store.list_executions(task.id, limit=10).items) == [final]
+    assert [message.title for message in store.list_messages(task.owner, limit=10).items] == ["New"]
 
 
 @pytest.mark.parametrize("key", ["no-such", "", "a/b", "a/executions/b", ".", "..", "__a__", "x" * 2000, "\x00", "a\n"])
@@ -223,11 +223,11 @@ def test_what_is_not_there_is_none(store: Store, make_task: MakeTask, key: str) 
     task = make_task(id="a")
     store.commit(task, None)
     assert store.load(key) is None
-    assert store.execution("a", key) is None
-    assert store.execution(key, "b") is None
-    assert not store.executions(key, limit=10).items
-    assert not store.inbox(key, limit=10).items
-    assert not store.tasks(TaskQuery(owner=key), limit=10).items
+    assert store.load_execution("a", key) is None
+    assert store.load_execution(key, "b") is None
+    assert not store.list_executions(key, limit=10).items
+    assert not store.list_messages(key, limit=10).items
+    assert not store.list_tasks(TaskQuery(owner=key), limit=10).items
     store.purge(key)
     assert store.load("a") is not None
 
@@ -242,12 +242,12 @@ def test_purge_removes_a_task_and_its_executions(
     store.purge(gone.id)
     store.purge(gone.id)
     assert store.load(gone.id) is None
-    assert not store.executions(gone.id, limit=10).items
-    assert store.execution(gone.id, "e001") is None
-    assert [task.id for task in store.tasks(TaskQuery(), limit=10).items] == [stays.id]
-    assert len(store.executions(stays.id, limit=10).items) == 5
-    assert len(store.inbox("ada", limit=10).items) == 2
-    assert store.next_wake() == stays.wake_at
+    assert not store.list_executions(gone.id, limit=10).items
+    assert store.load_execution(gone.id, "e001") is None
+    assert [task.id for task in store.list_tasks(TaskQuery(), limit=10).items] == [stays.id]
+    assert len(store.list_executions(stays.id, limit=10).items) == 5
+    assert len(store.list_messages("ada", limit=10).items) == 2
+    assert store.next_wakeup() == stays.wake_at
 
 
 def test_purge_leaves_a_task_that_is_not_deleted(
@@ -258,7 +258,7 @@ def test_purge_leaves_a_task_that_is_not_deleted(
     store.commit(task, None, [make_execution(task, "one")])
     store.purge(task.id)
     assert store.load(task.id) is not None
-    assert store.execution(task.id, "one") is not None
+    assert store.load_execution(task.id, "one") is not None
 
 
 def test_documents_of_a_newer_schema_are_refused(
@@ -270,10 +270,10 @@ def test_documents_of_a_newer_schema_are_refused(
     store.commit(task, None, [execution], [make_message(task, "one").model_copy(update=newer)])
     for read in (
         lambda: store.load(task.id),
-        lambda: store.tasks(TaskQuery(), limit=1),
-        lambda: store.execution(task.id, execution.id),
-        lambda: store.executions(task.id, limit=1),
-        lambda: store.inbox(task.owner, limit=1),
+        lambda: store.list_tasks(TaskQuery(), limit=1),
+        lambda: store.load_execution(task.id, execution.id),
+        lambda: store.list_executions(task.id, limit=1),
+        lambda: store.list_messages(task.owner, limit=1),
     ):
         with pytest.raises(UnsupportedDocument) as caught:
             read()
@@ -285,7 +285,7 @@ def test_a_document_that_cannot_be_read_holds_up_no_sweep(store: Store, make_tas
     fine = make_task(wake_at=broken.wake_at)
     for task in (broken, fine):
         store.commit(task, None)
-    assert [task.id for task in store.due(broken.wake_at or NOW, limit=10).items] == [fine.id]
+    assert [task.id for task in store.list_due_tasks(broken.wake_at or NOW, limit=10).items] == [fine.id]
 
 
 def test_a_store_with_a_clock_says_what_time_it_is_there(store: Store) -> None:

@@ -55,7 +55,7 @@ def test_of_many_that_expect_one_version_exactly_one_wins(
         stored = store.load(task.id)
         assert stored is not None
         assert won == [int(stored.task.message)]
-        assert [each.id for each in store.executions(task.id, limit=CALLERS).items] == [f"e{won[0]}"]
+        assert [each.id for each in store.list_executions(task.id, limit=CALLERS).items] == [f"e{won[0]}"]
 
 
 def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: MakeTask) -> None:
@@ -134,7 +134,7 @@ def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) 
         writer = pool.submit(write)
         try:
             for _ in range(20):
-                found = store.due(tasks[0].wake_at or tasks[0].created_at, limit=100)
+                found = store.list_due_tasks(tasks[0].wake_at or tasks[0].created_at, limit=100)
                 assert [task.id for task in found.items] == [task.id for task in tasks]
         finally:
             stop.set()
@@ -151,11 +151,11 @@ def test_a_purge_that_was_cut_off_is_finished_by_the_next(
 ) -> None:
     """The task goes last: as long as an execution is left, there is a task to purge again."""
     for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
-        monkeypatch.setattr(f"{module}._PURGE_SIZE", 2)
+        monkeypatch.setattr(f"{module}._PURGE_BATCH_SIZE", 2)
     task = make_task()
     task = task.model_copy(update={"deleted_at": task.created_at})
     store.commit(task, None, [make_execution(task, f"e{number}") for number in range(5)])
-    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._calls, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam that a crash would cut
+    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._rpc, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam that a crash would cut
     real, calls = getattr(inner, method), list[object]()
 
     def crashing(argument: object) -> object:
@@ -169,10 +169,10 @@ def test_a_purge_that_was_cut_off_is_finished_by_the_next(
         store.purge(task.id)
     monkeypatch.setattr(inner, method, real)
     assert store.load(task.id) is not None
-    assert len(store.executions(task.id, limit=10).items) == 5 - 2 * crash_after
+    assert len(store.list_executions(task.id, limit=10).items) == 5 - 2 * crash_after
     store.purge(task.id)
     assert store.load(task.id) is None
-    assert not store.executions(task.id, limit=10).items
+    assert not store.list_executions(task.id, limit=10).items
 
 
 @pytest.mark.parametrize("overtaken_at", range(4))
@@ -185,14 +185,14 @@ def test_a_purge_that_is_overtaken_leaves_what_was_made_again(
 ) -> None:
     """Before any of its commits another purge may end, and the task be made again: with records of the same names."""
     for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
-        monkeypatch.setattr(f"{module}._PURGE_SIZE", 2)
+        monkeypatch.setattr(f"{module}._PURGE_BATCH_SIZE", 2)
     runs = (Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),)
     entries = (JournalEntry(execution_id="open", number=1, kind=StepKind.NOW, started_at=NOW),)
     task = make_task(runs=runs)
     executions = [make_execution(task, f"e{number}") for number in range(3)]
     gone = task.model_copy(update={"deleted_at": task.created_at})
     store.commit(gone, None, executions, entries=entries)
-    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._calls, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam at which it is overtaken
+    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._rpc, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam at which it is overtaken
     real, calls = getattr(inner, method), list[object]()
 
     def overtaken(argument: object) -> object:
@@ -209,5 +209,5 @@ def test_a_purge_that_is_overtaken_leaves_what_was_made_again(
     found = store.load(task.id)
     assert found
     assert found.task == task
-    assert [each.id for each in store.executions(task.id, limit=10).items] == ["e2", "e1", "e0"]
-    assert list(store.journal(task.id, "open")) == list(entries)
+    assert [each.id for each in store.list_executions(task.id, limit=10).items] == ["e2", "e1", "e0"]
+    assert list(store.load_journal(task.id, "open")) == list(entries)

@@ -30,9 +30,9 @@ def test_what_has_expired_is_gone_and_nothing_else(
     store.commit(task, None, [early, late, forever], [message])
     expected = 2 if isinstance(store, SqliteStore) else 0
     assert (store.expire(NOW - timedelta(seconds=1)), store.expire(NOW), store.expire(NOW)) == (0, expected, 0)
-    left = {execution.id for execution in store.executions(task.id, limit=9).items}
+    left = {execution.id for execution in store.list_executions(task.id, limit=9).items}
     assert left == ({"e1", "e2"} if expected else {"e0", "e1", "e2"})
-    assert len(store.inbox(task.owner, limit=9).items) == (0 if expected else 1)
+    assert len(store.list_messages(task.owner, limit=9).items) == (0 if expected else 1)
 
 
 def test_a_record_that_was_opened_again_does_not_expire(
@@ -43,4 +43,4 @@ def test_a_record_that_was_opened_again_does_not_expire(
     version = store.commit(task, None, [make_execution(task, "e", expire_at=NOW)])
     store.commit(task, version, [make_execution(task, "e")])
     store.expire(NOW)
-    assert store.execution(task.id, "e") is not None
+    assert store.load_execution(task.id, "e") is not None

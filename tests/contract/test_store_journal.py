@@ -10,7 +10,7 @@ import pytest
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import Event, Parent, TaskStatus
-from cloudsched.engine.ports.store import Folded, TaskQuery
+from cloudsched.engine.ports.store import ArchivedJournal, TaskQuery
 from cloudsched.errors import UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
@@ -38,23 +38,23 @@ def test_a_journal_is_read_as_it_was_written_in_the_order_of_its_numbers(store: 
         entry(1, kind=StepKind.SLEEP, name="", due_at=NOW, status=StepStatus.WAITING),
     ]
     store.commit(task, None, entries=[*entries, entry(1, "other")])
-    assert list(store.journal(task.id, "e")) == sorted(entries, key=lambda each: each.number)
-    assert [each.execution_id for each in store.journal(task.id, "other")] == ["other"]
+    assert list(store.load_journal(task.id, "e")) == sorted(entries, key=lambda each: each.number)
+    assert [each.execution_id for each in store.load_journal(task.id, "other")] == ["other"]
 
 
 @pytest.mark.parametrize("key", ["none", "", "a/b", ".", "__a__", "x" * 2000])
 def test_what_is_not_there_is_an_empty_journal(store: Store, make_task: MakeTask, key: str) -> None:
     task = make_task()
     store.commit(task, None, entries=[entry(1)])
-    assert list(store.journal(task.id, key)) == []
-    assert list(store.journal(key, "e")) == []
+    assert list(store.load_journal(task.id, key)) == []
+    assert list(store.load_journal(key, "e")) == []
 
 
 def test_an_entry_is_overwritten(store: Store, make_task: MakeTask) -> None:
     task = make_task()
     version = store.commit(task, None, entries=[entry(1, status=StepStatus.WAITING), entry(2)])
     store.commit(task, version, entries=[entry(1, result="done")])
-    assert [each.result for each in store.journal(task.id, "e")] == ["done", None]
+    assert [each.result for each in store.load_journal(task.id, "e")] == ["done", None]
 
 
 def test_an_older_version_writes_no_entry_and_folds_no_journal(store: Store, make_task: MakeTask) -> None:
@@ -62,8 +62,8 @@ def test_an_older_version_writes_no_entry_and_folds_no_journal(store: Store, mak
     first = store.commit(task, None, entries=[entry(1)])
     store.commit(task, first)
     with pytest.raises(VersionConflict):
-        store.commit(task, first, entries=[entry(2)], folded=[Folded("e", 1)])
-    assert [each.number for each in store.journal(task.id, "e")] == [1]
+        store.commit(task, first, entries=[entry(2)], archived=[ArchivedJournal("e", 1)])
+    assert [each.number for each in store.load_journal(task.id, "e")] == [1]
 
 
 def test_a_folded_journal_is_gone_with_the_commit_that_writes_its_record(
@@ -73,11 +73,11 @@ def test_a_folded_journal_is_gone_with_the_commit_that_writes_its_record(
     task = make_task()
     entries = [entry(number, result=number) for number in range(1, 1001)]
     version = store.commit(task, None, entries=[*entries, entry(1, "other")])
-    record = make_execution(task, steps=tuple(each.folded() for each in entries))
-    store.commit(task, version, [record], folded=[Folded("e", 1000)])
-    assert list(store.journal(task.id, "e")) == []
-    assert len(store.journal(task.id, "other")) == 1
-    assert store.execution(task.id, record.id) == record
+    record = make_execution(task, steps=tuple(each.to_record() for each in entries))
+    store.commit(task, version, [record], archived=[ArchivedJournal("e", 1000)])
+    assert list(store.load_journal(task.id, "e")) == []
+    assert len(store.load_journal(task.id, "other")) == 1
+    assert store.load_execution(task.id, record.id) == record
 
 
 def test_purge_removes_the_journals_of_open_runs(store: Store, make_task: MakeTask) -> None:
@@ -86,14 +86,20 @@ def test_purge_removes_the_journals_of_open_runs(store: Store, make_task: MakeTa
     for task in (gone, stays):
         store.commit(task, None, entries=[entry(1), entry(2)])
     store.purge(gone.id)
-    assert list(store.journal(gone.id, "e")) == []
-    assert len(store.journal(stays.id, "e")) == 2
+    assert list(store.load_journal(gone.id, "e")) == []
+    assert len(store.load_journal(stays.id, "e")) == 2
 
 
 def test_a_suspended_run_and_its_events_are_read_as_they_were_written(store: Store, make_task: MakeTask) -> None:
     suspension = Suspension(at=NOW, reason="waits", calls=(1, 2), events=("approved",))
     run = Run(
-        execution_id="e", scheduled_for=NOW, due_at=NOW, suspension=suspension, resumption=3, steps=4, calls_made=2
+        execution_id="e",
+        scheduled_for=NOW,
+        due_at=NOW,
+        suspension=suspension,
+        suspension_count=3,
+        steps=4,
+        calls_made=2,
     )
     event = Event(name="approved", payload=NESTED, at=NOW)
     parent = Parent(task_id="p", execution_id="e", step=1, depth=1)
@@ -108,7 +114,7 @@ def test_an_entry_of_a_newer_schema_is_refused(store: Store, make_task: MakeTask
     task = make_task()
     store.commit(task, None, entries=[entry(1).model_copy(update={"schema_version": 7})])
     with pytest.raises(UnsupportedDocument):
-        store.journal(task.id, "e")
+        store.load_journal(task.id, "e")
 
 
 def test_calls_are_listed_by_their_parent(store: Store, make_task: MakeTask) -> None:
@@ -122,9 +128,9 @@ def test_calls_are_listed_by_their_parent(store: Store, make_task: MakeTask) -> 
     ended = call("p", 1, TaskStatus.COMPLETED)
     active = call("p", 2, TaskStatus.ACTIVE)
     call("q", 1, TaskStatus.ACTIVE)
-    assert {task.id for task in store.tasks(TaskQuery(parent="p"), limit=10).items} == {ended, active}
+    assert {task.id for task in store.list_tasks(TaskQuery(parent="p"), limit=10).items} == {ended, active}
     query = TaskQuery(parent="p", status=TaskStatus.ACTIVE)
-    assert [task.id for task in store.tasks(query, limit=10).items] == [active]
-    first = store.tasks(TaskQuery(parent="p"), limit=1)
-    rest = store.tasks(TaskQuery(parent="p"), limit=1, page_token=first.next_page_token)
+    assert [task.id for task in store.list_tasks(query, limit=10).items] == [active]
+    first = store.list_tasks(TaskQuery(parent="p"), limit=1)
+    rest = store.list_tasks(TaskQuery(parent="p"), limit=1, page_token=first.next_page_token)
     assert {t.id for t in (*first.items, *rest.items)} == {ended, active}

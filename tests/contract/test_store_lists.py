@@ -62,13 +62,13 @@ def expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
             and query.owner in {None, task.owner}
             and query.handler in {None, task.handler}
             and query.status in {None, task.status}
-            and (due is not None if query.is_by_due else True)
+            and (due is not None if query.is_sorted_by_due_time else True)
             and (query.due_from is None or (due is not None and due >= query.due_from))
             and (query.due_until is None or (due is not None and due < query.due_until))
         )
 
     found = [task for task in tasks if fits(task)]
-    if query.is_by_due:
+    if query.is_sorted_by_due_time:
         return sorted(found, key=lambda task: (task.next_execution_time or NOW, task.id))
     return sorted(found, key=lambda task: (task.created_at, task.id), reverse=True)
 
@@ -90,7 +90,7 @@ def pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[Any]:
 
 
 def page_of_tasks(store: Store, query: TaskQuery, limit: int, token: str | None) -> Page[Task]:
-    return store.tasks(query, limit=limit, page_token=token)
+    return store.list_tasks(query, limit=limit, page_token=token)
 
 
 @settings(max_examples=40, deadline=None)
@@ -118,9 +118,9 @@ def test_what_waits_for_the_sweep(
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
             store.commit(task, store.commit(task.model_copy(update=other), None))
-        found = pages(lambda token: store.due(before, limit=limit, page_token=token), limit)
+        found = pages(lambda token: store.list_due_tasks(before, limit=limit, page_token=token), limit)
         assert [(task.wake_at, task.id) for task in found] == [each for each in waiting if each[0] <= before]
-        assert store.next_wake() == (waiting[0][0] if waiting else None)
+        assert store.next_wakeup() == (waiting[0][0] if waiting else None)
 
 
 @settings(max_examples=15, deadline=None)
@@ -140,11 +140,11 @@ def test_records_come_latest_first(
             executions = [make_execution(each, key, scheduled_for=at) for at, key in instants]
             messages = [make_message(each, key, created_at=at) for at, key in instants]
             store.commit(each, None, executions, messages)
-        found = pages(lambda token: store.executions(task.id, limit=limit, page_token=token), limit)
+        found = pages(lambda token: store.list_executions(task.id, limit=limit, page_token=token), limit)
         assert [(each.task_id, each.id) for each in found] == [
             (task.id, key) for _, key in sorted(instants, reverse=True)
         ]
-        found = pages(lambda token: store.inbox("ada", limit=limit, page_token=token), limit)
+        found = pages(lambda token: store.list_messages("ada", limit=limit, page_token=token), limit)
         assert [(each.owner, each.execution_id) for each in found] == [
             ("ada", key) for _, key in sorted(instants, reverse=True)
         ]
@@ -163,7 +163,7 @@ def test_what_changes_between_pages_disturbs_nothing_else(
     with open_store() as store:
         tasks = [make_task(id=f"t{number}", created_at=NOW + timedelta(seconds=number // 2)) for number in range(count)]
         versions = {task.id: store.commit(task, None) for task in tasks}
-        first = store.tasks(TaskQuery(), limit=limit)
+        first = store.list_tasks(TaskQuery(), limit=limit)
         touched = set()
         for number, change in changes.items():
             if number < count:
@@ -179,7 +179,7 @@ def test_what_changes_between_pages_disturbs_nothing_else(
         token = first.next_page_token
         rest: list[Task] = []
         while token is not None:
-            page = store.tasks(TaskQuery(), limit=limit, page_token=token)
+            page = store.list_tasks(TaskQuery(), limit=limit, page_token=token)
             rest, token = [*rest, *page.items], page.next_page_token
         seen = [task.id for task in (*first.items, *rest)]
         assert len(seen) == len(set(seen))
@@ -196,11 +196,11 @@ def full_store(store: Store, make_task: MakeTask, make_execution: Callable[..., 
 
 def lists(store: Store, token: str) -> list[Callable[[], Page[Any]]]:
     return [
-        lambda: store.tasks(TaskQuery(), limit=1, page_token=token),
-        lambda: store.tasks(TaskQuery(owner="ada", due_from=NOW), limit=1, page_token=token),
-        lambda: store.due(NOW + timedelta(days=1), limit=1, page_token=token),
-        lambda: store.executions("t1", limit=1, page_token=token),
-        lambda: store.inbox("ada", limit=1, page_token=token),
+        lambda: store.list_tasks(TaskQuery(), limit=1, page_token=token),
+        lambda: store.list_tasks(TaskQuery(owner="ada", due_from=NOW), limit=1, page_token=token),
+        lambda: store.list_due_tasks(NOW + timedelta(days=1), limit=1, page_token=token),
+        lambda: store.list_executions("t1", limit=1, page_token=token),
+        lambda: store.list_messages("ada", limit=1, page_token=token),
     ]
 
 
@@ -224,8 +224,8 @@ def test_a_token_of_another_list_is_refused(full_store: Store) -> None:
     ]
     reads: list[Callable[[str | None], Page[Any]]] = [
         *(partial(page_of_tasks, full_store, query, 1) for query in queries),
-        lambda token: full_store.executions("t1", limit=1, page_token=token),
-        lambda token: full_store.executions("t2", limit=1, page_token=token),
+        lambda token: full_store.list_executions("t1", limit=1, page_token=token),
+        lambda token: full_store.list_executions("t2", limit=1, page_token=token),
     ]
     tokens = [read(None).next_page_token for read in reads]
     assert None not in tokens
@@ -245,7 +245,7 @@ def test_a_token_that_was_forged_well_gives_a_page_or_is_refused(full_store: Sto
     for query in (TaskQuery(), TaskQuery(due_until=NOW + timedelta(days=1))):
         items: Sequence[Task] = ()
         with suppress(InvalidInput):
-            items = full_store.tasks(query, limit=5, page_token=make_token(query, at, key)).items
+            items = full_store.list_tasks(query, limit=5, page_token=make_token(query, at, key)).items
         assert all(task.id.startswith("t") for task in items)
 
 
@@ -253,6 +253,6 @@ def test_a_page_is_full_though_tasks_are_being_deleted(store: Store, make_task: 
     for number in range(9):
         deleted_at = NOW if number % 3 else None
         store.commit(make_task(id=f"t{number}", deleted_at=deleted_at), None)
-    page = store.tasks(TaskQuery(), limit=3)
+    page = store.list_tasks(TaskQuery(), limit=3)
     assert [task.id for task in page.items] == ["t6", "t3", "t0"]
     assert page.next_page_token is None

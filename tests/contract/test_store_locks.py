@@ -10,7 +10,7 @@ import pytest
 
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.transitions.locks import Holder, Lock, Waiter
-from cloudsched.engine.ports.store import StoredLock
+from cloudsched.engine.ports.store import VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def held(by: str, key: str = KEY) -> Lock:
     return Lock(key=key, holders=(Holder(task_id=by, execution_id="e", until=NOW),))
 
 
-def commit(store: Store, lock: Lock, of: StoredLock | None = None) -> StoredLock:
+def commit(store: Store, lock: Lock, of: VersionedLock | None = None) -> VersionedLock:
     version = (of or store.load_lock(lock.key)).version
-    store.commit_lock(StoredLock(lock, version))
+    store.commit_lock(VersionedLock(lock, version))
     return store.load_lock(lock.key)
 
 
 def test_a_lock_that_nobody_took_is_empty(store: Store) -> None:
-    assert store.load_lock(KEY) == StoredLock(Lock(key=KEY), None)
+    assert store.load_lock(KEY) == VersionedLock(Lock(key=KEY), None)
 
 
 def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
@@ -52,18 +52,18 @@ def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
         hop=0,
         limit=3,
         priority=Priority.NORMAL,
-        woken_at=NOW,
+        notified_at=NOW,
     )
     lock = held("a").model_copy(update={"waiters": (waiter,)})
     stored = commit(store, lock)
     assert stored.lock == lock
     assert stored.version is not None
-    assert store.load_lock("another") == StoredLock(Lock(key="another"), None)
+    assert store.load_lock("another") == VersionedLock(Lock(key="another"), None)
 
 
 def test_an_empty_lock_is_removed_and_begins_anew(store: Store) -> None:
     first = commit(store, held("a"))
-    assert commit(store, Lock(key=KEY)) == StoredLock(Lock(key=KEY), None)
+    assert commit(store, Lock(key=KEY)) == VersionedLock(Lock(key=KEY), None)
     commit(store, Lock(key=KEY))
     again = commit(store, held("a"))
     assert again.version != first.version
@@ -97,25 +97,25 @@ def test_task_and_lock_are_written_together_or_not_at_all(
     lock = commit(store, held("a"), old_lock)
     expected = old if stale == "task" else version
     content = Lock(key=KEY) if stale == "removal of the lock" else held("b")
-    taken = StoredLock(content, (lock if stale == "task" else old_lock).version)
+    taken = VersionedLock(content, (lock if stale == "task" else old_lock).version)
     with pytest.raises(VersionConflict):
         store.commit(task, expected, [make_execution(task)], lock=taken)
     stored = store.load(task.id)
     assert stored is not None
     assert stored.version == version
     assert store.load_lock(KEY) == lock
-    assert store.execution(task.id, "20270101T090000Z") is None
-    store.commit(task, version, [make_execution(task)], lock=StoredLock(content, lock.version))
+    assert store.load_execution(task.id, "20270101T090000Z") is None
+    store.commit(task, version, [make_execution(task)], lock=VersionedLock(content, lock.version))
     assert store.load_lock(KEY).lock == content
-    assert store.execution(task.id, "20270101T090000Z") is not None
+    assert store.load_execution(task.id, "20270101T090000Z") is not None
 
 
 def test_a_task_is_created_together_with_a_new_lock(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    store.commit(task, None, lock=StoredLock(held(task.id), None))
+    store.commit(task, None, lock=VersionedLock(held(task.id), None))
     assert store.load_lock(KEY).lock == held(task.id)
     with pytest.raises(VersionConflict):
-        store.commit(make_task(), None, lock=StoredLock(held("b"), None))
+        store.commit(make_task(), None, lock=VersionedLock(held("b"), None))
 
 
 def test_of_many_that_take_a_lock_exactly_one_has_it(store: Store, make_task: MakeTask) -> None:
@@ -123,9 +123,9 @@ def test_of_many_that_take_a_lock_exactly_one_has_it(store: Store, make_task: Ma
         found = store.load_lock(key)
         tasks = [make_task() for _ in range(6)]
 
-        def take(task: Task, found: StoredLock = found, key: str = key) -> bool:
+        def take(task: Task, found: VersionedLock = found, key: str = key) -> bool:
             try:
-                store.commit(task, None, lock=StoredLock(held(task.id, key), found.version))
+                store.commit(task, None, lock=VersionedLock(held(task.id, key), found.version))
             except VersionConflict:
                 return False
             return True
@@ -144,4 +144,4 @@ def test_a_closed_store_has_no_locks(open_store: OpenStore) -> None:
     with pytest.raises(StoreUnavailable):
         store.load_lock(KEY)
     with pytest.raises(StoreUnavailable):
-        store.commit_lock(StoredLock(held("a"), None))
+        store.commit_lock(VersionedLock(held("a"), None))

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from tests.conftest import MakeTask
     from tests.contract.conftest import OpenStore
 
-    from cloudsched.engine.ports.store import Store, Stored
+    from cloudsched.engine.ports.store import Store, VersionedTask
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 _LANES = ("gpu", "gpu/cuda", "press")
 _TASKS = st.lists(
     st.tuples(
         st.sampled_from(["ada", "bob"]),
-        st.none() | st.builds(Offer, lane=st.sampled_from(_LANES), order=st.sampled_from(["0 a", "1 a", "1 b", "2 a"])),
+        st.none()
+        | st.builds(Offer, queueKey=st.sampled_from(_LANES), order=st.sampled_from(["0 a", "1 a", "1 b", "2 a"])),
     ),
     max_size=12,
 )
@@ -49,11 +50,11 @@ def test_offers_come_in_their_order_and_go_on_where_they_were_left(
         made = [make_task(id=f"t{number:02}", owner=who, offer=offer) for number, (who, offer) in enumerate(tasks)]
         for task in made:
             store.commit(task, None)
-        fitting = [one for one in made if one.offer and one.offer.lane in lanes and owner in {None, one.owner}]
+        fitting = [one for one in made if one.offer and one.offer.queue_key in lanes and owner in {None, one.owner}]
         expected = sorted(fitting, key=lambda one: (one.offer and one.offer.order, one.id))
-        found: list[Stored] = []
+        found: list[VersionedTask] = []
         after = None
-        while page := store.offered(lanes, owner, limit=limit, after=after):
+        while page := store.list_claimable(lanes, owner, limit=limit, after=after):
             assert len(page) <= limit
             found += page
             last = page[-1].task
@@ -64,18 +65,18 @@ def test_offers_come_in_their_order_and_go_on_where_they_were_left(
 
 def test_an_offer_comes_with_the_version_that_a_claim_is_committed_on(store: Store, make_task: MakeTask) -> None:
     """Two who were shown the same offer cannot both take it, and who takes it need not read it again."""
-    store.commit(make_task(id="a", offer=Offer(lane="gpu", order="2 a")), None)
-    (first,), (second,) = store.offered(["gpu"], limit=1), store.offered(["gpu"], limit=1)
+    store.commit(make_task(id="a", offer=Offer(queue_key="gpu", order="2 a")), None)
+    (first,), (second,) = store.list_claimable(["gpu"], limit=1), store.list_claimable(["gpu"], limit=1)
     store.commit(first.task.model_copy(update={"offer": None}), first.version)
     with pytest.raises(VersionConflict):
         store.commit(second.task.model_copy(update={"offer": None}), second.version)
-    assert not store.offered(["gpu"], limit=1)
+    assert not store.list_claimable(["gpu"], limit=1)
 
 
 def test_a_task_that_is_offered_elsewhere_is_found_there_alone(store: Store, make_task: MakeTask) -> None:
     """The lists follow what the task says now."""
-    task = make_task(id="a", offer=Offer(lane="gpu", order="2 a"))
+    task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))
     version = store.commit(task, None)
-    store.commit(task.model_copy(update={"offer": Offer(lane="press", order="2 a")}), version)
-    assert not store.offered(["gpu"], limit=1)
-    assert [one.task.id for one in store.offered(["press"], limit=1)] == ["a"]
+    store.commit(task.model_copy(update={"offer": Offer(queue_key="press", order="2 a")}), version)
+    assert not store.list_claimable(["gpu"], limit=1)
+    assert [one.task.id for one in store.list_claimable(["press"], limit=1)] == ["a"]

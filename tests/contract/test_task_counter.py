@@ -1,4 +1,4 @@
-"""What every `Tally` promises, over each store: counts of what is committed, of one owner, up to a bound."""
+"""What every `TaskCounter` promises, over each store: counts of what is committed, of one owner, up to a bound."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from tests.conftest import NOW
 
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.adapters.firestore.task_counter import FirestoreTally
+from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.engine.ports.task_counter import ListedTally
+from cloudsched.engine.ports.task_counter import ListingTaskCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tests.conftest import MakeTask
 
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.task_counter import Tally
+    from cloudsched.engine.ports.task_counter import TaskCounter
 
-Opened = tuple["Store", "Tally"]
+Opened = tuple["Store", "TaskCounter"]
 
 
 @pytest.fixture(params=["listed", "firestore"])
@@ -31,13 +31,13 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Opened]:
     """A new, empty store, and what counts in it."""
     if request.param == "listed":
         store = SqliteStore()
-        yield store, ListedTally(store)
+        yield store, ListingTaskCounter(store)
         store.close()
         return
     address = request.getfixturevalue("firestore_address")
     project = f"demo-{uuid.uuid4().hex[:20]}"
     remote = FirestoreStore(project=project, emulator=address, deadline=timedelta(minutes=1))
-    tally = FirestoreTally(project=project, database="(default)", emulator=address)
+    tally = FirestoreTaskCounter(project=project, database="(default)", emulator=address)
     yield remote, tally
     tally.close()
     remote.close()
@@ -50,8 +50,8 @@ def test_live_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
         store.commit(make_task(owner="ada", status=status), None)
     store.commit(make_task(owner="ada"), None)
     store.commit(make_task(owner="bob"), None)
-    assert [tally.live("ada", bound) for bound in (1, 2, 3, 10)] == [1, 2, 3, 3]
-    assert (tally.live("bob", 10), tally.live("nobody", 10)) == (1, 0)
+    assert [tally.count_unfinished("ada", bound) for bound in (1, 2, 3, 10)] == [1, 2, 3, 3]
+    assert (tally.count_unfinished("bob", 10), tally.count_unfinished("nobody", 10)) == (1, 0)
 
 
 def test_new_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
@@ -60,5 +60,10 @@ def test_new_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
     for seconds in (0, 1, 2, 3):
         store.commit(make_task(owner="ada", created_at=NOW + timedelta(seconds=seconds)), None)
     store.commit(make_task(owner="bob", created_at=NOW + timedelta(seconds=9)), None)
-    assert [tally.created_since("ada", NOW + timedelta(seconds=after), 10) for after in (-1, 0, 2, 3)] == [4, 3, 1, 0]
-    assert tally.created_since("ada", NOW, 2) == 2
+    assert [tally.count_created_since("ada", NOW + timedelta(seconds=after), 10) for after in (-1, 0, 2, 3)] == [
+        4,
+        3,
+        1,
+        0,
+    ]
+    assert tally.count_created_since("ada", NOW, 2) == 2

@@ -37,7 +37,7 @@ class Ran:
     err: str
 
 
-class Cloud:
+class FakeProject:
     """A fake project, and the scripts on it."""
 
     def __init__(self, folder: Path, state: State | None = None, **config: str) -> None:

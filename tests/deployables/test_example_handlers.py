@@ -13,7 +13,7 @@ from tests.harness import ROOT, free_port
 from cloudsched import Execution
 from cloudsched.config.access import Access
 from cloudsched.errors import InvalidPayload
-from cloudsched.local.app_loader import load
+from cloudsched.local.app_loader import load_app
 from cloudsched.testing import START, Simulation
 
 SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
@@ -22,7 +22,7 @@ SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
 @pytest.fixture
 def simulation() -> Iterator[Simulation]:
     nearby = Access(reachable=("127.0.0.0/8",))  # the tests' own pages
-    with Simulation(load(str(ROOT / "functions" / "handlers.py")).app, access=nearby) as opened:
+    with Simulation(load_app(str(ROOT / "functions" / "handlers.py")).app, access=nearby) as opened:
         yield opened
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.deployables.fake_project import ROOT
 
-from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.task import Task
@@ -34,8 +34,8 @@ DENIED, FINE = 403, 200
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Google's emulator with our rules. Without one the tests fail where CI is set, and are skipped elsewhere."""
-    found = find()
-    if isinstance(found, Missing):
+    found = find_emulator()
+    if isinstance(found, EmulatorNotFound):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
     with replace(found, command=(*found.command, f"--rules={ROOT / 'infra/firestore.rules'}")) as running:
         yield running.address

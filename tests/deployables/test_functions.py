@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.harness import ROOT, Function, ask, free_port, function
+from tests.harness import ROOT, Function, free_port, function, request
 
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
@@ -28,7 +28,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         data=tmp_path_factory.mktemp("store") / "tasks.db",
     )
     with CloudTasksEmulator(clock=MovableClock(START, frozen=True), queues=[QUEUE]) as emulator:
-        env = replace(settings, tasks_emulator=emulator.address).around()
+        env = replace(settings, tasks_emulator=emulator.address).to_child_environment()
         with (
             function("api", env) as api,
             function("execute", env, port=port) as execute,
@@ -41,15 +41,15 @@ def test_a_task_goes_through_the_functions(served: Served) -> None:
     """What `api` stored, the queue brings to `execute`, which runs it; `api` then shows the record and the message."""
     emulator, functions = served
     api = functions["api"].url
-    created = ask(api, "POST", "/v1/tasks", REMINDER)
+    created = request(api, "POST", "/v1/tasks", REMINDER)
     assert (created.status, created.headers["Location"]) == (201, "/v1/tasks/tea")
     assert created.body["nextExecutionTime"] == "2027-01-01T00:05:00Z"
 
     emulator.advance(timedelta(minutes=6))
 
-    (record,) = ask(api, "GET", "/v1/tasks/tea/executions").body["executions"]
+    (record,) = request(api, "GET", "/v1/tasks/tea/executions").body["executions"]
     assert (record["status"], record["startedAt"]) == ("SUCCEEDED", "2027-01-01T00:05:00Z")
-    (message,) = ask(api, "GET", "/v1/inboxes/ada/messages").body["messages"]
+    (message,) = request(api, "GET", "/v1/inboxes/ada/messages").body["messages"]
     assert (message["title"], message["body"]) == ("Tea", "It is ready.")
 
 
@@ -65,7 +65,7 @@ def test_a_task_goes_through_the_functions(served: Served) -> None:
 )
 def test_every_method_reaches_the_api(served: Served, method: str, path: str, status: int) -> None:
     """The framework hands every method and path on, and errors are problem documents."""
-    reply = ask(served[1]["api"].url, method, path, {} if method in {"PATCH", "PUT"} else None)
+    reply = request(served[1]["api"].url, method, path, {} if method in {"PATCH", "PUT"} else None)
     assert reply.status == status
     if status >= 400:
         assert reply.headers["Content-Type"] == "application/problem+json"
@@ -77,21 +77,21 @@ def test_a_body_in_chunks_is_a_body(served: Served) -> None:
     url, chunked = served[1]["api"].url, {"Transfer-Encoding": "chunked"}
     claim = "/v1/queues/nobody-s/claim"
     for content, status in (({"limit": 2}, 200), ({"limit": "many"}, 400), (b" " * (MAX_BODY + 1), 413), (b"", 200)):
-        assert ask(url, "POST", claim, content, chunked).status == status
+        assert request(url, "POST", claim, content, chunked).status == status
 
 
 def test_execute_lets_nobody_else_in(served: Served) -> None:
     """Without a token `execute` answers 401, and it takes nothing but POST."""
     url = served[1]["execute"].url
-    assert ask(url, "POST", "/v1/tasks/execute", b"{}").status == 401
-    assert ask(url, "GET", "/v1/tasks/execute").status == 405
+    assert request(url, "POST", "/v1/tasks/execute", b"{}").status == 401
+    assert request(url, "GET", "/v1/tasks/execute").status == 405
 
 
 def test_sweep_says_what_it_found(served: Served) -> None:
     """`sweep` answers Cloud Scheduler's POST with what it repaired, and nothing else."""
     url = served[1]["sweep"].url
-    assert ask(url, "POST", "/", b"").body["dispatched"] == 0
-    assert ask(url, "GET", "/").status == 405
+    assert request(url, "POST", "/", b"").body["dispatched"] == 0
+    assert request(url, "GET", "/").status == 405
 
 
 def test_what_is_deployed_is_small() -> None:

@@ -8,20 +8,20 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_project import PROJECT, FakeProject
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of, reached
 from tests.web.auth.token_issuer import PROJECT as USERS
-from tests.web.auth.token_issuer import Issuer, published
+from tests.web.auth.token_issuer import Issuer, publish_keys
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App
 from cloudsched.adapters.blobs import FileBlobs
-from cloudsched.adapters.google.id_tokens import REMOVED
+from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
-from cloudsched.web.auth.api_keys import new_key
-from cloudsched.web.auth.authentication import _gate
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import _cached_authenticator
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_sweep
 
@@ -44,20 +44,20 @@ EVERYTHING = PUBLIC | {
     "MAX_CREATIONS_A_MINUTE": "2",
     "BUCKET": "our-results",
 }
-KEY, KEPT = new_key("mailer", Role.ADMIN)
+KEY, KEPT = create_key("mailer", Role.ADMIN)
 
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
     """The key that is taken for Google's."""
     issuer = Issuer()
-    _gate.cache_clear()
-    with published(issuer):
+    _cached_authenticator.cache_clear()
+    with publish_keys(issuer):
         yield issuer
-    _gate.cache_clear()
+    _cached_authenticator.cache_clear()
 
 
-def environment(cloud: Cloud, function: str) -> dict[str, str]:
+def environment(cloud: FakeProject, function: str) -> dict[str, str]:
     """Return the environment of the latest revision of a function: settings, mounted secrets, Cloud Run's own."""
     status = cloud.state[f"service/cloudsched-{function}"]["status"]
     told = status["revisions"][status["latestReadyRevisionName"]]
@@ -79,7 +79,7 @@ class NoQueue:
         """Nothing is open."""
 
 
-def answer(cloud: Cloud, function: str = "api", **headers: str) -> Response:
+def answer(cloud: FakeProject, function: str = "api", **headers: str) -> Response:
     """Return what the function answers a request with these headers."""
     settings = Settings.from_environment(environment(cloud, function))
     assert settings.is_deployed
@@ -96,19 +96,19 @@ def answer(cloud: Cloud, function: str = "api", **headers: str) -> Response:
         store.close()
 
 
-def status(cloud: Cloud, token: str, function: str = "api") -> int:
+def status(cloud: FakeProject, token: str, function: str = "api") -> int:
     """Return what a request with this token is answered."""
     return answer(cloud, function, Authorization=f"Bearer {token}").status_code
 
 
 def stripped(token: str) -> str:
     """Return a token as Cloud Run hands it on, or as anybody could write it."""
-    return f"{token.rpartition('.')[0]}.{REMOVED}"
+    return f"{token.rpartition('.')[0]}.{REMOVED_SIGNATURE}"
 
 
-def with_everything(folder: Path) -> Cloud:
+def with_everything(folder: Path) -> FakeProject:
     """Return a project where each setting about access has a value, before its first deployment."""
-    cloud = Cloud(folder, None, **EVERYTHING)
+    cloud = FakeProject(folder, None, **EVERYTHING)
     cloud.state.update(
         {"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": "", "2": str(KEPT)}}}
     )
@@ -117,7 +117,7 @@ def with_everything(folder: Path) -> Cloud:
     return cloud
 
 
-def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: Cloud, issuer: Issuer) -> None:
+def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: FakeProject, issuer: Issuer) -> None:
     """With the example configuration the API takes the smoke test's token, also as Cloud Run hands it on; no other."""
     token = issuer.account(SMOKE, aud=API)
     assert (status(deployed, token), status(deployed, stripped(token))) == (200, 200)
@@ -180,7 +180,7 @@ def test_only_the_functions_that_need_it_are_told(tmp_path: Path) -> None:
     assert {"secret/our-keys", "bucket/gs://our-results"} <= set(cloud.state)
 
 
-def test_the_sweep_is_for_cloud_scheduler(deployed: Cloud, issuer: Issuer) -> None:
+def test_the_sweep_is_for_cloud_scheduler(deployed: FakeProject, issuer: Issuer) -> None:
     """The sweep takes the invoker's token for its own address, as Cloud Run hands it on, and no other."""
     job = deployed.state["job/cloudsched-sweep"]["httpTarget"]["oidcToken"]
     assert job == {"serviceAccountEmail": INVOKER, "audience": SWEEP}
@@ -197,7 +197,7 @@ def test_new_keys_come_with_an_upgrade(tmp_path: Path) -> None:
     assert (ran.code, "There is no secret our-keys" in ran.err, cloud.changes) == (1, True, 0)
     cloud.state.update({"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": str(KEPT)}}})
     cloud.ok("deploy.sh")
-    cloud.state["secret/our-keys"]["versions"]["2"] = str(new_key("other", Role.VIEWER)[1])
+    cloud.state["secret/our-keys"]["versions"]["2"] = str(create_key("other", Role.VIEWER)[1])
     assert "function cloudsched-api; run infra/upgrade.sh" in cloud.run("deploy.sh", "--check").out
     cloud.ok("upgrade.sh")
     assert environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
@@ -218,7 +218,7 @@ def test_a_missing_bucket_is_named(tmp_path: Path) -> None:
 def test_somebody_elses_smoke_account_is_left_as_it_is(tmp_path: Path) -> None:
     """An account that the configuration names may call the api; who may act as it is not for the script to say."""
     theirs = f"prober@{PROJECT}.iam.gserviceaccount.com"
-    cloud = Cloud(tmp_path, None, SMOKE_ACCOUNT=theirs)
+    cloud = FakeProject(tmp_path, None, SMOKE_ACCOUNT=theirs)
     cloud.state.update({f"account/{theirs}": {"email": theirs}})
     ran = cloud.run("deploy.sh")
     assert (ran.code, "getAccessToken" in ran.err) == (1, True)
@@ -240,13 +240,13 @@ def forgeable(history: list[State]) -> list[State]:
     ]
 
 
-def long_ago(cloud: Cloud) -> None:
+def long_ago(cloud: FakeProject) -> None:
     """Let an hour pass since the api was closed."""
     if cloud.ledger.get("open.api", "").isdigit():
         cloud.ledger["open.api"] = str(cloud.now - 3600)
 
 
-def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
+def test_the_api_is_opened_and_closed_step_by_step(cloud: FakeProject) -> None:
     """Opening: an upgrade, then deploy.sh. Closing: deploy.sh, some minutes, then an upgrade."""
     history: list[State] = []
 
@@ -274,7 +274,7 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
     assert forgeable(history) == []
 
 
-def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
+def test_the_api_is_not_opened_after_a_rollback(cloud: FakeProject) -> None:
     """What a rollback brings back believes tokens without a signature: the next deploy.sh does not open the api."""
     cloud.configure(**PUBLIC)
     cloud.ok("upgrade.sh")
@@ -284,7 +284,7 @@ def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_order_of_commands_lets_forged_tokens_in(cloud: Cloud, seed: int) -> None:
+def test_no_order_of_commands_lets_forged_tokens_in(cloud: FakeProject, seed: int) -> None:
     """Whatever is run, in whatever order, and wherever it is killed: a public api never believes unsigned tokens."""
     chance = random.Random(seed)  # noqa: S311 - it picks what to try
     for turn in range(8):
@@ -296,7 +296,7 @@ def test_no_order_of_commands_lets_forged_tokens_in(cloud: Cloud, seed: int) -> 
         assert forgeable(cloud.fake.history) == [], script
 
 
-def test_the_check_sees_an_api_that_is_opened_too_early(cloud: Cloud) -> None:
+def test_the_check_sees_an_api_that_is_opened_too_early(cloud: FakeProject) -> None:
     """The same check finds what would be wrong if deploy.sh opened the api at once."""
     script = cloud.checkout / "infra/lib/access.sh"
     code = script.read_text(encoding="utf-8")

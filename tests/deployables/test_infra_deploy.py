@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_project import PROJECT, FakeProject
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of
 
 from cloudsched.adapters.google.cloud_tasks import queue_id
@@ -45,7 +45,7 @@ def changing(calls: list[list[str]]) -> list[list[str]]:
     return [call for call in calls if call[0] == "gcloud" and not asking & set(call[1:5])]
 
 
-def test_everything_is_made(deployed: Cloud) -> None:
+def test_everything_is_made(deployed: FakeProject) -> None:
     """One run in an empty project makes what the functions need, and runs a task."""
     names = {key for key in deployed.state if key.split("/")[0] in {"queue", "function", "job", "database", "secret"}}
     assert names == {
@@ -62,7 +62,7 @@ def test_everything_is_made(deployed: Cloud) -> None:
     }
 
 
-def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
+def test_indexes_are_those_of_the_file(deployed: FakeProject) -> None:
     """Every composite index, single-field rule and TTL policy of the files is made, in their order."""
     wanted = json.loads((deployed.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     shapes = [[(f["fieldPath"], f["order"]) for f in index["fields"]] for index in wanted["indexes"]]
@@ -75,7 +75,7 @@ def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
     assert expiring == {policy["fieldPath"] for policy in ttl}
 
 
-def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
+def test_roles_are_the_least_that_work(deployed: FakeProject) -> None:
     """Nobody may do more than this table says: no role on the whole project but that of the builder."""
     only = f'expression=resource.name=="projects/{PROJECT}/databases/(default)",title=cloudsched-database'
     invoker = f"account/{INVOKER.partition(':')[2]}"
@@ -99,7 +99,7 @@ def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
     }
 
 
-def test_functions_are_told_what_they_need(deployed: Cloud) -> None:
+def test_functions_are_told_what_they_need(deployed: FakeProject) -> None:
     """Threads are as many as the requests that Cloud Run sends; only the api can be reached from outside."""
     for function, threads in (("api", "20"), ("execute", "10"), ("sweep", "1")):
         (told,) = deployed.state[f"service/cloudsched-{function}"]["status"]["revisions"].values()
@@ -113,7 +113,7 @@ def test_functions_are_told_what_they_need(deployed: Cloud) -> None:
         assert told["service-account"].startswith("cloudsched-api@" if function == "api" else "cloudsched-executor@")
 
 
-def test_a_second_run_changes_nothing(cloud: Cloud) -> None:
+def test_a_second_run_changes_nothing(cloud: FakeProject) -> None:
     """Deploying what is deployed only asks, and --check agrees that nothing differs."""
     before = deepcopy(cloud.state)
     ran = cloud.ok("deploy.sh")
@@ -124,9 +124,9 @@ def test_a_second_run_changes_nothing(cloud: Cloud) -> None:
     assert changing(cloud.calls) == []
 
 
-def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
+def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: FakeProject) -> None:
     """However often a run is killed, before or after a change took effect, the next one goes on to the same end."""
-    cloud = Cloud(tmp_path)
+    cloud = FakeProject(tmp_path)
     deaths = 0
     for die_at in (1, 2, 11, 22, 12, 5):
         ran = cloud.run("deploy.sh", die_at=die_at)
@@ -138,9 +138,9 @@ def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
     assert made == {key: value for key, value in deployed.ledger.items() if key.startswith("made.")}
 
 
-def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: Cloud) -> None:
+def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: FakeProject) -> None:
     """--dry-run calls nothing, needs no credentials, and prints the very commands that a first deployment runs."""
-    cloud = Cloud(tmp_path)
+    cloud = FakeProject(tmp_path)
     printed = cloud.ok("deploy.sh", "--dry-run").out
     printed = printed.replace("PROJECT_NUMBER", NUMBER).replace("user:YOU", f"user:{OPERATOR}")
     assert cloud.calls == []
@@ -155,7 +155,7 @@ def _plain(call: list[str]) -> list[str]:
     return [re.sub(r"^--source=.*/build", "--source=build", word) for word in words]
 
 
-def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
+def test_check_names_what_differs_and_deploy_mends_it(cloud: FakeProject) -> None:
     """What somebody changed by hand is named by --check, which changes nothing, and put right by the next run."""
     wanted = deepcopy(cloud.state)
     cloud.state["queue/cloudsched-low"]["rateLimits"]["maxDispatchesPerSecond"] = 7.0
@@ -181,7 +181,7 @@ def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
     assert cloud.state == wanted
 
 
-def test_changed_settings_are_for_an_upgrade(cloud: Cloud) -> None:
+def test_changed_settings_are_for_an_upgrade(cloud: FakeProject) -> None:
     """deploy.sh does not touch a function that serves: it says that upgrade.sh does, which can go back."""
     cloud.configure(EXECUTE_CONCURRENCY="20")
     ran = cloud.run("deploy.sh", "--check")
@@ -192,7 +192,7 @@ def test_changed_settings_are_for_an_upgrade(cloud: Cloud) -> None:
 
 def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
     """A question that is refused (no permission) ends the run: nothing is created on a guess."""
-    cloud = Cloud(tmp_path)
+    cloud = FakeProject(tmp_path)
     ran = cloud.run("deploy.sh", deny="tasks queues describe")
     assert ran.code != 0
     assert "PERMISSION_DENIED" in ran.err
@@ -222,7 +222,7 @@ def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
 )
 def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str], complaint: str) -> None:
     """A configuration that could not work is refused before anything is asked or made."""
-    cloud = Cloud(tmp_path, None, **config)
+    cloud = FakeProject(tmp_path, None, **config)
     ran = cloud.run("deploy.sh")
     assert ran.code == 1
     assert complaint in ran.err
@@ -231,7 +231,7 @@ def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str
 
 def test_rules_of_somebody_else_are_kept(tmp_path: Path) -> None:
     """A database that has rules already does not lose them, unless the configuration says so."""
-    cloud = Cloud(tmp_path)
+    cloud = FakeProject(tmp_path)
     theirs: State = {"name": "x", "source": {"files": [{"content": "theirs"}]}}
     release = f"rules/projects/{PROJECT}/releases/cloud.firestore"
     cloud.state.update({release: {"rulesetName": f"projects/{PROJECT}/rulesets/x"}})
@@ -247,7 +247,7 @@ def test_rules_of_somebody_else_are_kept(tmp_path: Path) -> None:
     assert ruleset["source"]["files"][0]["content"] == ours
 
 
-def test_the_secret_is_seen_by_nobody(deployed: Cloud) -> None:
+def test_the_secret_is_seen_by_nobody(deployed: FakeProject) -> None:
     """It goes from its maker to Secret Manager by a pipe: it is in no argument, and nowhere else in the project."""
     (secret,) = deployed.state["secret/cloudsched-dispatch"]["versions"].values()
     assert len(secret) == 64
@@ -256,13 +256,13 @@ def test_the_secret_is_seen_by_nobody(deployed: Cloud) -> None:
     assert secret not in json.dumps(rest)
 
 
-def test_tokens_are_in_no_argument_list(deployed: Cloud) -> None:
+def test_tokens_are_in_no_argument_list(deployed: FakeProject) -> None:
     """Who lists the machine's processes sees no token."""
     assert "an-access-token" not in json.dumps(deployed.calls)
     assert "an-identity-token" not in json.dumps(deployed.calls)
 
 
-def test_teardown_says_what_it_would_do(cloud: Cloud) -> None:
+def test_teardown_says_what_it_would_do(cloud: FakeProject) -> None:
     """Without --yes nothing is removed."""
     before = deepcopy(cloud.state)
     ran = cloud.ok("teardown.sh", "--with-data")
@@ -272,7 +272,7 @@ def test_teardown_says_what_it_would_do(cloud: Cloud) -> None:
 
 def test_teardown_removes_just_what_was_made(tmp_path: Path) -> None:
     """A queue, an account and a database that were there before the deployment are there after it is gone."""
-    cloud = Cloud(tmp_path)
+    cloud = FakeProject(tmp_path)
     account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
     cloud.state.update({"queue/other": {"name": "other"}, account: {"email": account.partition("/")[2]}})
     cloud.state.update({"database/(default)": {"name": "d", "type": "FIRESTORE_NATIVE", "protected": True}})
@@ -286,7 +286,7 @@ def test_teardown_removes_just_what_was_made(tmp_path: Path) -> None:
     assert {binding for binding in cloud.bindings() if binding[0].startswith("project/")} == {kept}
 
 
-def test_teardown_keeps_the_data_unless_told(cloud: Cloud) -> None:
+def test_teardown_keeps_the_data_unless_told(cloud: FakeProject) -> None:
     """Tasks survive a teardown, and so does the knowledge that their database may be removed later."""
     cloud.ok("teardown.sh", "--yes")
     assert {key for key in cloud.state if key.startswith(("database/", "secret/", "function/", "queue/"))} == {
@@ -297,7 +297,7 @@ def test_teardown_keeps_the_data_unless_told(cloud: Cloud) -> None:
     assert not any(key.startswith(("database/", "secret/", "rules/releases")) for key in cloud.state)
 
 
-def test_a_teardown_that_dies_is_resumed(cloud: Cloud) -> None:
+def test_a_teardown_that_dies_is_resumed(cloud: FakeProject) -> None:
     """The secret, which says what is ours, goes last: a teardown that was killed can be run again to its end."""
     for die_at in (2, 3, 6):
         assert cloud.run("teardown.sh", "--yes", "--with-data", die_at=die_at).code == -9

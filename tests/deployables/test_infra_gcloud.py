@@ -11,7 +11,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.deployables.fake_project import PROJECT, ROOT, Cloud
+from tests.deployables.fake_project import PROJECT, ROOT, FakeProject
 from tests.deployables.fake_resources import OPERATOR
 
 from cloudsched.adapters.google.cloud_tasks import queue_id
@@ -63,10 +63,10 @@ def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | N
     return [complaint and complaint + "\n" + done.stderr for complaint in complaints]
 
 
-def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
+def every_command(deployed: FakeProject, folder: Path) -> list[list[str]]:
     """Return each gcloud command that the scripts have: run all of them, and let them repair and go back."""
     public = {"API_ACCESS": "public", "API_KEYS_SECRET": "keys", "BUCKET": "results"}
-    cloud = Cloud(folder, deployed.state)
+    cloud = FakeProject(folder, deployed.state)
     calls = list(deployed.calls)
     smoke = f"smoke@{PROJECT}.iam.gserviceaccount.com"
     cloud.state["secret/keys"] = {"name": "keys", "annotations": {}, "versions": {"1": "…"}}
@@ -105,7 +105,7 @@ def documented() -> list[list[str]]:
     return [shlex.split(command.replace("\\\n", " "))[1:] for command in typed]
 
 
-def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path: Path) -> None:
+def test_gcloud_understands_every_command(gcloud: str, deployed: FakeProject, tmp_path: Path) -> None:
     """The real gcloud parses each command of the scripts and the docs: groups, flags, values, filters and formats.
 
     Those that it must refuse are refused, and no command of the scripts has been left out.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 import pytest
-from tests.harness import ROOT, ask, eventually, free_port, process
+from tests.harness import ROOT, free_port, process, request, wait_until
 
 from cloudsched import App
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
@@ -150,7 +150,7 @@ def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             process(command, env=_told(environment, "sweep", ports), cwd=built.source) as sweep,
         ):
             for one, (name, port) in zip((api, execute, sweep), ports.items(), strict=True):
-                eventually(partial(_serves, port), f"{name}: {one.output}")
+                wait_until(partial(_serves, port), f"{name}: {one.output}")
             yield app, {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
         app.close()
 
@@ -162,7 +162,7 @@ def _told(environment: dict[str, str], function: str, ports: dict[str, int]) -> 
 
 def _serves(port: int) -> bool:
     try:
-        ask(f"http://127.0.0.1:{port}", "GET", "/")
+        request(f"http://127.0.0.1:{port}", "GET", "/")
     except OSError:
         return False
     return True
@@ -181,13 +181,13 @@ def test_a_task_runs_in_what_was_built(served: tuple[App, dict[str, str]]) -> No
         with ThreadPoolExecutor(4) as pool:
             return {str(task.status) for task in pool.map(app.get, ids)}
 
-    eventually(lambda: states() == {"COMPLETED"}, "all of them met")
+    wait_until(lambda: states() == {"COMPLETED"}, "all of them met")
 
 
 def test_each_function_answers_for_itself(served: tuple[App, dict[str, str]]) -> None:
     """Api speaks in problems, execute refuses who has no token, and sweep says what it found."""
     _, urls = served
-    assert ask(urls["api"], "GET", "/v1/nothing").headers["Content-Type"].startswith("application/problem+json")
-    assert ask(urls["execute"], "POST", "/v1/tasks/execute", {}).status == 401
-    swept: Any = ask(urls["sweep"], "POST", "/", {})
+    assert request(urls["api"], "GET", "/v1/nothing").headers["Content-Type"].startswith("application/problem+json")
+    assert request(urls["execute"], "POST", "/v1/tasks/execute", {}).status == 401
+    swept: Any = request(urls["sweep"], "POST", "/", {})
     assert (swept.status, swept.body["dispatched"]) == (200, 0)

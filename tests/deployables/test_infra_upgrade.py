@@ -12,19 +12,19 @@ import pytest
 from cloudsched import App, Context
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
-from cloudsched.engine.dispatch.signing_keys import Keys
+from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.errors import Unauthenticated
 
 if TYPE_CHECKING:
-    from tests.deployables.fake_project import Cloud
+    from tests.deployables.fake_project import FakeProject
     from tests.deployables.fake_resources import State
 
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.queue import QueueMessage
 
 FUNCTIONS = ("execute", "sweep", "api")
 
 
-def serving(cloud: Cloud) -> list[dict[str, int]]:
+def serving(cloud: FakeProject) -> list[dict[str, int]]:
     """Return which revisions get how many requests in a hundred."""
     return [cloud.serving(function) for function in FUNCTIONS]
 
@@ -40,7 +40,7 @@ def shares(history: list[State], function: str, revision: str) -> list[int]:
     return found
 
 
-def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
+def test_an_upgrade_goes_step_by_step(cloud: FakeProject) -> None:
     """New revisions stand beside the old ones, get 0, 10, 50 and 100 in a hundred, and a task runs at each step."""
     cloud.configure(EXECUTE_CONCURRENCY="20", MEMORY="1Gi")
     before = serving(cloud)
@@ -54,7 +54,7 @@ def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_a_new_executor_is_there_before_its_senders(cloud: Cloud) -> None:
+def test_a_new_executor_is_there_before_its_senders(cloud: FakeProject) -> None:
     """At no instant do the api and the sweep have a larger share of the new code than the executor."""
     cloud.configure(MEMORY="1Gi")
     old = {function: next(iter(cloud.serving(function))) for function in FUNCTIONS}
@@ -72,7 +72,7 @@ def test_a_new_executor_is_there_before_its_senders(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(("setting", "complaint"), [("BROKEN", "did not run"), ("DEAF", "answers 500")])
-def test_an_upgrade_that_does_not_work_is_taken_back(cloud: Cloud, setting: str, complaint: str) -> None:
+def test_an_upgrade_that_does_not_work_is_taken_back(cloud: FakeProject, setting: str, complaint: str) -> None:
     """If a task fails, or the new api does not answer, all requests go to the old revisions again, by itself."""
     before = serving(cloud)
     cloud.configure(SETTINGS=f"({setting}=yes)")
@@ -84,7 +84,7 @@ def test_an_upgrade_that_does_not_work_is_taken_back(cloud: Cloud, setting: str,
     cloud.ok("upgrade.sh")
 
 
-def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: Cloud) -> None:
+def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: FakeProject) -> None:
     """A killed upgrade leaves a state from which both ways are open; the old revisions are not forgotten."""
     before = serving(cloud)
     cloud.configure(MEMORY="1Gi")
@@ -98,7 +98,7 @@ def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: Cloud) -> None:
     assert serving(cloud) == before
 
 
-def test_rollback_takes_seconds(cloud: Cloud) -> None:
+def test_rollback_takes_seconds(cloud: FakeProject) -> None:
     """It moves requests, senders first, and deploys nothing."""
     before = serving(cloud)
     cloud.configure(MEMORY="1Gi")
@@ -111,13 +111,13 @@ def test_rollback_takes_seconds(cloud: Cloud) -> None:
     assert cloud.run("deploy.sh", "--check").code == 1, "what was rolled back is not what is configured"
 
 
-def _write_schema(cloud: Cloud, version: int) -> None:
+def _write_schema(cloud: FakeProject, version: int) -> None:
     file = cloud.checkout / "src/cloudsched/domain/documents/document.py"
     code = file.read_text(encoding="utf-8")
     file.write_text(re.sub(r"(?m)^SCHEMA_VERSION = \d+$", f"SCHEMA_VERSION = {version}", code), encoding="utf-8")
 
 
-def test_a_newer_schema_moves_at_once_and_not_back(cloud: Cloud) -> None:
+def test_a_newer_schema_moves_at_once_and_not_back(cloud: FakeProject) -> None:
     """Code that writes documents which the old code refuses does not share the requests with it, nor yields to it."""
     (old,) = cloud.serving("execute")
     _write_schema(cloud, 2)
@@ -149,11 +149,11 @@ def instants(history: list[State]) -> list[set[tuple[str, str]]]:
     return [one | other for one, other in pairwise(states)]
 
 
-def keys_of(mounted: str, secrets: dict[str, str]) -> Keys:
+def keys_of(mounted: str, secrets: dict[str, str]) -> SigningKeys:
     """Return the keys that an app has to whom these secrets are mounted."""
     pairs = dict(pair.split("=") for pair in mounted.split(","))
     values = {name: secrets[version.rpartition(":")[2]] for name, version in pairs.items()}
-    return Keys(values["CLOUDSCHED_SECRET"], values.get("CLOUDSCHED_PREVIOUS_SECRET"))
+    return SigningKeys(values["CLOUDSCHED_SECRET"], values.get("CLOUDSCHED_PREVIOUS_SECRET"))
 
 
 def refused(history: list[State]) -> list[tuple[str, str]]:
@@ -172,13 +172,13 @@ def refused(history: list[State]) -> list[tuple[str, str]]:
     return found
 
 
-def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
+def test_a_rotation_refuses_no_dispatch(cloud: FakeProject) -> None:
     """At every instant, what any app that shares the queue signs is accepted by every executor, old or new."""
     cloud.ok("rotate-secret.sh")
     assert refused(cloud.fake.history) == []
     secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
     assert secrets["1"] != secrets["2"]
-    waiting = Keys(secrets["1"]).sign(b"for weeks")
+    waiting = SigningKeys(secrets["1"]).sign(b"for weeks")
     for function in FUNCTIONS:
         ((revision, _),) = cloud.serving(function).items()
         keys = keys_of(
@@ -193,16 +193,16 @@ class Queue:
     """A queue that two deployments share: it keeps what it is given."""
 
     def __init__(self) -> None:
-        self.waiting: list[Envelope] = []
+        self.waiting: list[QueueMessage] = []
 
-    def create(self, envelope: Envelope) -> None:
-        self.waiting.append(envelope)
+    def create(self, message: QueueMessage) -> None:
+        self.waiting.append(message)
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-class Wall:
+class MovableClock:
     """A clock that the test moves."""
 
     def __init__(self) -> None:
@@ -212,11 +212,11 @@ class Wall:
         return self.time
 
 
-def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None:
+def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: FakeProject) -> None:
     """Whichever app sent a task, before, amid or after the rotation, every executor takes it, and it runs once."""
     cloud.ok("rotate-secret.sh")
     secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
-    store, queue, clock = SqliteStore(), Queue(), Wall()
+    store, queue, clock = SqliteStore(), Queue(), MovableClock()
     ran: list[str] = []
 
     def app(mounted: str) -> App:
@@ -254,7 +254,7 @@ def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None
     store.close()
 
 
-def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:
+def test_the_check_of_rotations_sees_a_wrong_order(cloud: FakeProject) -> None:
     """The same check finds the dispatches that would be refused if the senders were first to have the new secret."""
     script = cloud.checkout / "infra/rotate-secret.sh"
     code = script.read_text(encoding="utf-8")
@@ -265,7 +265,7 @@ def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:
     assert refused(cloud.fake.history) != []
 
 
-def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
+def test_a_rotation_that_dies_is_resumed(cloud: FakeProject) -> None:
     """Killed at any change and run again, it still refuses nothing, and ends with one new secret in use."""
     history: list[State] = []
     for die_at in (1, 3, 4, 5):
@@ -278,7 +278,7 @@ def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_the_old_secret_is_given_up_when_nothing_waits(cloud: Cloud) -> None:
+def test_the_old_secret_is_given_up_when_nothing_waits(cloud: FakeProject) -> None:
     """--finish is refused for 31 days, then the executor no longer accepts the old secret, and it is disabled after."""
     cloud.ok("rotate-secret.sh")
     ran = cloud.run("rotate-secret.sh", "--finish")
@@ -299,14 +299,14 @@ def test_the_old_secret_is_given_up_when_nothing_waits(cloud: Cloud) -> None:
     cloud.ok("rotate-secret.sh")
 
 
-def test_a_leaked_secret_is_given_up_at_once(cloud: Cloud) -> None:
+def test_a_leaked_secret_is_given_up_at_once(cloud: FakeProject) -> None:
     """--compromised does not wait."""
     cloud.ok("rotate-secret.sh")
     cloud.ok("rotate-secret.sh", "--compromised")
     assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
 
 
-def test_nobody_rolls_back_across_a_rotation(cloud: Cloud) -> None:
+def test_nobody_rolls_back_across_a_rotation(cloud: FakeProject) -> None:
     """The revisions of before do not know the new secret: going back to them would refuse what is signed now."""
     cloud.configure(MEMORY="1Gi")
     cloud.ok("upgrade.sh")
@@ -316,7 +316,7 @@ def test_nobody_rolls_back_across_a_rotation(cloud: Cloud) -> None:
     assert "rotation of the secret" in ran.err
 
 
-def test_an_upgrade_amid_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
+def test_an_upgrade_amid_a_rotation_refuses_no_dispatch(cloud: FakeProject) -> None:
     """New revisions mount what the ledger says: an upgrade after a rotation keeps accepting the old secret."""
     cloud.ok("rotate-secret.sh")
     history = cloud.fake.history

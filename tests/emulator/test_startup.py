@@ -16,7 +16,7 @@ from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import BadQueue, CloudTasksEmulator
 from cloudsched.emulator.cli import emulator as command
-from cloudsched.emulator.storage.queue_yaml import read_file
+from cloudsched.emulator.storage.queue_yaml import read_queues_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def test_a_wrong_queues_yaml_says_where(tmp_path: Path, text: str, problem: str)
     path = tmp_path / "queues.yaml"
     path.write_text(text, "utf-8")
     with pytest.raises(BadQueue, match=problem):
-        read_file(path)
+        read_queues_file(path)
 
 
 def test_queues_by_python() -> None:

@@ -32,7 +32,7 @@ def run(app: App, limit: timedelta = 400 * DAY, **settings: Any) -> Execution:
         return app.execution(task.id, execution.id)
 
 
-def calling(app: App, call: Callable[[Context], Any]) -> None:
+def register_work_handler(app: App, call: Callable[[Context], Any]) -> None:
     @app.handler("work")
     def work(ctx: Context) -> Any:  # noqa: ANN401 - whatever the test says
         return call(ctx)

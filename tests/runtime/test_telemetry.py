@@ -22,7 +22,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace, trace_for
-from cloudsched.runtime.telemetry import CloudFormatter, tracer_of
+from cloudsched.runtime.telemetry import CloudFormatter, make_tracer
 from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute
 
@@ -151,11 +151,11 @@ def test_a_trace_is_no_part_of_a_dispatchs_name(sim: Simulation) -> None:
 @given(st.text())
 def test_what_is_no_trace_is_none(text: str) -> None:
     """Whatever stands in the header, it is a trace or nothing; a trace survives being written and read."""
-    found = Trace.of(text)
-    assert found is None or Trace.of(str(found)) == found
+    found = Trace.parse(text)
+    assert found is None or Trace.parse(str(found)) == found
     with Tracer().span("x", text):
         assert current_trace() == found
-    assert Trace.of("00-" + "0" * 32 + "-b7ad6b7169203331-01") is None
+    assert Trace.parse("00-" + "0" * 32 + "-b7ad6b7169203331-01") is None
 
 
 def test_another_executions_trace_is_not_carried_on() -> None:
@@ -197,7 +197,7 @@ def test_metrics_count_what_the_lines_say(sim: Simulation) -> None:
     try:
         create(sim)
         create(sim, handler="fail")
-        sim.queue.lose_everything()
+        sim.queue.purge()
         sim.advance(timedelta(minutes=30))
     finally:
         log.removeHandler(meter)
@@ -223,7 +223,7 @@ def test_metrics_count_what_the_lines_say(sim: Simulation) -> None:
 
 def test_nothing_is_exported_outside_the_cloud() -> None:
     """A laptop and a test export nothing, whatever is installed."""
-    assert type(tracer_of(Settings())) is Tracer
+    assert type(make_tracer(Settings())) is Tracer
 
 
 def test_a_forged_trace_changes_nothing(sim: Simulation) -> None:

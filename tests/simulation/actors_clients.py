@@ -6,8 +6,8 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.actors_durable_handlers import EVENTS, children_of
-from tests.simulation.actors_workers import drawn_pull
+from tests.simulation.actors_durable_handlers import EVENTS, child_fields
+from tests.simulation.actors_workers import random_pull
 
 from cloudsched import App, Overlap, RetryPolicy, Schedule, TaskDraft
 from cloudsched.domain.documents.policy import CatchUp, CatchUpMode, Priority
@@ -29,21 +29,21 @@ _CROWD = ("edit", "trigger", "trigger", "resume")
 _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "trigger", "retry", "retry", *_RARE)
 
 
-def one_change(world: World, app: App) -> None:
+def apply_random_change(world: World, app: App) -> None:
     """Do one thing to one task."""
     task_id = _task_id(world)
     verb = _verb(world, task_id, is_there=app.store.load(task_id) is not None)
-    world.say(f"wants to {verb} {task_id}")
-    world.rules.asked(verb)
-    told = _done(world, app, verb, task_id)
+    world.log(f"wants to {verb} {task_id}")
+    world.rules.on_client_request(verb)
+    told = _apply(world, app, verb, task_id)
     if told is not None:
-        world.rules.told(told)
+        world.rules.on_client_reply(told)
 
 
 def _task_id(world: World) -> str:
     task_id = world.random.choice(world.ids)
-    if world.weather.is_crowded:
-        task_id = next((one for one in world.ids if world.inner.load(one) is None), task_id)
+    if world.fault_profile.is_crowded:
+        task_id = next((one for one in world.ids if world.real_store.load(one) is None), task_id)
     if world.trees.calls and world.random.random() < _TO_CALLS:
         task_id = world.random.choice(world.trees.calls[-10:])
     return task_id
@@ -52,14 +52,14 @@ def _task_id(world: World) -> str:
 def _verb(world: World, task_id: str, *, is_there: bool) -> str:
     if not is_there:
         return "create" if task_id in world.ids else "look at"
-    if world.weather.is_crowded:
+    if world.fault_profile.is_crowded:
         return world.random.choice(_CROWD)
-    verbs = (*_COMMON, *_RARE) if not world.weather.has_workers else _WORKERS
-    verb = world.random.choice(_DURABLE if world.weather.is_durable else verbs)
+    verbs = (*_COMMON, *_RARE) if not world.fault_profile.has_workers else _WORKERS
+    verb = world.random.choice(_DURABLE if world.fault_profile.is_durable else verbs)
     return "look at" if verb == "create" and task_id not in world.ids else verb
 
 
-def _done(world: World, app: App, verb: str, task_id: str) -> Task | None:
+def _apply(world: World, app: App, verb: str, task_id: str) -> Task | None:
     told: Task | None = None
     match verb:
         case "create":
@@ -67,7 +67,7 @@ def _done(world: World, app: App, verb: str, task_id: str) -> Task | None:
         case "edit":
             told = app.update(task_id, title=f"edited at {world.now}", **_policies(world, task_id))
         case "move":
-            told = app.update(task_id, pull=drawn_pull(world.random))
+            told = app.update(task_id, pull=random_pull(world.random))
         case "limit":
             until, most = world.now + _span(world) * 5, world.random.choice([None, 1, 5, 50])
             told = app.update(task_id, until=until, max_runs=most)
@@ -103,14 +103,14 @@ def _draft(world: World, task_id: str) -> TaskDraft:
 def _handler(world: World, task_id: str) -> dict[str, Any]:
     """Return what a task runs: always the same, since an edit of that is no replay's to go along with."""
     kind = world.kinds[task_id]
-    return children_of(Random(f"{world.seed} {task_id}"), world) if kind == "children" else {"handler": kind}  # noqa: S311
+    return child_fields(Random(f"{world.seed} {task_id}"), world) if kind == "children" else {"handler": kind}  # noqa: S311
 
 
 def _schedule(world: World) -> Schedule:
     choose = world.random.choice
     start = world.now + world.random.random() * _span(world)
-    if world.random.random() < (0.6 if world.weather.is_durable else 0.25) and not world.weather.is_crowded:
-        far = timedelta(days=choose([29, 31, 61, 65])) if world.weather.is_long else timedelta(0)
+    if world.random.random() < (0.6 if world.fault_profile.is_durable else 0.25) and not world.fault_profile.is_crowded:
+        far = timedelta(days=choose([29, 31, 61, 65])) if world.fault_profile.is_long else timedelta(0)
         return Schedule.once(start + far)
     rules = [
         "FREQ=HOURLY;INTERVAL=2",
@@ -118,16 +118,18 @@ def _schedule(world: World) -> Schedule:
         "FREQ=MINUTELY;INTERVAL=10;COUNT=9",
         "FREQ=HOURLY;COUNT=4",
     ]
-    rules = rules[:2] if world.weather.is_crowded else rules
-    rules = ["FREQ=HOURLY;COUNT=2", "FREQ=HOURLY;INTERVAL=2"] if world.weather.is_durable else rules
+    rules = rules[:2] if world.fault_profile.is_crowded else rules
+    rules = ["FREQ=HOURLY;COUNT=2", "FREQ=HOURLY;INTERVAL=2"] if world.fault_profile.is_durable else rules
     rare = ["FREQ=DAILY;INTERVAL=5", "FREQ=MONTHLY;BYMONTHDAY=-1", "FREQ=YEARLY;BYMONTH=5,6", "FREQ=WEEKLY;BYDAY=MO,SA"]
     local = start.replace(tzinfo=None, microsecond=0)
-    if world.weather.is_crowded:
+    if world.fault_profile.is_crowded:
         local = local.replace(minute=0, second=0)
     # A start in the past is the way of recurring schedules; they go on from now.
     begun = local - choose([timedelta(0), timedelta(hours=5), timedelta(days=40)])
     zone = choose(["UTC", "Europe/Paris", "America/New_York"])
-    return Schedule(rrule=choose(rare if world.weather.is_long else rules), dtstart=begun.isoformat(), timezone=zone)
+    return Schedule(
+        rrule=choose(rare if world.fault_profile.is_long else rules), dtstart=begun.isoformat(), timezone=zone
+    )
 
 
 def _policies(world: World, task_id: str) -> dict[str, Any]:
@@ -140,20 +142,20 @@ def _policies(world: World, task_id: str) -> dict[str, Any]:
         "expected_duration": choose([timedelta(seconds=40), timedelta(minutes=5)]),
         "retry": RetryPolicy(max_retries=choose([0, 1, 3]), base=timedelta(seconds=choose([5, 600]))),
         "pause_after_failures": choose([None, None, 2]),
-        "max_runs": None if world.weather.is_crowded else choose([None, None, None, 1, 4]),
-        "lock_key": "one thing" if world.weather.is_crowded else choose([None, None, "one thing", "another"]),
+        "max_runs": None if world.fault_profile.is_crowded else choose([None, None, None, 1, 4]),
+        "lock_key": "one thing" if world.fault_profile.is_crowded else choose([None, None, "one thing", "another"]),
         "delivery_channels": choose([(), ("WEB",)]),
-        **(_for_workers(world, task_id) if world.weather.has_workers else {}),
+        **(_for_workers(world, task_id) if world.fault_profile.has_workers else {}),
     }
 
 
 def _for_workers(world: World, task_id: str) -> dict[str, Any]:
-    pull = None if world.kinds.get(task_id) == "children" else drawn_pull(world.random)
+    pull = None if world.kinds.get(task_id) == "children" else random_pull(world.random)
     lock_key = world.random.choice([None, "one thing", "one thing"])
     chosen = {"pull": pull, "priority": world.random.choice(list(Priority)), "lock_key": lock_key}
     long = {"expected_duration": timedelta(minutes=5)}  # in calm weather no lease ends before its work does
-    return {**chosen, **(long if world.weather.is_calm else {})}
+    return {**chosen, **(long if world.fault_profile.is_fault_free else {})}
 
 
 def _span(world: World) -> timedelta:
-    return timedelta(days=3) if world.weather.is_long else timedelta(minutes=world.random.choice([1, 7, 30]))
+    return timedelta(days=3) if world.fault_profile.is_long else timedelta(minutes=world.random.choice([1, 7, 30]))

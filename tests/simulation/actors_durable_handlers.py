@@ -10,8 +10,8 @@ import random
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.actors_handlers import Broke, dally
-from tests.simulation.actors_workers import drawn_pull
+from tests.simulation.actors_handlers import HandlerError, take_time
+from tests.simulation.actors_workers import random_pull
 
 from cloudsched import Cancel, Context, Fail, Retry, RetryPolicy, Snooze
 from cloudsched.errors import CallFailed, EventTimedOut, StepFailed, WorkflowError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
     from cloudsched import App
-    from cloudsched.engine.durable.call_handle import Call
+    from cloudsched.engine.durable.call_handle import CallHandle
 
 EVENTS = ("go", "stop")
 _LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))
@@ -28,22 +28,22 @@ _LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))
 _LATER = RetryPolicy(max_retries=2, first_delay=timedelta(seconds=90))
 
 
-def register_flows(app: App, world: World) -> None:
+def register_durable_handlers(app: App, world: World) -> None:
     """Give an app the world's durable handler."""
 
     @app.handler("flow")
     def flow(ctx: Context) -> object:
-        world.rules.handler_began(ctx)
+        world.rules.on_handler_start(ctx)
         try:
-            answer = _Flow(ctx, world).lived()
+            answer = _RandomWorkflow(ctx, world).run()
         finally:
-            world.rules.ended(world.current)
-        if isinstance(answer, Broke):
+            world.rules.on_handler_end(world.current)
+        if isinstance(answer, HandlerError):
             raise answer
         return answer
 
 
-def children_of(script: random.Random, world: World) -> dict[str, Any]:
+def child_fields(script: random.Random, world: World) -> dict[str, Any]:
     """Return what a task says that runs others in place of a handler."""
     handlers = script.choices(["work", "flow"], k=script.choice([1, 2, 3]))
     return {
@@ -61,14 +61,14 @@ def _retry(script: random.Random) -> RetryPolicy:
 
 
 def _wishes(script: random.Random, world: World) -> dict[str, Any]:
-    pull = drawn_pull(script) if world.weather.has_workers else None
+    pull = random_pull(script) if world.fault_profile.has_workers else None
     return {
         **({"lock_key": "one thing"} if script.random() < 0.15 else {}),
         **({"pull": pull} if pull else {}),
     }
 
 
-class _Flow:
+class _RandomWorkflow:
     """One attempt of a flow."""
 
     def __init__(self, ctx: Context, world: World) -> None:
@@ -85,37 +85,39 @@ class _Flow:
             self._leave_a_call: 0.5 if self._depth < 2 else 0,
             self._sleep: 2,
             self._wait: 2,
-            self._tell_the_time: 1,
+            self._check_now: 1,
             self._draw: 1,
             self._version: 1,
         }
 
-    def lived(self) -> object:
+    def run(self) -> object:
         """Ask for one thing after the other; return how the attempt ends."""
         try:
-            return self._lived()
+            return self._run_operations()
         finally:
             at, failed = self._told
-            self._world.journals.ended(self._ctx, self._number(), failed if at == self._number() else set())
+            self._world.journals.on_handler_finished(
+                self._ctx, self._number(), failed if at == self._number() else set()
+            )
 
-    def _lived(self) -> object:
+    def _run_operations(self) -> object:
         for place in range(self._script.choice(_LENGTHS[min(self._depth, 2)])):
             (act,) = self._script.choices(list(self._acts), list(self._acts.values()))
             catches = self._script.random() < 0.5
             try:
                 act(place)
             except WorkflowError as error:
-                self._world.journals.met(self._ctx, error)
+                self._world.journals.check_mismatch(self._ctx, error)
                 if isinstance(error, StepFailed | EventTimedOut):
                     self._fails(self._number())
                 if not catches:
                     raise
-            self._stumble()
+            self._maybe_raise()
         if self._world.random.random() < 0.8:
             return {"flow": self._world.random.getrandbits(32)}
         later = timedelta(seconds=self._world.random.choice([0, 1, 90]))
         endings = (
-            Broke("broke"),
+            HandlerError("broke"),
             Retry("again"),
             Retry("later", later),
             Snooze(later),
@@ -124,13 +126,13 @@ class _Flow:
         )
         return self._world.random.choice(endings)
 
-    def _stumble(self) -> None:
+    def _maybe_raise(self) -> None:
         """Extend the lease or fail between two things, as chance will have it."""
         draw = self._world.random.random()
         if draw < 0.05:
-            self._world.rules.heartbeat(self._ctx, is_held=self._ctx.heartbeat())
+            self._world.rules.on_heartbeat(self._ctx, is_held=self._ctx.heartbeat())
         elif draw < 0.08:
-            raise Broke("broke between two steps")
+            raise HandlerError("broke between two steps")
 
     def _fails(self, *numbers: int) -> None:
         """Note that it was told that some of these have failed."""
@@ -138,24 +140,24 @@ class _Flow:
         self._told = (self._number(), {*numbers, *(failed if at == self._number() else ())})
 
     def _number(self) -> int:
-        return self._ctx.journal._position  # noqa: SLF001 - to compare what it is told with what is recorded
+        return self._ctx.durable_run._position  # noqa: SLF001 - to compare what it is told with what is recorded
 
     # ── What it asks for ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _step(self, place: int) -> None:
         retry = self._script.choice([None, 0, 1, _LATER])
         value = self._ctx.step(f"step {place}", self._effect, retry=retry)
-        self._world.journals.saw(self._ctx, self._number(), value, is_recorded=True)
+        self._world.journals.check_result_seen(self._ctx, self._number(), value, is_recorded=True)
 
     def _effect(self) -> dict[str, int]:
-        self._world.journals.step_called(self._ctx, self._number())
+        self._world.journals.on_step_called(self._ctx, self._number())
         for _ in range(self._world.random.choice([0, 0, 1, 4])):
-            dally(self._world)
+            take_time(self._world)
         if self._world.random.random() < 0.25:
-            raise Broke("broke in a step")
+            raise HandlerError("broke in a step")
         return {"once": self._world.random.getrandbits(32)}
 
-    def _begun(self) -> Call:
+    def _begun(self) -> CallHandle:
         handler = self._script.choice(["work", "flow"] if self._depth < 1 else ["work"])
         fields: dict[str, Any] = {"retry": _retry(self._script), **_wishes(self._script, self._world)}
         if self._script.random() < 0.2:
@@ -167,7 +169,7 @@ class _Flow:
         if self._script.random() < 0.3:
             self._step(place)
         try:
-            self._world.journals.saw(self._ctx, call.number, call.result())
+            self._world.journals.check_result_seen(self._ctx, call.number, call.result())
         except CallFailed:
             self._fails(call.number)
             raise
@@ -183,28 +185,28 @@ class _Flow:
         if any(isinstance(result, CallFailed) for result in results):
             self._fails(*(call.number for call in calls))
         for call, result in zip(calls, results, strict=True):
-            self._world.journals.saw(self._ctx, call.number, result)
+            self._world.journals.check_result_seen(self._ctx, call.number, result)
 
     def _leave_a_call(self, _: int) -> None:
         self._begun()
 
     def _sleep(self, _: int) -> None:
         naps = [timedelta(0), timedelta(seconds=1), timedelta(seconds=90), timedelta(minutes=20)]
-        self._ctx.sleep(timedelta(days=40) if self._world.weather.is_long else self._script.choice(naps))
+        self._ctx.sleep(timedelta(days=40) if self._world.fault_profile.is_long else self._script.choice(naps))
 
     def _wait(self, _: int) -> None:
         timeout = self._script.choice([None, timedelta(0), timedelta(minutes=1), timedelta(minutes=30)])
         value = self._ctx.wait_for(self._script.choice(EVENTS), timeout=timeout)
-        self._world.journals.saw(self._ctx, self._number(), value, is_recorded=True)
+        self._world.journals.check_result_seen(self._ctx, self._number(), value, is_recorded=True)
 
-    def _tell_the_time(self, _: int) -> None:
+    def _check_now(self, _: int) -> None:
         now = self._ctx.now()
-        self._world.journals.saw(self._ctx, self._number(), now)
+        self._world.journals.check_result_seen(self._ctx, self._number(), now)
 
     def _draw(self, place: int) -> None:
-        self._world.journals.drew(self._ctx, place, f"{self._ctx.uuid()} {self._ctx.random.random()}")
+        self._world.journals.check_random_value(self._ctx, place, f"{self._ctx.uuid()} {self._ctx.random.random()}")
 
     def _version(self, place: int) -> None:
         newest = self._world.random.choice([2, 3])  # the code changes all the time
         version = self._ctx.version(f"change {place}", newest)
-        self._world.journals.saw(self._ctx, self._number(), version)
+        self._world.journals.check_result_seen(self._ctx, self._number(), version)

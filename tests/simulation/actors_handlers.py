@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cloudsched import App
 
 
-class Broke(Exception):
+class HandlerError(Exception):
     """What a handler raises that fails."""
 
 
@@ -23,27 +23,27 @@ def register_handlers(app: App, world: World) -> None:
     @app.handler("chore")
     @app.handler("work")
     def work(ctx: Context) -> object:
-        world.rules.handler_began(ctx)
+        world.rules.on_handler_start(ctx)
         try:
-            for _ in range(world.random.choice([2, 5] if world.weather.is_crowded else [0, 0, 1, 3])):
-                dally(world)
+            for _ in range(world.random.choice([2, 5] if world.fault_profile.is_crowded else [0, 0, 1, 3])):
+                take_time(world)
                 if world.random.random() < 0.4:
-                    world.rules.heartbeat(ctx, is_held=ctx.heartbeat())
+                    world.rules.on_heartbeat(ctx, is_held=ctx.heartbeat())
             answer = _answer(ctx, world)
         finally:
-            world.rules.ended(world.current)
-        if isinstance(answer, Broke):
+            world.rules.on_handler_end(world.current)
+        if isinstance(answer, HandlerError):
             raise answer
         return answer
 
 
-def dally(world: World) -> None:
+def take_time(world: World) -> None:
     """Let others go on; with a worker, work takes time."""
     assert world.current
     if world.current.wanted is None:
-        world.hand_over()
+        world.yield_control()
     else:
-        world.rest(world.workers.rest())
+        world.wait(world.workers.next_pause())
 
 
 def _answer(ctx: Context, world: World) -> object:
@@ -53,6 +53,6 @@ def _answer(ctx: Context, world: World) -> object:
         if world.random.random() < 0.3:
             ctx.notify("Done", ctx.execution_id)
         return Done({"attempt": ctx.attempt})
-    endings = (Broke("broke"), Retry("again"), Retry("later", later), Snooze(later), Snooze(ctx.now() + later))
+    endings = (HandlerError("broke"), Retry("again"), Retry("later", later), Snooze(later), Snooze(ctx.now() + later))
     rare = (Fail("no use"), Cancel("not needed"))
     return world.random.choice(endings if draw < 0.93 else rare)

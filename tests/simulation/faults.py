@@ -7,7 +7,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True)
-class Weather:
+class FaultProfile:
     """What sort of world a history lives in."""
 
     name: str
@@ -35,29 +35,29 @@ class Weather:
     """Whether many tasks are for workers, who come and fetch them."""
 
     @property
-    def is_calm(self) -> bool:
+    def is_fault_free(self) -> bool:
         """Whether nothing goes wrong at all, so that everything happens on its instant."""
         return not (self.fault or self.kill or self.linger or self.purge)
 
 
-WEATHERS = (
-    Weather("calm"),
-    Weather("slow", linger=0.2),
-    Weather("faults", fault=0.08, linger=0.05),
-    Weather("deaths", kill=0.05, linger=0.1),
-    Weather("storm", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
-    Weather("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
-    Weather("years", fault=0.05, kill=0.02, purge=0.05, changes=8, length=timedelta(days=70), is_long=True),
-    Weather("calm years", changes=8, length=timedelta(days=70), is_long=True),
+PROFILES = (
+    FaultProfile("calm"),
+    FaultProfile("slow", linger=0.2),
+    FaultProfile("faults", fault=0.08, linger=0.05),
+    FaultProfile("deaths", kill=0.05, linger=0.1),
+    FaultProfile("storm", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
+    FaultProfile("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
+    FaultProfile("years", fault=0.05, kill=0.02, purge=0.05, changes=8, length=timedelta(days=70), is_long=True),
+    FaultProfile("calm years", changes=8, length=timedelta(days=70), is_long=True),
 )
 
 _HOURS = timedelta(hours=3)
-DURABLE_WEATHERS = (
-    Weather("durable calm", changes=24, length=_HOURS, is_durable=True),
-    Weather("durable slow", linger=0.5, changes=24, length=_HOURS, is_durable=True),
-    Weather("durable faults", fault=0.04, linger=0.05, changes=24, length=_HOURS, is_durable=True),
-    Weather("durable deaths", kill=0.025, linger=0.1, changes=24, length=_HOURS, is_durable=True),
-    Weather(
+DURABLE_PROFILES = (
+    FaultProfile("durable calm", changes=24, length=_HOURS, is_durable=True),
+    FaultProfile("durable slow", linger=0.5, changes=24, length=_HOURS, is_durable=True),
+    FaultProfile("durable faults", fault=0.04, linger=0.05, changes=24, length=_HOURS, is_durable=True),
+    FaultProfile("durable deaths", kill=0.025, linger=0.1, changes=24, length=_HOURS, is_durable=True),
+    FaultProfile(
         "durable storm",
         fault=0.05,
         kill=0.02,
@@ -68,17 +68,17 @@ DURABLE_WEATHERS = (
         length=_HOURS,
         is_durable=True,
     ),
-    Weather(
+    FaultProfile(
         "durable years", fault=0.03, kill=0.01, purge=0.05, length=timedelta(days=70), is_long=True, is_durable=True
     ),
 )
 
-WORKERS_WEATHERS = (
-    Weather("workers calm", changes=24, length=_HOURS, has_workers=True),
-    Weather("workers slow", linger=0.3, changes=24, length=_HOURS, has_workers=True),
-    Weather("workers faults", fault=0.06, linger=0.05, changes=24, length=_HOURS, has_workers=True),
-    Weather("workers deaths", kill=0.04, linger=0.1, changes=24, length=_HOURS, has_workers=True),
-    Weather(
+WORKER_PROFILES = (
+    FaultProfile("workers calm", changes=24, length=_HOURS, has_workers=True),
+    FaultProfile("workers slow", linger=0.3, changes=24, length=_HOURS, has_workers=True),
+    FaultProfile("workers faults", fault=0.06, linger=0.05, changes=24, length=_HOURS, has_workers=True),
+    FaultProfile("workers deaths", kill=0.04, linger=0.1, changes=24, length=_HOURS, has_workers=True),
+    FaultProfile(
         "workers storm",
         fault=0.06,
         kill=0.03,
@@ -89,7 +89,7 @@ WORKERS_WEATHERS = (
         length=_HOURS,
         has_workers=True,
     ),
-    Weather(
+    FaultProfile(
         "workers crowd",
         fault=0.02,
         kill=0.01,
@@ -99,10 +99,10 @@ WORKERS_WEATHERS = (
         is_crowded=True,
         has_workers=True,
     ),
-    Weather(
+    FaultProfile(
         "workers years", fault=0.04, kill=0.02, purge=0.05, length=timedelta(days=70), is_long=True, has_workers=True
     ),
-    Weather(
+    FaultProfile(
         "workers durable",
         fault=0.03,
         kill=0.015,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
-from tests.simulation.invariants_runs import LATE, BrokenRuleError
+from tests.simulation.invariants_runs import LATE, InvariantViolated
 
 from cloudsched.domain.documents.execution import ExecutionStatus, Trigger
 from cloudsched.domain.documents.journal import StepKind, StepStatus
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.suspend import next_look
+from cloudsched.domain.transitions.suspend import next_poll
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _AT_ONCE = timedelta(seconds=1)
 
 
-class TreeRules:
+class CallInvariants:
     """Watches the calls of a world and raises as soon as a rule does not hold."""
 
     def __init__(self, world: World) -> None:
@@ -53,7 +53,7 @@ class TreeRules:
         had ended and that a client has run again; and those of a task that was removed when its retention was over."""
 
     def _break(self, rule: str) -> NoReturn:
-        raise BrokenRuleError(rule)
+        raise InvariantViolated(rule)
 
     @property
     def calls(self) -> list[str]:
@@ -78,7 +78,7 @@ class TreeRules:
 
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def committed(
+    def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]
     ) -> None:
         """Watch a commit, before the rules of journals do."""
@@ -98,10 +98,10 @@ class TreeRules:
         for entry in entries:
             self._is_new_rightly(after, entry)
         for run in after.runs:
-            old = before and before.run(run.execution_id)
+            old = before and before.find_run(run.execution_id)
             if run.lease and not (old and old.lease and old.lease.token == run.lease.token):
                 self._leases[after.id, run.execution_id] = (self._world.current, run.lease.until)
-                if before and old and old.awaits is None:
+                if before and old and old.waiting_for is None:
                     self._goes_on_at_once(before, old)
             elif run.lease:
                 holder, _ = self._leases[after.id, run.execution_id]
@@ -110,7 +110,7 @@ class TreeRules:
 
     def _is_made_rightly(self, child: Task, parent: Parent) -> None:
         assert self._world.current
-        entry = self._world.journals.entry(parent.task_id, parent.execution_id, parent.step)
+        entry = self._world.journals.recorded_entry(parent.task_id, parent.execution_id, parent.step)
         if entry is None or entry.kind is not StepKind.CALL or entry.child != child.id:
             self._break(f"T1: {child.id} is made, and entry {parent.step} of its parent is {entry}")
         if entry.status is not StepStatus.WAITING:
@@ -122,12 +122,12 @@ class TreeRules:
             self._on_their_own.add(child.id)
 
     def _is_new_rightly(self, task: Task, entry: JournalEntry) -> None:
-        known = self._world.journals.entry(task.id, entry.execution_id, entry.number)
+        known = self._world.journals.recorded_entry(task.id, entry.execution_id, entry.number)
         is_new = known is None or known.status is StepStatus.WAITING
         if is_new and entry.status is not StepStatus.WAITING and entry.child is not None:
-            self.is_recorded_rightly(entry)
+            self.check_recorded_result(entry)
 
-    def is_recorded_rightly(self, entry: StepRecord) -> None:
+    def check_recorded_result(self, entry: StepRecord) -> None:
         """Look at what is recorded for the first time of a call's end."""
         assert entry.child is not None
         ends = self._records.get(entry.child, [])
@@ -143,7 +143,7 @@ class TreeRules:
             self._break(f"T2: {entry.child} is recorded as {entry.status}, and has not ended: {entry}")
 
     def _note_what_stops(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
-        if self._world.rules.verb() == "retry":
+        if self._world.rules.current_verb() == "retry":
             self._stopped -= {(after.id, each.id) for each in executions}
         if after.status is TaskStatus.ACTIVE:  # a new schedule gives a cancelled task new life, with what still runs
             self._stopped = {each for each in self._stopped if each[0] != after.id}
@@ -154,10 +154,10 @@ class TreeRules:
         is_cancelled = after.status is TaskStatus.CANCELLED and before.status is not TaskStatus.CANCELLED
         if is_cancelled or (after.deleted_at and not before.deleted_at):
             # A handler that cancels its own execution ends its lease with that; what it has called goes on.
-            gone = [run for run in before.runs if after.deleted_at or not run.lease or after.run(run.execution_id)]
+            gone = [run for run in before.runs if after.deleted_at or not run.lease or after.find_run(run.execution_id)]
             ended = {each.execution_id for each in self._callers.values() if each.task_id == after.id}
             ended -= {run.execution_id for run in before.runs}
-            if not is_cancelled and self._world.rules.verb() != "delete":
+            if not is_cancelled and self._world.rules.current_verb() != "delete":
                 ended = set()  # it is removed since its retention is over: what it left behind goes on
                 self._on_their_own |= {call for call, each in self._callers.items() if each.task_id == after.id}
             self._stopped |= {(after.id, each) for each in (*ended, *(run.execution_id for run in gone))}
@@ -166,7 +166,7 @@ class TreeRules:
 
     def _last_end(self, task: Task, run: Run) -> datetime | None:
         """Return when the last of the calls ended that a run waits for, if all have."""
-        entries = [self._world.journals.entry(task.id, run.execution_id, each) for each in _awaited(run)]
+        entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited(run)]
         ends = [self._ended_at.get(entry.child) for entry in entries if entry and entry.child]
         known = [end for end in ends if end is not None]
         return max(known) if known and len(known) == len(ends) else None
@@ -175,12 +175,12 @@ class TreeRules:
         """In a calm world nobody has to look by itself whether its calls have ended."""
         end = self._last_end(task, run)
         since = max(end, task.updated_at, self._world.pulls.lock_free_since(task.lock_key)) if end else None
-        if self._world.weather.is_calm and since and self._world.now - since > _AT_ONCE:
+        if self._world.fault_profile.is_fault_free and since and self._world.now - since > _AT_ONCE:
             self._break(f"T3: {task.id}'s {run.execution_id} was not told that its calls had ended at {end}")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def judge_end(self) -> None:
+    def check_end_state(self) -> None:
         """Judge what is left when everything has had time to settle."""
         for task in self._world.tasks():
             if not task.has_ended and (above := self._stopped_above(task.id)) is not None:
@@ -203,11 +203,11 @@ class TreeRules:
         if end is None or suspension is None or run.due_at <= self._world.now:
             return
         where = f"{task.id}'s {run.execution_id} waits until {run.due_at} for calls that had ended at {end}"
-        if end >= self._world.cleared_at and end < self._world.now - LATE:
+        if end >= self._world.faults_end_at and end < self._world.now - LATE:
             self._break(f"T3: {where}, when nothing went wrong any more")
-        entries = [self._world.journals.entry(task.id, run.execution_id, each) for each in _awaited(run)]
+        entries = [self._world.journals.recorded_entry(task.id, run.execution_id, each) for each in _awaited(run)]
         since = min(entry.started_at for entry in entries if entry)
-        if run.due_at > next_look(since, suspension.at) + LATE:
+        if run.due_at > next_poll(since, suspension.at) + LATE:
             self._break(f"T3: {where}, and does not look by itself before")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from tests.simulation.invariants_runs import BrokenRuleError
+from tests.simulation.invariants_runs import InvariantViolated
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.journal import StepError, StepKind, StepRecord, StepStatus
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cloudsched import Context, Execution, Task
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.engine.ports.store import Folded
+    from cloudsched.engine.ports.store import ArchivedJournal
 
 _FAILURES = {StepStatus.FAILED, StepStatus.TIMED_OUT}
 
@@ -38,7 +38,7 @@ Key = tuple[str, datetime, str]
 
 
 @dataclass(eq=False)
-class Known:
+class KnownExecution:
     """What is known of one execution."""
 
     entries: dict[int, StepRecord] = field(default_factory=dict)
@@ -53,38 +53,38 @@ class Known:
     """How much it had asked for when its last attempt ended, and which of that it had just been told had failed."""
 
 
-class JournalRules:
+class JournalInvariants:
     """Watches the durable handlers of a world and raises as soon as a rule does not hold."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._known: dict[Key, Known] = {}
-        self._newest: dict[tuple[str, str], Known] = {}
+        self._known: dict[Key, KnownExecution] = {}
+        self._newest: dict[tuple[str, str], KnownExecution] = {}
         self._kept: set[int] = set()
         """The events that were kept on their task, by their numbers."""
 
     def _break(self, rule: str) -> NoReturn:
-        raise BrokenRuleError(rule)
+        raise InvariantViolated(rule)
 
-    def entry(self, task_id: str, execution_id: str, number: int) -> StepRecord | None:
+    def recorded_entry(self, task_id: str, execution_id: str, number: int) -> StepRecord | None:
         """Return an entry of the newest execution of that id as it was committed."""
         known = self._newest.get((task_id, execution_id))
         return known.entries.get(number) if known else None
 
-    def _of(self, key: Key) -> Known:
+    def _of(self, key: Key) -> KnownExecution:
         if key not in self._known:
-            self._known[key] = self._newest[key[0], key[2]] = Known()
+            self._known[key] = self._newest[key[0], key[2]] = KnownExecution()
         return self._known[key]
 
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def step_called(self, ctx: Context, number: int) -> None:
+    def on_step_called(self, ctx: Context, number: int) -> None:
         known = self._held(ctx)
         entry = known and known.entries.get(number)
         if entry and entry.status is not StepStatus.WAITING:
             self._break(f"J3: {ctx.task.id}'s {ctx.execution_id} calls its step {number}, which is {entry.status}")
 
-    def saw(self, ctx: Context, number: int, value: object, *, is_recorded: bool = False) -> None:
+    def check_result_seen(self, ctx: Context, number: int, value: object, *, is_recorded: bool = False) -> None:
         """Compare what a handler was told with the journal; `is_recorded` if it must be there before it is told."""
         known = self._held(ctx)
         if known is None:
@@ -101,37 +101,37 @@ class JournalRules:
         if value != told:
             self._break(f"J4: {where}, where {told!r} is recorded")
 
-    def drew(self, ctx: Context, place: int, draw: str) -> None:
+    def check_random_value(self, ctx: Context, place: int, draw: str) -> None:
         """Compare what a handler drew with what it drew at that place before."""
         before = self._of(_key_of(ctx)).draws.setdefault(place, draw)
         if before != draw:
             self._break(f"J4: {ctx.task.id}'s {ctx.execution_id} draws {draw} now, and drew {before} before")
 
-    def met(self, ctx: Context, error: Exception) -> None:
+    def check_mismatch(self, ctx: Context, error: Exception) -> None:
         """Note what a handler met when it asked for something."""
         if isinstance(error, JournalMismatch):
             self._break(f"J6: {ctx.task.id}'s {ctx.execution_id}: {error}")
 
-    def ended(self, ctx: Context, asked: int, failed: set[int]) -> None:
+    def on_handler_finished(self, ctx: Context, asked: int, failed: set[int]) -> None:
         """Note how much a handler had asked for when it ended, and what it was told of since that had failed."""
         known = self._held(ctx)
         if known is not None:
             known.told = (asked, failed)
 
-    def _held(self, ctx: Context) -> Known | None:
+    def _held(self, ctx: Context) -> KnownExecution | None:
         """Return what is known of an execution, if the one that asks has its lease."""
         known = self._of(_key_of(ctx))
         return known if known.holder is self._world.current else None
 
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def committed(
+    def on_commit(
         self,
         before: Task | None,
         after: Task,
         executions: Sequence[Execution],
         entries: Sequence[JournalEntry],
-        folded: Sequence[Folded],
+        folded: Sequence[ArchivedJournal],
     ) -> None:
         for execution in executions:
             self._is_no_false_failure(execution)
@@ -141,11 +141,11 @@ class JournalRules:
             if execution.status.is_final:
                 self._is_folded(after, execution)
         for each in folded:
-            if after.run(each.execution_id):
+            if after.find_run(each.execution_id):
                 self._break(f"J2: the journal of {after.id}'s {each.execution_id} is removed while it is open")
         for run in after.runs:
             known = self._of(_key(after, run.execution_id))
-            old = before and before.run(run.execution_id)
+            old = before and before.find_run(run.execution_id)
             if run.lease is None:
                 known.holder = None
                 self._waits_for_what_is_recorded(known, after, run)
@@ -155,23 +155,23 @@ class JournalRules:
     def _entries_are_right(
         self, before: Task | None, after: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]
     ) -> None:
-        retried = {each.id for each in executions if self._world.rules.verb() == "retry"}
+        retried = {each.id for each in executions if self._world.rules.current_verb() == "retry"}
         for execution_id in retried & {run.execution_id for run in after.runs}:
             known = self._of(_key(after, execution_id))
             self._is_kept(known, after, execution_id, [each for each in entries if each.execution_id == execution_id])
             known.draws.clear()
         for entry in entries:
             known = self._of(_key(after, entry.execution_id))
-            old, new = known.entries.get(entry.number), entry.folded()
+            old, new = known.entries.get(entry.number), entry.to_record()
             if entry.execution_id not in retried:
                 self._is_under_lease(before, after, entry)
             self._is_in_its_order(known, after, old, new)
             known.entries[entry.number] = new
 
-    def _is_kept(self, known: Known, task: Task, execution_id: str, kept: Sequence[JournalEntry]) -> None:
+    def _is_kept(self, known: KnownExecution, task: Task, execution_id: str, kept: Sequence[JournalEntry]) -> None:
         """Look whether a retry by hand keeps all but what made it fail; no handler here asks for more after that."""
         where = f"J2: {task.id}'s {execution_id}, which was {known.record}, is retried with {kept}"
-        run, restored = task.run(execution_id), {entry.number: entry.folded() for entry in kept}
+        run, restored = task.find_run(execution_id), {entry.number: entry.to_record() for entry in kept}
         if sorted(restored) != list(range(1, len(restored) + 1)) or run is None or run.steps != len(restored):
             self._break(f"{where}, and is {run}")
         fatal = self._fatal(known)
@@ -192,7 +192,7 @@ class JournalRules:
                 self._break(f"{where}: {old} is lost")
         known.entries = restored
 
-    def _fatal(self, known: Known) -> set[int]:
+    def _fatal(self, known: KnownExecution) -> set[int]:
         """Return which entries made an execution fail, as its record's error says, or what its handler had just met."""
         record = known.record
         if record is None or record.status not in {ExecutionStatus.FAILED, ExecutionStatus.CANCELLED}:
@@ -208,7 +208,7 @@ class JournalRules:
         is_in_own_words = error.type in {"Broke", "Retry"} or error.message in {"no use", "enough"}
         return {each.number for each in failed if is_in_own_words and asked == len(known.entries)} & told
 
-    def _is_in_its_order(self, known: Known, task: Task, old: StepRecord | None, new: StepRecord) -> None:
+    def _is_in_its_order(self, known: KnownExecution, task: Task, old: StepRecord | None, new: StepRecord) -> None:
         where = f"entry {new.number} of {task.id}"
         if new.number > 1 and new.number - 1 not in known.entries:
             self._break(f"J1: {where} is recorded, and the one before it is not")
@@ -225,7 +225,7 @@ class JournalRules:
         assert process
         where = f"entry {entry.number} of {after.id}'s {entry.execution_id}"
         known = self._of(_key(after, entry.execution_id))
-        old, new = before.run(entry.execution_id) if before else None, after.run(entry.execution_id)
+        old, new = before.find_run(entry.execution_id) if before else None, after.find_run(entry.execution_id)
         if old is None or old.lease is None or known.holder is not process:
             self._break(f"J1: {where} is written by one that does not hold its lease")
         if new is None:
@@ -237,7 +237,7 @@ class JournalRules:
 
     def _is_folded(self, task: Task, execution: Execution) -> None:
         known = self._known.get(_key(task, execution.id))
-        left = self._world.inner.journal(task.id, execution.id)
+        left = self._world.real_store.load_journal(task.id, execution.id)
         if left:
             self._break(f"J2: {task.id}'s {execution.id} is {execution.status}, and {len(left)} entries are left over")
         recorded = {step.number: step for step in execution.steps}
@@ -263,11 +263,15 @@ class JournalRules:
         if old is not None and any(getattr(old, name) != getattr(step, name) for name in fixed):
             self._break(f"J2: entry {step.number} of {task.id}'s {execution.id} was {old}, and is recorded as {step}")
         if step.status is not StepStatus.WAITING:
-            self._world.trees.is_recorded_rightly(step)
-        elif old is not None and self._world.weather.is_calm and self._world.trees.has_long_ended(step.child, task):
+            self._world.trees.check_recorded_result(step)
+        elif (
+            old is not None
+            and self._world.fault_profile.is_fault_free
+            and self._world.trees.has_long_ended(step.child, task)
+        ):
             self._break(f"J2: {task.id}'s {execution.id} ends, and does not say how {step} has")
 
-    def _waits_for_what_is_recorded(self, known: Known, task: Task, run: Run) -> None:
+    def _waits_for_what_is_recorded(self, known: KnownExecution, task: Task, run: Run) -> None:
         if run.suspension is None:
             return
         waiting = [entry for entry in known.entries.values() if entry.status is StepStatus.WAITING]
@@ -310,7 +314,7 @@ class JournalRules:
             if event.execution_id not in {None, entry.execution_id}:
                 self._break(f"J5: {event} of {after.id} is taken by {entry}")
         assert self._world.current
-        now = self._world.current.app.clock.now() + 2 * self._world.weather.drift
+        now = self._world.current.app.clock.now() + 2 * self._world.fault_profile.drift
         for run in after.runs:
             waiting = {event.name for event in after.events if event.execution_id in {None, run.execution_id}}
             if run.lease is None and run.suspension and waiting & set(run.suspension.events) and run.due_at > now:
@@ -324,10 +328,10 @@ class JournalRules:
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def judge_end(self) -> None:
+    def check_end_state(self) -> None:
         """Judge what is left when everything has had time to settle."""
         open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
-        for row in self._world.inner._database.read("SELECT DISTINCT task_id, execution_id FROM steps"):  # noqa: SLF001
+        for row in self._world.real_store._database.read("SELECT DISTINCT task_id, execution_id FROM steps"):  # noqa: SLF001
             if row not in open_runs:
                 self._break(f"J2: entries are left under {row}, which is not open")
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
-from tests.simulation.invariants_runs import LATE, BrokenRuleError
+from tests.simulation.invariants_runs import LATE, InvariantViolated
 
-from cloudsched.domain.documents.execution import Awaits, ExecutionStatus
+from cloudsched.domain.documents.execution import ExecutionStatus, WaitingFor
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from cloudsched import Execution, Task
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.pull import Offer
-    from cloudsched.engine.ports.store import StoredLock
-    from cloudsched.engine.pull.offers import Claim, Wanted
+    from cloudsched.engine.ports.store import VersionedLock
+    from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 
 _AT_ONCE = timedelta(seconds=1)
 
@@ -39,7 +39,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Lying:
+class ClaimableRun:
     """What is offered at this moment."""
 
     task: Task
@@ -49,13 +49,13 @@ class Lying:
     """The number of the commit that offered it."""
 
 
-class PullRules:
+class PullInvariants:
     """Watches the workers of a world and raises as soon as a rule does not hold."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._lying: dict[str, Lying] = {}
-        self._lying_before: dict[str, Lying] = {}
+        self._lying: dict[str, ClaimableRun] = {}
+        self._lying_before: dict[str, ClaimableRun] = {}
         self._offered_at: dict[tuple[str, str], datetime] = {}
         self._lock_changed_at: dict[str, datetime] = {}
         self._ended: dict[str, ExecutionStatus] = {}
@@ -73,19 +73,19 @@ class PullRules:
         """How many claims there were."""
 
     def _break(self, rule: str) -> NoReturn:
-        raise BrokenRuleError(rule)
+        raise InvariantViolated(rule)
 
     def lock_free_since(self, key: str | None) -> datetime:
         """Return when a lock last changed: before that, nobody could have had it who has waited for it."""
         never = datetime.min.replace(tzinfo=UTC)
-        if key is None or not self._world.weather.has_workers:
+        if key is None or not self._world.fault_profile.has_workers:
             return never  # where there are no workers, no time passes in calm weather while it is held
         return self._lock_changed_at.get(key, never)
 
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def committed(
-        self, before: Task | None, after: Task, executions: Sequence[Execution], lock: StoredLock | None
+    def on_commit(
+        self, before: Task | None, after: Task, executions: Sequence[Execution], lock: VersionedLock | None
     ) -> None:
         """Watch a commit."""
         self._commits += 1
@@ -93,26 +93,26 @@ class PullRules:
         self._is_offered_rightly(before, after)
         self._counts_once(after, executions)
         for run in after.runs:
-            old = before.run(run.execution_id) if before else None
+            old = before.find_run(run.execution_id) if before else None
             if run.lease and not (old and old.lease and old.lease.token == run.lease.token):
                 self._is_claimed_rightly(before, old, run)
         for run in before.runs if before else ():
-            new = after.run(run.execution_id)
+            new = after.find_run(run.execution_id)
             if run.lease and new and new.lease and new.lease.token == run.lease.token:
                 self._is_renewed_rightly(after, run, new)
             elif run.lease:
                 self._is_ended_rightly(after, run, new, executions)
         if lock is not None:
-            self.lock_changed(lock)
+            self.on_lock_change(lock)
         if after.offer and (before is None or before.offer != after.offer):
-            self._world.workers.ring()
+            self._world.workers.notify()
 
-    def lock_changed(self, lock: StoredLock) -> None:
+    def on_lock_change(self, lock: VersionedLock) -> None:
         """Note that somebody has taken, freed or asked for a lock."""
         self._lock_changed_at[lock.lock.key] = self._world.now
 
     def _is_offered_rightly(self, before: Task | None, after: Task) -> None:
-        waiting = [run for run in after.runs if run.awaits is Awaits.WORKER]
+        waiting = [run for run in after.runs if run.waiting_for is WaitingFor.WORKER]
         is_offered = after.pull is not None and after.status is TaskStatus.ACTIVE and after.deleted_at is None
         expected = None
         if is_offered and waiting and after.pull:
@@ -120,11 +120,11 @@ class PullRules:
             lane = after.pull.queue + (f"/{after.pull.skill}" if after.pull.skill else "")
             since = first.due_at.astimezone(UTC).isoformat(timespec="microseconds")
             expected = (lane, f"{after.priority.rank} {since}")
-        if (after.offer and (after.offer.lane, after.offer.order)) != expected:
+        if (after.offer and (after.offer.queue_key, after.offer.order)) != expected:
             self._break(f"W3: {after.id} offers {after.offer}, and should offer {expected}")
         for run in after.runs:
-            is_idle = is_offered and run.lease is None and run.awaits is None and run.due_at <= after.updated_at
-            if is_idle or (run.awaits and (run.lease or after.pull is None)):
+            is_idle = is_offered and run.lease is None and run.waiting_for is None and run.due_at <= after.updated_at
+            if is_idle or (run.waiting_for and (run.lease or after.pull is None)):
                 self._break(f"W3: {after.id} is {after.status}, for {after.pull}, and its run is {run}")
         self._note_what_lies(before, after, waiting)
 
@@ -134,20 +134,20 @@ class PullRules:
             first = min(waiting, key=lambda run: (run.due_at, run.execution_id))
             is_same = known and (known.offer, known.run.execution_id) == (after.offer, first.execution_id)
             since = known.since if known and is_same else self._commits
-            self._lying[after.id] = Lying(after, first, after.offer, since)
+            self._lying[after.id] = ClaimableRun(after, first, after.offer, since)
         for run in after.runs:
             key = (after.id, run.execution_id)
-            old = before and before.run(run.execution_id)
-            if run.awaits is not Awaits.WORKER or after.offer is None:
+            old = before and before.find_run(run.execution_id)
+            if run.waiting_for is not WaitingFor.WORKER or after.offer is None:
                 self._offered_at.pop(key, None)
-            elif key not in self._offered_at or not (old and old.awaits is Awaits.WORKER):
+            elif key not in self._offered_at or not (old and old.waiting_for is WaitingFor.WORKER):
                 self._offered_at[key] = self._world.now
                 if not (old and old.lease):
                     self._is_offered_in_time(before, after, run)
 
     def _is_offered_in_time(self, before: Task | None, after: Task, run: Run) -> None:
         """In a calm world what is for workers is offered on its instant."""
-        if before is None or not self._world.weather.is_calm:
+        if before is None or not self._world.fault_profile.is_fault_free:
             return
         since = max(run.due_at, before.updated_at, self.lock_free_since(after.lock_key))
         if self._world.now - since > _AT_ONCE:
@@ -169,21 +169,25 @@ class PullRules:
         if not _fits(wanted, before) or run.lease.worker != wanted.worker:
             self._break(f"W1: {where} is for {before.pull}, and is claimed by {wanted}")
         lying = self._lying_before.get(before.id)
-        if old is None or old.awaits is not Awaits.WORKER or before.offer is None or lying is None:
+        if old is None or old.waiting_for is not WaitingFor.WORKER or before.offer is None or lying is None:
             self._break(f"W2: {where} is claimed, and was not offered: {old}")
-        waiting = [each for each in before.runs if each.awaits is Awaits.WORKER and not _has_expired(before, each, now)]
+        waiting = [
+            each
+            for each in before.runs
+            if each.waiting_for is WaitingFor.WORKER and not _has_expired(before, each, now)
+        ]
         first = min(waiting, key=lambda each: (each.due_at, each.execution_id), default=None)
         if first is None or first.execution_id != run.execution_id or not before.is_active:
             self._break(f"W2: {where} is claimed, and {before.id} offered {first}")
-        if old.due_at > now + 2 * self._world.weather.drift:
+        if old.due_at > now + 2 * self._world.fault_profile.drift:
             self._break(f"W2: {where} is claimed at {now}, and is due at {old.due_at}")
         if _has_expired(before, old, now) or run.attempt != old.attempt:
             self._break(f"W2: {where} has expired, or jumps to attempt {run.attempt}: {old}")
         self._is_first(process.name, wanted, lying, now)
 
-    def _is_first(self, name: str, wanted: Wanted, taken: Lying, now: datetime) -> None:
+    def _is_first(self, name: str, wanted: WorkerFilter, taken: ClaimableRun, now: datetime) -> None:
         """Unless something fails, nothing that had been there before the worker looked comes before what it takes."""
-        if self._world.weather.fault or self._world.weather.kill or taken.since > self._came[name]:
+        if self._world.fault_profile.fault or self._world.fault_profile.kill or taken.since > self._came[name]:
             return
         for other in self._lying_before.values():
             is_known = other is not taken and other.since <= self._came[name]
@@ -218,10 +222,10 @@ class PullRules:
         elif old.lease.until > process.app.clock.now():
             self._break(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
         if old.lock_key is not None and not (new and new.lease):
-            holders = self._world.inner.load_lock(old.lock_key).lock.holders
+            holders = self._world.real_store.load_lock(old.lock_key).lock.holders
             if any((one.task_id, one.execution_id) == (task.id, old.execution_id) for one in holders):
                 self._break(f"W5: {where} has let go, and still holds {old.lock_key!r}")
-        if self._world.rules.verb() == "give back":
+        if self._world.rules.current_verb() == "give back":
             self._is_given_back(task, old, new)
 
     def _is_given_back(self, task: Task, old: Run, new: Run | None) -> None:
@@ -231,7 +235,7 @@ class PullRules:
         if new is None or (new.attempt, new.attempts, new.due_at) != (old.attempt, old.attempts, old.due_at):
             self._break(f"W6: {where} is given back, and becomes {new}")
         is_due = new.due_at <= task.updated_at  # by the clock of whoever gives it back
-        if is_due and task.is_active and task.pull and new.awaits is not Awaits.WORKER:
+        if is_due and task.is_active and task.pull and new.waiting_for is not WaitingFor.WORKER:
             self._break(f"W6: {where} is given back, and is not offered: {new}")
 
     def _counts_once(self, after: Task, executions: Sequence[Execution]) -> None:
@@ -246,19 +250,19 @@ class PullRules:
 
     # ── What workers hear ────────────────────────────────────────────────────────────────────────────────────────
 
-    def came(self) -> None:
+    def on_worker_visit(self) -> None:
         """Note that a worker begins to look."""
         assert self._world.current
         self._came[self._world.current.name] = self._commits
 
-    def asked(self) -> None:
+    def on_claim_request(self) -> None:
         """Note that a worker looks at the queue, and whether it goes by the order in it."""
         process = self._world.current
         assert process
-        if process.app.pulls._offers._crowd.rivals:  # noqa: SLF001 - nobody else can tell
+        if process.app.worker_claims._work_queue._contention.competitors:  # noqa: SLF001 - nobody else can tell
             self._in_a_crowd.add(process.name)
 
-    def was_given(self, wanted: Wanted, limit: int, claims: Sequence[Claim]) -> None:
+    def on_claimed(self, wanted: WorkerFilter, limit: int, claims: Sequence[WorkerClaim]) -> None:
         """Judge what a worker was given that had come for so much."""
         process = self._world.current
         assert process
@@ -267,61 +271,61 @@ class PullRules:
         for claim in claims:
             if claim.run.lease is None or claim.run.lease.token not in process.tokens:
                 self._break(f"W1: {claim.stored.task.id} is given to one that has not claimed it")
-        if len(claims) == limit or self._world.weather.fault or self._world.weather.kill:
+        if len(claims) == limit or self._world.fault_profile.fault or self._world.fault_profile.kill:
             return
         for each in self._lying.values():
             is_known = each.since <= self._came[process.name] and _fits(wanted, each.task)
             if is_known and not _has_expired(each.task, each.run, process.app.clock.now()):
                 self._break(f"W4: {len(claims)} of {limit} are claimed, and {each.task.id} is left lying: {each.offer}")
 
-    def was_heard(self, key: Key) -> None:
+    def on_result_accepted(self, key: Key) -> None:
         """Judge that a worker was told that its result counts, or that it has given back."""
         if key[2] not in self._let_go:
             self._break(f"W7: somebody is told that {key} has ended, and it has not")
 
-    def was_refused(self, key: Key, *, is_told_twice: bool = False) -> None:
+    def on_result_refused(self, key: Key, *, is_told_twice: bool = False) -> None:
         """Judge that a worker was told that it has lost its lease; `is_told_twice` if it may have said so before."""
-        process, found = self._world.current, self._world.inner.load(key[0])
+        process, found = self._world.current, self._world.real_store.load(key[0])
         assert process
-        run = found and found.task.run(key[1])
+        run = found and found.task.find_run(key[1])
         lease = run.lease if run else None
-        margin = process.app.clock.now() + 4 * self._world.weather.drift
+        margin = process.app.clock.now() + 4 * self._world.fault_profile.drift
         if found and lease and lease.token == key[2] and lease.until > margin and not found.task.deleted_at:
             self._break(f"W7: {key} is refused, and its lease lasts until {lease.until}")
         is_there = found and not found.task.deleted_at and found.task.created_at == self._counted.get(key[2])
         if is_told_twice and is_there:
             self._break(f"W7: {key} is refused, and its result counts")
 
-    def was_gone(self, key: Key) -> None:
+    def on_task_missing(self, key: Key) -> None:
         """Judge that a worker was told that there is no such task."""
-        found = self._world.inner.load(key[0])
-        run = found.task.run(key[1]) if found and not found.task.deleted_at else None
+        found = self._world.real_store.load(key[0])
+        run = found.task.find_run(key[1]) if found and not found.task.deleted_at else None
         if run and run.lease and run.lease.token == key[2]:
             self._break(f"W7: {key} is not found, and is there: {run}")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def judge_end(self) -> None:
+    def check_end_state(self) -> None:
         """Judge what is left when everything has had time to settle."""
         now = self._world.now
         for task in self._world.tasks():
             for run in task.runs if task.is_active else ():
                 where = f"{task.id}'s {run.execution_id}"
                 since = self._offered_at.get((task.id, run.execution_id))
-                if run.awaits is Awaits.WORKER and (since is None or since < now - LATE):
+                if run.waiting_for is WaitingFor.WORKER and (since is None or since < now - LATE):
                     self._break(f"W8: {where} has been offered since {since}: {task.offer}")
-                if run.awaits is Awaits.LOCK:
+                if run.waiting_for is WaitingFor.LOCK:
                     self._waits_for_others(task, where)
 
     def _waits_for_others(self, task: Task, where: str) -> None:
-        lock = self._world.inner.load_lock(task.lock_key).lock if task.lock_key else None
+        lock = self._world.real_store.load_lock(task.lock_key).lock if task.lock_key else None
         holders = [one for one in lock.holders if one.until > self._world.now] if lock else []
         is_free = len(holders) < task.lock_limit
         if is_free and self.lock_free_since(task.lock_key) < self._world.now - LATE:
             self._break(f"W8: {where} waits for a lock that is free: {lock}")
 
 
-def _fits(wanted: Wanted, task: Task) -> bool:
+def _fits(wanted: WorkerFilter, task: Task) -> bool:
     pull = task.pull
     if pull is None or pull.queue != wanted.queue or (pull.skill is not None and pull.skill not in wanted.skills):
         return False

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
-from cloudsched.domain.documents.execution import Awaits, ExecutionStatus, Trigger
+from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
-from cloudsched.domain.transitions.planning import execution_id, start_of
+from cloudsched.domain.transitions.planning import execution_id, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
     from cloudsched import Context, Execution, Task
     from cloudsched.domain.documents.execution import Message, Run
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.queue import QueueMessage
 
 _NO_FUTURE = timedelta(days=30)
 LATE = timedelta(minutes=2)
 """How late anything may be once the sky is clear: the sweep's grace, its minute, and a little."""
 
 
-class BrokenRuleError(BaseException):
+class InvariantViolated(BaseException):
     """A rule of the design does not hold; its number comes first. No handler catches it."""
 
 
 @dataclass(eq=False)
-class Call:
+class HandlerCall:
     """A handler that is running."""
 
     process: Process
@@ -41,12 +41,12 @@ class Call:
     lock_key: str | None
 
 
-class Rules:
+class RunInvariants:
     """Watches a world and raises as soon as a rule does not hold."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._calls: list[Call] = []
+        self._calls: list[HandlerCall] = []
         self._records: dict[tuple[str, datetime, str], Execution] = {}
         self._begun: dict[tuple[str, datetime, str], None] = {}
         self._counted: dict[tuple[str, datetime], set[str]] = {}
@@ -56,18 +56,18 @@ class Rules:
         self.late: list[timedelta] = []
 
     def _break(self, rule: str) -> NoReturn:
-        raise BrokenRuleError(rule)
+        raise InvariantViolated(rule)
 
-    def verb(self) -> str:
+    def current_verb(self) -> str:
         """What the current process wants of a task, if it is a client's."""
         return self._verbs.get(self._world.current.name, "") if self._world.current else ""
 
     # ── Handlers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def handler_began(self, ctx: Context) -> None:
-        self.began(ctx.task, ctx.execution_id, ctx.time_left())
+    def on_handler_start(self, ctx: Context) -> None:
+        self.on_attempt_start(ctx.task, ctx.execution_id, ctx.time_left())
 
-    def began(self, task: Task, execution_id: str, left: timedelta) -> None:
+    def on_attempt_start(self, task: Task, execution_id: str, left: timedelta) -> None:
         """Note that the current process runs a handler, for as long as its lease lasts."""
         key = (task.id, task.created_at, execution_id)
         record = self._records.get(key)
@@ -79,34 +79,34 @@ class Rules:
         if left <= timedelta(0):
             self._break(f"2: {key} is begun although its lease ended at {until}")
         for other in self._calls:
-            if other.until <= self._world.now + 2 * self._world.weather.drift:
+            if other.until <= self._world.now + 2 * self._world.fault_profile.drift:
                 continue
             if other.key == key:
                 self._break(f"2: {key} is run by {other.process.name} until {other.until}, and by {process.name}")
             if task.lock_key is not None and other.lock_key == task.lock_key:
                 self._break(f"5: {key} runs beside {other.key}, and both hold {other.lock_key!r}")
-        self._calls.append(Call(process, key, until, task.lock_key))
+        self._calls.append(HandlerCall(process, key, until, task.lock_key))
 
-    def heartbeat(self, ctx: Context, *, is_held: bool) -> None:
+    def on_heartbeat(self, ctx: Context, *, is_held: bool) -> None:
         if is_held:
-            self.beat(ctx.time_left())
+            self.on_lease_renewed(ctx.time_left())
 
-    def beat(self, left: timedelta) -> None:
+    def on_lease_renewed(self, left: timedelta) -> None:
         """Note that the lease of the current process's handler was renewed."""
         (mine,) = [call for call in self._calls if call.process is self._world.current]
         mine.until = self._world.now + left
         for other in self._calls:
-            is_live = other is not mine and other.until > self._world.now + 2 * self._world.weather.drift
+            is_live = other is not mine and other.until > self._world.now + 2 * self._world.fault_profile.drift
             if is_live and other.lock_key is not None and other.lock_key == mine.lock_key:
                 self._break(f"5: {mine.key} goes on beside {other.key}, and both hold {other.lock_key!r}")
 
-    def ended(self, process: Process | None) -> None:
+    def on_handler_end(self, process: Process | None) -> None:
         """Note that a process runs no handler any more, since that has ended or the process has."""
         self._calls = [call for call in self._calls if call.process is not process]
 
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def committed(
+    def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], messages: Sequence[Message]
     ) -> None:
         self._no_secret(after.model_dump_json(), *(one.model_dump_json() for one in (*executions, *messages)))
@@ -146,7 +146,7 @@ class Rules:
         for execution in executions:
             key = (task.id, task.created_at, execution.id)
             known = self._records.get(key)
-            again = self.verb() == "retry" and execution.status is ExecutionStatus.RETRYING
+            again = self.current_verb() == "retry" and execution.status is ExecutionStatus.RETRYING
             if again and known and known.status is not ExecutionStatus.SUCCEEDED:
                 pass  # its owner wants one more attempt
             elif known and known.status.is_final and known != execution:
@@ -162,7 +162,7 @@ class Rules:
                 waiting = [_waits_until(task, run) for run in task.runs if not run.lease]
                 pending += [at for at in waiting if at is not None]
                 if task.next_execution_time and (not task.runs or task.overlap is Overlap.ALLOW):
-                    pending.append(start_of(task, task.next_execution_time))
+                    pending.append(start_time(task, task.next_execution_time))
         if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
             self._break(f"4: {task.id} is ACTIVE and waits for nothing")
         if pending and (task.wake_at is None or task.wake_at > min(pending)):
@@ -171,7 +171,7 @@ class Rules:
     def _runs_end_with_a_record(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
         final = {one.id for one in executions if one.status.is_final}
         for run in before.runs:
-            if after.run(run.execution_id) is None and run.execution_id not in final:
+            if after.find_run(run.execution_id) is None and run.execution_id not in final:
                 self._break(f"1: the run of {run.execution_id} is gone without a record")
 
     def _claims_are_right(self, before: Task, after: Task) -> None:
@@ -179,7 +179,7 @@ class Rules:
         assert process
         now = process.app.clock.now()
         for run in after.runs:
-            old = before.run(run.execution_id)
+            old = before.find_run(run.execution_id)
             if run.lease is None:
                 continue
             if old and old.lease and old.lease.token == run.lease.token:
@@ -191,7 +191,7 @@ class Rules:
                 self._break(f"3: {run.execution_id} was claimed of a task that is {before.status}")
             if process.wanted is None and process.revision != before.revision:
                 self._break(f"3: {run.execution_id} was claimed for revision {process.revision}, not {before.revision}")
-            due_at = old.wakes_at if old else start_of(before, run.scheduled_for)
+            due_at = old.wake_at if old else start_time(before, run.scheduled_for)
             if process.wanted is None and due_at > now:
                 self._break(f"{run.execution_id} was claimed before it was due, at {due_at}")
             if process.wanted is None:
@@ -207,7 +207,7 @@ class Rules:
 
     def _is_punctual(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
         """In a calm world each claim comes on its instant, without the sweep's help."""
-        if self._world.weather.is_calm and now - due_at > timedelta(seconds=1):
+        if self._world.fault_profile.is_fault_free and now - due_at > timedelta(seconds=1):
             self._break(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
 
     def _nothing_is_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
@@ -216,7 +216,7 @@ class Rules:
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
-        if self.verb() == "create" and after.schedule != before.schedule:
+        if self.current_verb() == "create" and after.schedule != before.schedule:
             return  # a new schedule is a new plan
         for occurrence in self._passed(before, after):
             if execution_id(occurrence) not in handled:
@@ -226,7 +226,7 @@ class Rules:
         occurrence = before.next_execution_time
         limit = after.next_execution_time
         while occurrence is not None and (limit is None or occurrence < limit):
-            if limit is None and start_of(before, occurrence) > self._world.now + self._world.weather.drift:
+            if limit is None and start_time(before, occurrence) > self._world.now + self._world.fault_profile.drift:
                 ended = after.max_runs is not None and after.run_count >= after.max_runs
                 if not ended and not (after.until and occurrence > after.until):
                     self._break(f"4: {after.id} has lost its next occurrence, {occurrence}")
@@ -238,7 +238,7 @@ class Rules:
             yield occurrence
             occurrence = before.schedule.after(occurrence)
 
-    def purged(self, task: Task | None) -> None:
+    def on_purge(self, task: Task | None) -> None:
         """Watch a task's removal: its owner's wish, or the end of its retention."""
         if task is None:
             return
@@ -250,17 +250,17 @@ class Rules:
 
     # ── The queue and the clients ────────────────────────────────────────────────────────────────────────────────
 
-    def dispatched(self, envelope: Envelope) -> None:
+    def on_dispatch(self, envelope: QueueMessage) -> None:
         self._no_secret(envelope.name, envelope.body.decode(), envelope.token)
         if envelope.at > self._world.now + _NO_FUTURE:
             self._break(f"6: a dispatch lies {envelope.at - self._world.now} ahead")
 
-    def asked(self, verb: str) -> None:
+    def on_client_request(self, verb: str) -> None:
         assert self._world.current
         self._verbs[self._world.current.name] = verb
 
-    def told(self, task: Task) -> None:
-        stored = self._world.inner.load(task.id)
+    def on_client_reply(self, task: Task) -> None:
+        stored = self._world.real_store.load(task.id)
         if stored and stored.task.created_at == task.created_at:  # else somebody has deleted it before its client heard
             self._told[task.id] = task
 
@@ -272,7 +272,7 @@ class Rules:
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def judge_end(self) -> None:
+    def check_end_state(self) -> None:
         """Judge what is left when everything has had time to settle."""
         open_runs: set[tuple[str, datetime, str]] = set()
         for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
@@ -306,7 +306,7 @@ class Rules:
             or (task.runs and task.overlap is not Overlap.ALLOW)
         ):
             return
-        if start_of(task, following) < overdue:
+        if start_time(task, following) < overdue:
             self._break(f"4: nobody ran {task.id}'s occurrence {following}")
         if any(one.status is ExecutionStatus.RUNNING for one in self._records.values()):
             self._break("1: a stored record is RUNNING")
@@ -314,6 +314,6 @@ class Rules:
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
     """Return when somebody has to look at a run that is not under way; None if it may wait for a worker for ever."""
-    if run.awaits is not Awaits.WORKER:
+    if run.waiting_for is not WaitingFor.WORKER:
         return run.due_at
     return run.due_at + task.expiration if task.expiration and run.started_at is None else None

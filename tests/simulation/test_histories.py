@@ -13,11 +13,11 @@ import logging
 import traceback
 
 import pytest
-from tests.simulation.faults import DURABLE_WEATHERS, WEATHERS, WORKERS_WEATHERS, Weather
+from tests.simulation.faults import DURABLE_PROFILES, PROFILES, WORKER_PROFILES, FaultProfile
 from tests.simulation.world import SECRET, World
 
 
-def _failure(seed: int, weather: Weather) -> str | None:
+def run_history(seed: int, weather: FaultProfile) -> str | None:
     world = World(seed, weather)
     try:
         world.run()
@@ -28,18 +28,18 @@ def _failure(seed: int, weather: Weather) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("weather", [*WEATHERS, *DURABLE_WEATHERS, *WORKERS_WEATHERS], ids=lambda weather: weather.name)
+@pytest.mark.parametrize("weather", [*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES], ids=lambda weather: weather.name)
 def test_the_rules_hold_in_every_history(
-    weather: Weather, histories: int, seed: int | None, caplog: pytest.LogCaptureFixture
+    weather: FaultProfile, histories: int, seed: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The rules hold, whatever fails, dies, comes twice, late or in another order; no log has the secret."""
     caplog.set_level(logging.INFO)
-    share = histories // len(WEATHERS) + 1
+    share = histories // len(PROFILES) + 1
     if weather.is_durable or weather.has_workers:  # each of them takes longer
         share = share // (5 if weather.has_workers else 4) + 1
     seeds = range(share) if seed is None else [seed]
     for number in seeds:
-        failure = _failure(number, weather)
+        failure = run_history(number, weather)
         assert SECRET not in caplog.text
         caplog.clear()
         if failure:
@@ -47,9 +47,9 @@ def test_the_rules_hold_in_every_history(
 
 
 @pytest.mark.parametrize(
-    "weather", [WEATHERS[4], DURABLE_WEATHERS[4], WORKERS_WEATHERS[4]], ids=lambda weather: weather.name
+    "weather", [PROFILES[4], DURABLE_PROFILES[4], WORKER_PROFILES[4]], ids=lambda weather: weather.name
 )
-def test_a_seed_is_one_history(weather: Weather) -> None:
+def test_a_seed_is_one_history(weather: FaultProfile) -> None:
     """The same seed gives the same history, so that a failure can be looked at again."""
     courses = []
     for _ in range(2):

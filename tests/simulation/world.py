@@ -16,23 +16,23 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.actors_clients import IDS, MORE_IDS, one_change
-from tests.simulation.actors_durable_handlers import register_flows
+from tests.simulation.actors_clients import IDS, MORE_IDS, apply_random_change
+from tests.simulation.actors_durable_handlers import register_durable_handlers
 from tests.simulation.actors_handlers import register_handlers
 from tests.simulation.actors_workers import Workers
-from tests.simulation.faults import Weather
-from tests.simulation.faulty_ports import BreakableQueue, BreakableStore, DriftingClock
-from tests.simulation.invariants_children import TreeRules
-from tests.simulation.invariants_journals import JournalRules
-from tests.simulation.invariants_pull import PullRules
-from tests.simulation.invariants_runs import Rules
+from tests.simulation.faults import FaultProfile
+from tests.simulation.faulty_ports import DriftingClock, FaultyQueue, FaultyStore
+from tests.simulation.invariants_children import CallInvariants
+from tests.simulation.invariants_journals import JournalInvariants
+from tests.simulation.invariants_pull import PullInvariants
+from tests.simulation.invariants_runs import RunInvariants
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import Answer
-from cloudsched.emulator.model.token_bucket import Bucket
+from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched import Task
-    from cloudsched.engine.pull.offers import Wanted
+    from cloudsched.engine.pull.offers import WorkerFilter
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
 """The night in which Europe's clocks go forward."""
@@ -64,7 +64,7 @@ class Process:
     sent: Sent | None = None
     revision: int | None = None
     """Which revision the dispatch is of that it was given."""
-    wanted: Wanted | None = None
+    wanted: WorkerFilter | None = None
     """What it may claim, if it is a worker."""
     tokens: set[str] = field(default_factory=set)
     """The leases that it may act for."""
@@ -77,20 +77,20 @@ class Process:
 
 
 class World:
-    """A history: made by a seed, run once, judged by `Rules` as it goes and at its end."""
+    """A history: made by a seed, run once, judged by `RunInvariants` as it goes and at its end."""
 
-    def __init__(self, seed: int, weather: Weather) -> None:
+    def __init__(self, seed: int, weather: FaultProfile) -> None:
         self.seed = seed
-        self.weather = weather
+        self.fault_profile = weather
         self.random = random.Random(seed)  # noqa: S311 - a history is to be repeatable
         self.now = START
-        self.is_stormy = True
-        self.inner = SqliteStore()
-        self.model = Queue("queue", QueueConfig(), Bucket.full(QueueConfig().rate_limits, START))
-        self.rules = Rules(self)
-        self.journals = JournalRules(self)
-        self.trees = TreeRules(self)
-        self.pulls = PullRules(self)
+        self.faults_enabled = True
+        self.real_store = SqliteStore()
+        self.model = Queue("queue", QueueConfig(), TokenBucket.full(QueueConfig().rate_limits, START))
+        self.rules = RunInvariants(self)
+        self.journals = JournalInvariants(self)
+        self.trees = CallInvariants(self)
+        self.pulls = PullInvariants(self)
         self.workers = Workers(self)
         self.trace: deque[str] = deque(maxlen=400)
         self.processes: list[Process] = []
@@ -99,7 +99,7 @@ class World:
         self._baton = threading.Semaphore(0)
         self._number = 0
         self._swept_at = START
-        self.cleared_at = START + weather.length
+        self.faults_end_at = START + weather.length
         self.ids = (*IDS, *MORE_IDS) if weather.has_workers else IDS
         self.kinds = dict.fromkeys(self.ids, "work")
         """Which sort of handler each task has."""
@@ -117,110 +117,110 @@ class World:
         )
 
     def _app(self) -> App:
-        drift = self.weather.drift * (2 * self.random.random() - 1)
+        drift = self.fault_profile.drift * (2 * self.random.random() - 1)
         app = App(
             Settings(secret=SECRET, executor_url="http://executor", **self._paces),
-            store=BreakableStore(self),
-            dispatcher=BreakableQueue(self),
+            store=FaultyStore(self),
+            dispatcher=FaultyQueue(self),
             clock=DriftingClock(self, drift),
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
         )
         register_handlers(app, self)
-        register_flows(app, self)
-        app.pulls._offers._seconds = lambda: 0.0  # noqa: SLF001 - a history is the same on a busy machine
+        register_durable_handlers(app, self)
+        app.worker_claims._work_queue._monotonic = lambda: 0.0  # noqa: SLF001 - a history is the same on a busy machine
         return app
 
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Note what happened, for whoever reads a failing history."""
         who = self.current.name if self.current else "-"
         self.trace.append(f"{self.now:%m-%dT%H:%M:%S.%f} {who:<12} {text}")
 
-    def hand_over(self) -> None:
+    def yield_control(self) -> None:
         """Let somebody else go on first."""
         process = self.current
         assert process
         self._baton.release()
         process.go.acquire()
-        self.maybe_die("while it waited")
+        self.maybe_crash("while it waited")
 
-    def rest(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Let so much time pass before the current process goes on; at least."""
         process = self.current
         assert process
         process.rests_until = self.now + timedelta(seconds=seconds)
-        self.hand_over()
+        self.yield_control()
         process.rests_until = None
 
-    def begin_beside(self, kind: str, work: Callable[[], None]) -> None:
+    def spawn_sibling(self, kind: str, work: Callable[[], None]) -> None:
         """Let another process of the current one's sort begin when its turn comes; it may act for the same leases."""
         process = self.current
         assert process
-        self._add(kind, process.app, work).tokens = process.tokens
+        self._create_process(kind, process.app, work).tokens = process.tokens
 
-    def maybe_die(self, when: str) -> None:
+    def maybe_crash(self, when: str) -> None:
         """End the current process, if it is so drawn."""
-        if self.is_stormy and self.random.random() < self.weather.kill / 2:
-            self.say(f"DIES {when}")
+        if self.faults_enabled and self.random.random() < self.fault_profile.kill / 2:
+            self.log(f"DIES {when}")
             raise Killed
 
     def is_faulty(self) -> bool:
         """Draw whether a call goes wrong."""
-        return self.is_stormy and self.random.random() < self.weather.fault
+        return self.faults_enabled and self.random.random() < self.fault_profile.fault
 
     def tasks(self) -> list[Task]:
         """Return all tasks that are stored, those that are being deleted included."""
-        rows = self.inner._database.read("SELECT id FROM tasks ORDER BY id")  # noqa: SLF001 - as no reader sees them
-        return [stored.task for (task_id,) in rows if (stored := self.inner.load(str(task_id)))]
+        rows = self.real_store._database.read("SELECT id FROM tasks ORDER BY id")  # noqa: SLF001 - as no reader sees them
+        return [stored.task for (task_id,) in rows if (stored := self.real_store.load(str(task_id)))]
 
     # ── What the world does ──────────────────────────────────────────────────────────────────────────────────────
 
     def run(self) -> None:
         """Live through the history, then let the sky clear and everything settle, and judge."""
         try:
-            while self.now < self.cleared_at:
-                self._step(self.cleared_at)
-            self.is_stormy = False
-            if self.weather.has_workers:
-                self.workers.ring()
-            settled = self.cleared_at + timedelta(hours=3)
+            while self.now < self.faults_end_at:
+                self._step(self.faults_end_at)
+            self.faults_enabled = False
+            if self.fault_profile.has_workers:
+                self.workers.notify()
+            settled = self.faults_end_at + timedelta(hours=3)
             while self.now < settled or self.processes:
                 self._step(settled)
             for rules in (self.rules, self.trees, self.journals, self.pulls):
-                rules.judge_end()
+                rules.check_end_state()
         finally:
-            self._put_down()
-            self.inner.close()
+            self._kill_remaining()
+            self.real_store.close()
 
     def _step(self, end: datetime) -> None:
         waiting = self.model.wake_at()
-        awake = self._awake()
+        awake = self._runnable_processes()
         choices: list[tuple[float, Callable[[], None]]] = []
         if awake:
-            choices.append((6.0, self._go_on))
+            choices.append((6.0, self._resume_any))
         if waiting is not None and waiting <= self.now and len(awake) < 6:
-            choices.append((3.0, self._deliver))
+            choices.append((3.0, self._start_deliveries))
         if self._changes and self._changes[0] <= self.now:
-            choices.append((2.0, self._change))
-        if (sweep_at := self._next_sweep()) is not None and sweep_at <= self.now:
-            choices.append((2.0, self._sweep))
+            choices.append((2.0, self._start_change))
+        if (sweep_at := self._next_sweep_at()) is not None and sweep_at <= self.now:
+            choices.append((2.0, self._start_sweep))
         visit_at = self.workers.next_at() if self.now < end else None
         if visit_at is not None and visit_at <= self.now and len(awake) < 6:
-            choices.append((2.0, self.workers.come))
-        lingers = self.is_stormy and self.random.random() < self.weather.linger
+            choices.append((2.0, self.workers.start_visit))
+        lingers = self.faults_enabled and self.random.random() < self.fault_profile.linger
         if not choices or (lingers and awake):
-            self._let_time_pass(end, waiting, sweep_at, visit_at)
+            self._advance_clock(end, waiting, sweep_at, visit_at)
             return
         (_, act), *_ = self.random.choices(choices, [weight for weight, _ in choices])
         act()
 
-    def _awake(self) -> list[Process]:
+    def _runnable_processes(self) -> list[Process]:
         return [each for each in self.processes if each.rests_until is None or each.rests_until <= self.now]
 
-    def _let_time_pass(self, end: datetime, *moments: datetime | None) -> None:
-        if self._awake():
-            steps = [0.01, 1, 5, 90] if self.weather.is_crowded else [0.01, 1, 30, 100, 400]
+    def _advance_clock(self, end: datetime, *moments: datetime | None) -> None:
+        if self._runnable_processes():
+            steps = [0.01, 1, 5, 90] if self.fault_profile.is_crowded else [0.01, 1, 30, 100, 400]
             self.now += timedelta(seconds=self.random.choice(steps) * self.random.random())
             return
         rests = [each.rests_until for each in self.processes]
@@ -228,86 +228,91 @@ class World:
         end = end if end > self.now else datetime.max.replace(tzinfo=UTC)
         self.now = max(self.now, min([end, *(at for at in (*moments, *rests, *changes) if at is not None)]))
 
-    def _next_sweep(self) -> datetime | None:
-        wake_at = self.inner.next_wake()
+    def _next_sweep_at(self) -> datetime | None:
+        wake_at = self.real_store.next_wakeup()
         if wake_at is None:
             return None
         earliest = max(wake_at + GRACE, self._swept_at + _TICK, self.now)
         past = timedelta(seconds=earliest.second, microseconds=earliest.microsecond)
         return earliest if not past else earliest - past + _MINUTE
 
-    def _go_on(self) -> None:
-        self._resume(self.random.choice(self._awake()))
+    def _resume_any(self) -> None:
+        self._resume_process(self.random.choice(self._runnable_processes()))
 
-    def _deliver(self) -> None:
-        due = list(self.model.due(self.now))
+    def _start_deliveries(self) -> None:
+        due = list(self.model.take_due(self.now))
         self.random.shuffle(due)
         for sent in due:
             body, token = sent.target.body, sent.target.headers["X-Cloudsched-Token"]
             app = self.random.choice(self.apps[:3])
-            self.begin("deliver", app, partial(self._delivered, app, body, token), sent)
+            self.start_process("deliver", app, partial(self._run_delivery, app, body, token), sent)
             if self.is_faulty():
-                self.say("the queue delivers twice")
-                self.begin("again", app, partial(self._delivered, app, body, token))
+                self.log("the queue delivers twice")
+                self.start_process("again", app, partial(self._run_delivery, app, body, token))
 
-    def _delivered(self, app: App, body: bytes, token: str) -> None:
+    def _run_delivery(self, app: App, body: bytes, token: str) -> None:
         self.deliveries += 1
-        self.say(f"gets {body.decode()}")
+        self.log(f"gets {body.decode()}")
         assert self.current
         self.current.revision = json.loads(body)["revision"]
         verdict = app.deliver(body, token)
-        self.say(f"{verdict.action}: {verdict.why}")
+        self.log(f"{verdict.action}: {verdict.reason}")
 
-    def _sweep(self) -> None:
+    def _start_sweep(self) -> None:
         self._swept_at = self.now
         app = self.random.choice(self.apps)
-        self.begin("sweep", app, lambda: self.say(f"swept {app.sweep()}"))
+        self.start_process("sweep", app, lambda: self.log(f"swept {app.sweep()}"))
 
-    def _change(self) -> None:
+    def _start_change(self) -> None:
         self._changes.popleft()
-        if self.random.random() < self.weather.purge:
-            self.say("THE QUEUE FORGETS EVERYTHING")
+        if self.random.random() < self.fault_profile.purge:
+            self.log("THE QUEUE FORGETS EVERYTHING")
             self.model.purge(self.now)
-        self.begin("client", self.apps[3], lambda: self._changed(self.apps[3]))
+        self.start_process("client", self.apps[3], lambda: self._run_change(self.apps[3]))
 
-    def _changed(self, app: App) -> None:
+    def _run_change(self, app: App) -> None:
         with suppress(NotFound, NotAllowed, InvalidInput):
-            one_change(self, app)
+            apply_random_change(self, app)
 
-    def begin(
-        self, kind: str, app: App, work: Callable[[], None], sent: Sent | None = None, wanted: Wanted | None = None
+    def start_process(
+        self,
+        kind: str,
+        app: App,
+        work: Callable[[], None],
+        sent: Sent | None = None,
+        wanted: WorkerFilter | None = None,
     ) -> None:
         """Let a new process live until it first hands over."""
-        process = self._add(kind, app, work)
+        process = self._create_process(kind, app, work)
         process.sent, process.wanted = sent, wanted
-        self._resume(process)
+        self._resume_process(process)
 
-    def _add(self, kind: str, app: App, work: Callable[[], None]) -> Process:
+    def _create_process(self, kind: str, app: App, work: Callable[[], None]) -> Process:
         self._number += 1
         process = Process(f"{kind}-{self._number}", work, app)
-        process.thread = threading.Thread(target=self._live, args=(process,), daemon=True)
+        process.thread = threading.Thread(target=self._run_process, args=(process,), daemon=True)
         self.processes.append(process)
         process.thread.start()
         return process
 
-    def _live(self, process: Process) -> None:
+    def _run_process(self, process: Process) -> None:
         process.go.acquire()
         try:
             process.work()
             process.is_ok = True
         except (StoreUnavailable, QueueUnavailable) as error:
-            self.say(f"fails: {error}")
-            if not self.weather.fault:
+            self.log(f"fails: {error}")
+            if not self.fault_profile.fault:
                 process.failure = error
         except Killed:
             pass
         except BaseException as error:  # noqa: BLE001 - the world judges it in its own thread
             process.failure = error
-        self.rules.ended(process)
+        self.rules.on_handler_end(process)
         process.is_done = True
         self._baton.release()
 
-    def _resume(self, process: Process) -> None:
+    def _resume_process(self, process: Process) -> None:
         self.current = process
         process.go.release()
         self._baton.acquire()
@@ -318,13 +323,13 @@ class World:
         if process.failure is not None:
             raise process.failure
         if process.sent is not None:
-            self.model.answered(process.sent, Answer(status=204 if process.is_ok else 503), self.now)
+            self.model.finish_attempt(process.sent, Answer(status=204 if process.is_ok else 503), self.now)
 
-    def _put_down(self) -> None:
+    def _kill_remaining(self) -> None:
         """End what is still under way, when a history has failed."""
-        self.is_stormy = True
-        self.weather = Weather("the end", kill=2.0)
+        self.faults_enabled = True
+        self.fault_profile = FaultProfile("the end", kill=2.0)
         while self.processes:
             process = self.processes[-1]
             with suppress(BaseException):
-                self._resume(process)
+                self._resume_process(process)

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.harness import SECRET, START, Reply, ask
+from tests.harness import SECRET, START, Reply, request
 
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import MovableClock
 from cloudsched.local.examples import app
-from cloudsched.local.stack import Stack, running
+from cloudsched.local.stack import Stack, run_stack
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,14 @@ def base(request: pytest.FixtureRequest) -> Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class LocalStack:
     """A local stack, as its clients see it: through HTTP alone."""
 
     stack: Stack
 
     def api(self, method: str, path: str, content: object = None) -> Reply:
         """Ask the API."""
-        return ask(self.stack.url, method, path, content)
+        return request(self.stack.url, method, path, content)
 
     def create(self, **task: Any) -> Reply:
         """Create a reminder with some fields of one's own."""
@@ -53,7 +53,7 @@ class World:
 
     def advance(self, by: timedelta) -> None:
         """Move the clock of the whole stack."""
-        reply = ask(f"http://{self.stack.emulator.address}", "POST", "/clock", {"advance": by.total_seconds()})
+        reply = request(f"http://{self.stack.emulator.address}", "POST", "/clock", {"advance": by.total_seconds()})
         assert reply.status == 200, reply
 
     def executions(self, task_id: str) -> list[dict[str, Any]]:
@@ -68,8 +68,8 @@ class World:
 
 
 @pytest.fixture
-def world(base: Settings) -> Iterator[World]:
+def local_stack(base: Settings) -> Iterator[LocalStack]:
     """A local stack with the package's example handlers."""
     clock = MovableClock(START, frozen=True)
-    with running(app, base=base, store=base.store, clock=clock) as stack:
-        yield World(stack)
+    with run_stack(app, base=base, store=base.store, clock=clock) as stack:
+        yield LocalStack(stack)

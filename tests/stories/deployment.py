@@ -62,7 +62,7 @@ class Deployment:
 
     def serve(self, target: str, settings: Settings | None = None) -> AbstractContextManager[Function]:
         """Serve one function, by other settings if there are any."""
-        env = (settings or self.settings).around(STORY=str(self.folder))
+        env = (settings or self.settings).to_child_environment(STORY=str(self.folder))
         port = self.port if target == "execute" else free_port()
         return function(target, env, self.folder / "main.py", port)
 
@@ -84,7 +84,7 @@ class Deployment:
 
 
 @contextmanager
-def deployed(base: Settings, folder: Path) -> Iterator[Deployment]:
+def run_deployment(base: Settings, folder: Path) -> Iterator[Deployment]:
     """Run the parts that are not functions; the clock stands still."""
     shutil.copy(ROOT / "functions" / "main.py", folder)
     (folder / "handlers.py").write_text(HANDLERS)

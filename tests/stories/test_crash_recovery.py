@@ -8,13 +8,13 @@ import sys
 import pytest
 from tests.harness import ROOT
 
-from cloudsched.adapters.firestore.emulator import Missing, find
+from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 
 
 @pytest.mark.slow
 def test_nothing_is_lost_and_no_success_repeated_while_executors_and_sweeps_are_killed() -> None:
     """Under SIGKILL and the queue's faults, each occurrence that came due ends with one success."""
-    has_google = not isinstance(find(os.environ.get("FIRESTORE_EMULATOR_HOST")), Missing)
+    has_google = not isinstance(find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST")), EmulatorNotFound)
     if os.environ.get("CI") and not has_google:
         pytest.fail("No Firestore emulator, and CI always has one.")
     store = "firestore" if has_google else "sqlite"

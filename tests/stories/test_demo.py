@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.harness import process, running_among
+from tests.harness import process, still_running
 
 from cloudsched.cli import demo_scenario as demo
 
@@ -31,7 +31,7 @@ def test_the_demo_over_firestore(firestore_address: str, tmp_path: Path) -> None
         assert run.wait(200) == 0, run.output
         assert f"Google's Firestore emulator on {firestore_address}" in run.output
         assert [words for words in WORDS if words not in run.output] == []
-        assert not running_among(family)
+        assert not still_running(family)
 
 
 def test_the_demo_without_java_and_gcloud(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
 def test_the_demo_expects_more_than_a_year() -> None:
     """It goes through both clock changes, and more than a year."""
     assert (demo.END - demo.START).days > 366
-    offsets = [at.hour for at in demo.expected()["weekday-report"]]
+    offsets = [at.hour for at in demo.expected_runs()["weekday-report"]]
     assert sum(before != after for before, after in pairwise(offsets)) == 2
 
 
@@ -68,4 +68,4 @@ def test_the_demo_expects_more_than_a_year() -> None:
 def test_each_task_of_the_demo_is_expected(name: str) -> None:
     """Nothing is created whose runs nobody checks."""
     assert name in {task["id"] for task in demo.TASKS}
-    assert demo.expected()[name]
+    assert demo.expected_runs()[name]

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.harness import WAIT_SECONDS, Process, ask, eventually, process, running_among
+from tests.harness import WAIT_SECONDS, Process, process, request, still_running, wait_until
 
 CLOUDSCHED = (sys.executable, "-m", "cloudsched")
 DEV = (*CLOUDSCHED, "dev", "--store", "sqlite")
@@ -76,7 +76,7 @@ def test_a_signal_stops_everything(signum: int, firestore_address: str, tmp_path
         assert len(family) >= 4, "dev, java and its guard, sh, sleep"
         dev.signal(signum)
         assert dev.wait() == 128 + signum
-        eventually(lambda: not running_among(family), "none of them is left")
+        wait_until(lambda: not still_running(family), "none of them is left")
 
 
 SIGNALLED_AS_IT_BEGINS = """
@@ -107,7 +107,7 @@ def test_a_signal_while_the_command_is_begun_ends_it_too(moment: str, tmp_path: 
     with process(sys.executable, "-c", SIGNALLED_AS_IT_BEGINS, moment, cwd=tmp_path) as dev:
         command = int(dev.wait_for(r"begun as (\d+)")[1])
         assert dev.wait() == 128 + signal.SIGINT, dev.output
-        eventually(lambda: not running_among({command}), "it has ended")
+        wait_until(lambda: not still_running({command}), "it has ended")
         assert f"ended with -{signal.SIGINT:d}\n" in dev.output
 
 
@@ -122,8 +122,8 @@ def test_a_stack_alone_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert dev.output.startswith("store        SQLite")
         url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
         tasks = dev.wait_for(r"Cloud Tasks +(127\.0\.0\.1:\d+)")[1]
-        assert ask(url, "POST", "/v1/tasks", {"owner": "a", "title": "Hi", "handler": "greet"}).status == 201
-        assert ask(f"http://{tasks}", "POST", "/clock", {"advance": "PT6M"}).body["delivered"] == 1
+        assert request(url, "POST", "/v1/tasks", {"owner": "a", "title": "Hi", "handler": "greet"}).status == 201
+        assert request(f"http://{tasks}", "POST", "/clock", {"advance": "PT6M"}).body["delivered"] == 1
         dev.wait_for(r"2027-01-01T00:05:00Z \S+ succeeded")
         dev.signal(signal.SIGINT)
         assert dev.wait() == 0
@@ -139,10 +139,10 @@ def test_a_handler_that_hangs_does_not_keep_the_stack(tmp_path: Path) -> None:
     with process(*ALONE, cwd=tmp_path) as dev:
         dev.wait_for("Ready")
         url = dev.wait_for(r"API +(http://127\.0\.0\.1:\d+)/v1/tasks")[1]
-        ask(url, "POST", "/v1/tasks", {"id": "h", "owner": "a", "title": "Hi", "handler": "hang"})
-        assert ask(url, "POST", "/v1/tasks/h/trigger").status == 200
-        eventually(began.exists, "the handler hangs")
-        assert ask(url, "GET", "/v1/tasks/h").body["isRunning"] is True, "the API answers meanwhile"
+        request(url, "POST", "/v1/tasks", {"id": "h", "owner": "a", "title": "Hi", "handler": "hang"})
+        assert request(url, "POST", "/v1/tasks/h/trigger").status == 200
+        wait_until(began.exists, "the handler hangs")
+        assert request(url, "GET", "/v1/tasks/h").body["isRunning"] is True, "the API answers meanwhile"
         dev.signal(signal.SIGINT)
         told_at = time.monotonic()
         assert dev.wait() == 0
@@ -157,10 +157,10 @@ def test_a_handler_that_exits_ends_its_attempt_and_not_the_stack(tmp_path: Path)
     )
     with process(*ALONE, cwd=tmp_path) as dev:
         url, _ = _ready(dev)
-        ask(url, "POST", "/v1/tasks", {"id": "l", "owner": "a", "title": "Hi", "handler": "leave"})
-        assert ask(url, "POST", "/v1/tasks/l/trigger").status == 200
+        request(url, "POST", "/v1/tasks", {"id": "l", "owner": "a", "title": "Hi", "handler": "leave"})
+        assert request(url, "POST", "/v1/tasks/l/trigger").status == 200
         dev.wait_for(r"l failed \S+: SystemExit: enough")
-        (execution,) = ask(url, "GET", "/v1/tasks/l/executions").body["executions"]
+        (execution,) = request(url, "GET", "/v1/tasks/l/executions").body["executions"]
         assert (execution["status"], execution["error"]["type"]) == ("FAILED", "SystemExit")
 
 
@@ -170,11 +170,11 @@ def test_data_is_kept(tmp_path: Path) -> None:
     with process(*at_noon, cwd=tmp_path) as dev:
         url = _ready(dev)[0]
         task = {"id": "tea", "owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "Now."}}
-        ask(url, "POST", "/v1/tasks", {**task, "schedule": {"at": "2027-01-01T13:00:00Z"}})
+        request(url, "POST", "/v1/tasks", {**task, "schedule": {"at": "2027-01-01T13:00:00Z"}})
     with process(*at_noon, cwd=tmp_path) as dev:
         url, tasks = _ready(dev)
-        assert ask(tasks, "POST", "/clock", {"advance": "P1D"}).body["delivered"] == 1
-        (message,) = ask(url, "GET", "/v1/inboxes/ada/messages").body["messages"]
+        assert request(tasks, "POST", "/clock", {"advance": "P1D"}).body["delivered"] == 1
+        (message,) = request(url, "GET", "/v1/inboxes/ada/messages").body["messages"]
         assert message["createdAt"] == "2027-01-01T13:00:00Z"
 
 
@@ -205,7 +205,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
                 assert second.wait() == 2
                 assert "cannot listen" in second.output.lower()
                 assert len(second.output.splitlines()) == 1
-        assert ask(url, "GET", "/v1/tasks").status == 200
+        assert request(url, "GET", "/v1/tasks").status == 200
 
 
 def _ready(dev: Process) -> tuple[str, str]:

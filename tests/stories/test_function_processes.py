@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness import SECRET, START, ask, eventually
-from tests.stories.deployment import Deployment, deployed
+from tests.harness import SECRET, START, request, wait_until
+from tests.stories.deployment import Deployment, run_deployment
 
 from cloudsched import App, Execution, Schedule, Settings
 from cloudsched.adapters.clocks import EmulatorClock, ManualClock
@@ -23,7 +23,7 @@ NEXT = DUE + timedelta(days=1)
 
 @pytest.fixture
 def deployment(base: Settings, tmp_path: Path) -> Iterator[Deployment]:
-    with deployed(base, tmp_path) as running:
+    with run_deployment(base, tmp_path) as running:
         yield running
 
 
@@ -39,7 +39,7 @@ def test_an_executor_dies_in_the_middle_of_a_handler(deployment: Deployment, res
         create(app)
         with deployment.serve("execute") as executor:
             walk = threads.submit(emulator.advance, timedelta(minutes=32))
-            eventually((marks / "began-1").exists, "the handler has begun")
+            wait_until((marks / "began-1").exists, "the handler has begun")
             executor.process.kill()
             walk.result(60)
         (during,) = app.executions("it").items
@@ -48,13 +48,13 @@ def test_an_executor_dies_in_the_middle_of_a_handler(deployment: Deployment, res
         if rescue == "the sweep finds it":
             settings = deployment.settings
             queue = f"/v2/projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
-            assert ask(f"http://{emulator.address}", "POST", f"{queue}:purge", {}).status == 200
+            assert request(f"http://{emulator.address}", "POST", f"{queue}:purge", {}).status == 200
         (marks / "go-on").touch()
         with deployment.serve("execute"):
             emulator.advance(timedelta(hours=2))
             if rescue == "the sweep finds it":
                 with deployment.serve("sweep") as sweep:
-                    assert ask(sweep.url, "POST", "/").body["dispatched"] == 1
+                    assert request(sweep.url, "POST", "/").body["dispatched"] == 1
                 emulator.advance(timedelta(0))
 
         (record,) = app.executions("it").items
@@ -92,15 +92,15 @@ def test_the_secret_is_nowhere(deployment: Deployment) -> None:
     with deployment.serve("api") as api, deployment.serve("execute") as executor:
         task = {"owner": "ada", "title": "It", "schedule": {"at": "2027-01-01T08:00:00Z"}}
         answers = [
-            ask(api.url, "POST", "/v1/tasks", {**task, "id": "good", "handler": "greet"}),
-            ask(api.url, "POST", "/v1/tasks", {**task, "id": "bad", "handler": "stumble"}),
-            ask(api.url, "POST", "/v1/tasks", {**task, "handler": "unknown"}),
-            ask(api.url, "POST", "/v1/tasks", b"{"),
-            ask(executor.url, "POST", "/v1/tasks/execute", b"{}", {"X-Cloudsched-Token": "v1=00"}),
+            request(api.url, "POST", "/v1/tasks", {**task, "id": "good", "handler": "greet"}),
+            request(api.url, "POST", "/v1/tasks", {**task, "id": "bad", "handler": "stumble"}),
+            request(api.url, "POST", "/v1/tasks", {**task, "handler": "unknown"}),
+            request(api.url, "POST", "/v1/tasks", b"{"),
+            request(executor.url, "POST", "/v1/tasks/execute", b"{}", {"X-Cloudsched-Token": "v1=00"}),
         ]
         assert [answer.status for answer in answers] == [201, 201, 400, 400, 401]
         emulator.advance(timedelta(hours=1))
-        shown = {task: ask(api.url, "GET", f"/v1/tasks/{task}/executions") for task in ("good", "bad")}
+        shown = {task: request(api.url, "GET", f"/v1/tasks/{task}/executions") for task in ("good", "bad")}
         logs = api.process.output + executor.process.output
     assert [reply.body["executions"][0]["status"] for reply in shown.values()] == ["SUCCEEDED", "FAILED"]
 
@@ -118,7 +118,9 @@ def documents(deployment: Deployment) -> str:
         return "".join(file.read_bytes().decode("latin-1") for file in deployment.folder.glob("tasks.db*"))
     root = f"/v1/projects/{settings.project}/databases/(default)/documents"
     folders = ["tasks", "tasks/good/executions", "tasks/bad/executions", "inboxes/ada/messages"]
-    return repr([ask(f"http://{settings.firestore_emulator}", "GET", f"{root}/{folder}").body for folder in folders])
+    return repr(
+        [request(f"http://{settings.firestore_emulator}", "GET", f"{root}/{folder}").body for folder in folders]
+    )
 
 
 def test_a_function_in_the_cloud_follows_no_clock_but_the_system_s() -> None:

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from tests.harness import SECRET, START, Reply, ask, eventually
-from tests.stories.conftest import World
+from tests.harness import SECRET, START, Reply, request, wait_until
+from tests.stories.conftest import LocalStack
 
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
 
 
-def test_a_task_is_created_run_recorded_and_planned_again(world: World) -> None:
+def test_a_task_is_created_run_recorded_and_planned_again(world: LocalStack) -> None:
     """What HTTP created is run by the executor at its instant, recorded, and its next occurrence is planned."""
     created = world.create(id="tea", schedule=DAILY)
     world.advance(timedelta(hours=1))
@@ -25,7 +25,7 @@ def test_a_task_is_created_run_recorded_and_planned_again(world: World) -> None:
     assert [message["title"] for message in world.inbox()] == ["Tea"]
 
 
-def test_a_task_stays_at_nine_across_a_clock_change(world: World) -> None:
+def test_a_task_stays_at_nine_across_a_clock_change(world: LocalStack) -> None:
     """Every day at 9 in Paris is 8:00 UTC before the last Sunday of March and 7:00 UTC from it on."""
     world.create(id="tea", schedule={**DAILY, "dtstart": "2027-03-26T09:00:00"})
     world.advance(datetime(2027, 3, 30, tzinfo=UTC) - START)
@@ -38,7 +38,7 @@ def test_a_task_stays_at_nine_across_a_clock_change(world: World) -> None:
     ]
 
 
-def test_a_yearly_task_comes_by_hops(world: World) -> None:
+def test_a_yearly_task_comes_by_hops(world: LocalStack) -> None:
     """A year away is reached on its instant by dispatches of at most 30 days."""
     world.create(id="birthday", schedule={**DAILY, "rrule": "FREQ=YEARLY", "dtstart": "2027-12-10T09:00:00"})
     world.advance(timedelta(days=366))
@@ -49,7 +49,7 @@ def test_a_yearly_task_comes_by_hops(world: World) -> None:
     assert [record["startedAt"] for record in world.executions("birthday")] == ["2027-12-10T08:00:00Z"]
 
 
-def test_a_duplicate_delivery_changes_nothing(world: World) -> None:
+def test_a_duplicate_delivery_changes_nothing(world: LocalStack) -> None:
     """What the queue delivers a second time is answered with 200, and is neither run nor recorded again."""
     world.create(id="tea", schedule=DAILY)
     world.advance(timedelta(hours=1))
@@ -62,7 +62,7 @@ def test_a_duplicate_delivery_changes_nothing(world: World) -> None:
     assert (world.executions("tea"), world.inbox(), world.api("GET", "/v1/tasks/tea").body) == before
 
 
-def test_a_wrong_token_runs_nothing(world: World) -> None:
+def test_a_wrong_token_runs_nothing(world: LocalStack) -> None:
     """A delivery without the token of its very body gets 401 and is not run, though it is due."""
     world.create(id="tea", schedule=DAILY)
     world.advance(timedelta(hours=1))
@@ -76,7 +76,7 @@ def test_a_wrong_token_runs_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("base", ["sqlite"], indirect=True)  # one store is enough: it is about the queue
-def test_the_queue_is_down_when_a_task_is_created(world: World) -> None:
+def test_the_queue_is_down_when_a_task_is_created(world: LocalStack) -> None:
     """The caller is told that the task is saved and its dispatch deferred; the sweep sends it, and it runs in time."""
     world.stack.emulator.stop()
     created = world.create(id="tea", schedule=DAILY)
@@ -87,27 +87,27 @@ def test_the_queue_is_down_when_a_task_is_created(world: World) -> None:
     assert "deferred" in created.body["message"]
     # gRPC waits longer and longer before it connects again. A sweep that came before that would be the only one: the
     # clock stands still.
-    eventually(lambda: "dispatchDeferred" not in world.create(schedule=DAILY).body, "the queue is reached again")
+    wait_until(lambda: "dispatchDeferred" not in world.create(schedule=DAILY).body, "the queue is reached again")
     world.advance(timedelta(minutes=1))
-    eventually(lambda: "dispatchDeferred" not in world.api("GET", "/v1/tasks/tea").body, "the sweep sends it")
+    wait_until(lambda: "dispatchDeferred" not in world.api("GET", "/v1/tasks/tea").body, "the sweep sends it")
     world.advance(timedelta(hours=1))
     assert [record["startedAt"] for record in world.executions("tea")] == ["2027-01-01T08:00:00Z"]
 
 
-def test_the_stack_sweeps_by_itself(world: World) -> None:
+def test_the_stack_sweeps_by_itself(world: LocalStack) -> None:
     """What the queue has lost is found by the stack's own sweep after the clock has moved, and runs."""
     world.create(id="tea", schedule=DAILY)
     _purge(world)
     world.advance(timedelta(hours=1))
-    eventually(world.inbox, "the sweep finds it")
+    wait_until(world.inbox, "the sweep finds it")
     assert [record["status"] for record in world.executions("tea")] == ["SUCCEEDED"]
 
 
-def _purge(world: World) -> None:
+def _purge(world: LocalStack) -> None:
     settings = world.stack.settings
     queue = f"/v2/projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
-    assert ask(f"http://{world.stack.emulator.address}", "POST", f"{queue}:purge", {}).status == 200
+    assert request(f"http://{world.stack.emulator.address}", "POST", f"{queue}:purge", {}).status == 200
 
 
-def _deliver(world: World, body: bytes, token: str) -> Reply:
-    return ask(world.stack.url, "POST", "/v1/tasks/execute", body, {"X-Cloudsched-Token": token} if token else {})
+def _deliver(world: LocalStack, body: bytes, token: str) -> Reply:
+    return request(world.stack.url, "POST", "/v1/tasks/execute", body, {"X-Cloudsched-Token": token} if token else {})

@@ -16,14 +16,14 @@ from pathlib import Path  # noqa: TC003 - as elsewhere
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.harness import WAIT_SECONDS, Process, eventually, free_port, process
-from tests.stories.worker_stack import HANDLERS, Shop, opened
+from tests.harness import WAIT_SECONDS, Process, free_port, process, wait_until
+from tests.stories.worker_stack import HANDLERS, WorkerStack, open_worker_stack
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.config.access import Access
-from cloudsched.local.stack import application
+from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(params=["store", "api"])
-def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
-    with opened(tmp_path, request.param) as made:
+def worker_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WorkerStack]:
+    with open_worker_stack(tmp_path, request.param) as made:
         yield made
 
 
 def test_a_worker_at_firestore_hears_of_work_and_says_what_became_of_it(tmp_path: Path, firestore_address: str) -> None:
     """It would look again in ten minutes, so each task but the first is one that it was told of; stopped, it ends."""
     project = f"demo-{uuid.uuid4().hex[:20]}"
-    with opened(tmp_path, "store", "firestore", firestore_emulator=firestore_address, project=project) as shop:
+    with open_worker_stack(
+        tmp_path, "store", "firestore", firestore_emulator=firestore_address, project=project
+    ) as shop:
         with shop.worker("--poll", "600") as worker:
             worker.wait_for("queue gpu, from Firestore")
             for _ in range(3):
@@ -52,7 +54,7 @@ def test_a_worker_at_firestore_hears_of_work_and_says_what_became_of_it(tmp_path
         assert len(notes) == len(set(notes)) == 3
 
 
-def test_sigterm_lets_it_finish(shop: Shop) -> None:
+def test_sigterm_lets_it_finish(shop: WorkerStack) -> None:
     """A worker that is told to stop ends what it runs, says so, and exits with 0; what came later waits for another."""
     task = shop.offer("linger")
     with shop.worker() as worker:
@@ -69,7 +71,7 @@ def test_sigterm_lets_it_finish(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("how", ["no grace", "a second signal"])
-def test_sigterm_gives_back_what_does_not_finish(shop: Shop, how: str) -> None:
+def test_sigterm_gives_back_what_does_not_finish(shop: WorkerStack, how: str) -> None:
     """The attempt costs nothing, and another worker begins it anew; the handler that still talks does not matter."""
     task = shop.offer("linger")
     with shop.worker("--grace", "0" if how == "no grace" else "600") as worker:
@@ -89,7 +91,7 @@ def test_sigterm_gives_back_what_does_not_finish(shop: Shop, how: str) -> None:
 
 def test_what_a_handler_has_left_behind_does_not_keep_it(tmp_path: Path) -> None:
     """A pool that still works would: Python waits for it at the end of a process."""
-    with opened(tmp_path, "api") as shop, shop.worker() as worker:
+    with open_worker_stack(tmp_path, "api") as shop, shop.worker() as worker:
         task = shop.create("leave")
         worker.wait_for(f"succeeded +{task}")
         worker.signal(signal.SIGTERM)
@@ -97,7 +99,7 @@ def test_what_a_handler_has_left_behind_does_not_keep_it(tmp_path: Path) -> None
         assert "threads that handlers left behind go on" in worker.output
 
 
-def test_a_worker_that_is_killed(shop: Shop) -> None:
+def test_a_worker_that_is_killed(shop: WorkerStack) -> None:
     """Its attempt is TIMED_OUT when its lease has ended, and another worker makes the next one."""
     task = shop.offer("linger", expected_duration=timedelta(minutes=2))
     with shop.worker("--name", "first") as worker:
@@ -106,16 +108,16 @@ def test_a_worker_that_is_killed(shop: Shop) -> None:
     shop.go_on()
     shop.stack.emulator.advance(timedelta(minutes=4))
     with shop.worker("--name", "second"):
-        shop.until(task, "SUCCEEDED")
+        shop.wait_for_status(task, "SUCCEEDED")
     attempts = [(attempt.status, attempt.worker) for attempt in shop.record(task).attempts]
     assert attempts == [("TIMED_OUT", "first"), ("SUCCEEDED", "second")]
 
 
-def test_two_workers_share_the_work(shop: Shop) -> None:
+def test_two_workers_share_the_work(shop: WorkerStack) -> None:
     """Of 200 tasks each runs once, whichever of the two has it; none can end before both have one."""
     tasks = [shop.create("meet") for _ in range(200)]
     with shop.worker("--concurrency", "4", "--name", "one"), shop.worker("--concurrency", "4", "--name", "two"):
-        eventually(lambda: all(shop.stack.app.get(task).has_ended for task in tasks), "all have run")
+        wait_until(lambda: all(shop.stack.app.get(task).has_ended for task in tasks), "all have run")
     ran = Counter((shop.folder / "notes").read_text().split())
     assert ran == Counter(tasks)
     workers = Counter(attempt.worker for task in tasks for attempt in shop.record(task).attempts)
@@ -126,9 +128,9 @@ def test_two_workers_share_the_work(shop: Shop) -> None:
 def test_an_api_that_is_away(tmp_path: Path) -> None:
     """Away at the start, or while a handler runs: the worker waits, and brings the result when it is back."""
     port = free_port()
-    with opened(tmp_path, "api") as shop, ExitStack() as stack:
+    with open_worker_stack(tmp_path, "api") as shop, ExitStack() as stack:
         task = shop.offer("linger")
-        front = application(shop.stack.app)
+        front = make_application(shop.stack.app)
         with shop.worker(url=f"http://127.0.0.1:{port}") as worker:
             worker.wait_for("nothing can be claimed at present")
             with WebServer(front, port=port) as server:
@@ -137,7 +139,7 @@ def test_an_api_that_is_away(tmp_path: Path) -> None:
             shop.go_on()
             worker.wait_for("its result is kept")
             stack.enter_context(WebServer(front, port=port)).serve()
-            shop.until(task, "SUCCEEDED")
+            shop.wait_for_status(task, "SUCCEEDED")
             worker.wait_for(f"succeeded +{task}")
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
@@ -152,11 +154,11 @@ def worker_lines(worker: Process, words: str) -> int:
 def test_keys(tmp_path: Path) -> None:
     """The right key works; a wrong one, one for another queue and none at all end the worker with one line and 2."""
     keys = {
-        queue: new_key(f"key-{number}", Role.WORKER, None, [queue]) for number, queue in enumerate(["gpu", "cpu"], 1)
+        queue: create_key(f"key-{number}", Role.WORKER, None, [queue]) for number, queue in enumerate(["gpu", "cpu"], 1)
     }
     access = Access(api_keys=tuple(str(kept) for _, kept in keys.values()))
     wrong = f"csk_key-1_{'x' * 43}"
-    with opened(tmp_path, "api", access=access) as shop:
+    with open_worker_stack(tmp_path, "api", access=access) as shop:
         task = shop.offer("note")
         for key, says in ((wrong, "not known"), (keys["cpu"][0], "works on cpu"), ("", "")):
             with shop.worker(CLOUDSCHED_KEY=key) as worker:
@@ -243,7 +245,7 @@ def test_what_an_api_says_does_not_move_the_cursor(status: int, tmp_path: Path) 
 
 def test_an_address_with_a_path_is_told(tmp_path: Path) -> None:
     """A worker whose --url leads beside the API says which address that is, and what an address looks like."""
-    with opened(tmp_path, "api") as shop, shop.worker(url=f"{shop.stack.url}/api") as worker:
+    with open_worker_stack(tmp_path, "api") as shop, shop.worker(url=f"{shop.stack.url}/api") as worker:
         assert worker.wait() == 2
         complaint = worker.output.splitlines()[-1]
         assert f"the API at {shop.stack.url}/api has no queues for workers" in complaint
@@ -260,7 +262,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
             worker.wait_for("nothing can be claimed at present")
             worker.signal(signal.SIGHUP)
             heard = voice.heard
-            eventually(lambda: voice.heard > heard, "it looks again")
+            wait_until(lambda: voice.heard > heard, "it looks again")
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
 
@@ -286,7 +288,7 @@ def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{")
                 dropping = drop_by_drop(connection)
                 worker.signal(signal.SIGTERM)
-                eventually(lambda: next(dropping) > 20, "it waits for the answer")
+                wait_until(lambda: next(dropping) > 20, "it waits for the answer")
                 worker.signal(signal.SIGINT)
                 assert worker.wait() == 0
             assert "stops before it was answered" in worker.output
@@ -308,9 +310,9 @@ def test_a_worker_of_the_api_needs_nothing_of_google_s(tmp_path: Path) -> None:
         "try:\n    cloudsched(['worker', '--queue', 'gpu', '--once'])\n"
         "except SystemExit as end:\n    assert end.code == 0\n    print('MODULES', *sorted(sys.modules))"
     )
-    with opened(tmp_path, "api") as shop:
+    with open_worker_stack(tmp_path, "api") as shop:
         task = shop.offer("note")
-        around = shop.stack.settings.around(STORY=str(tmp_path), CLOUDSCHED_URL=shop.stack.url)
+        around = shop.stack.settings.to_child_environment(STORY=str(tmp_path), CLOUDSCHED_URL=shop.stack.url)
         with process(sys.executable, "-c", code, env=around, cwd=tmp_path) as worker:
             assert worker.wait() == 0, worker.output
             modules = set(worker.output.splitlines()[-1].split())

@@ -9,10 +9,10 @@ from datetime import timedelta
 from pathlib import Path  # noqa: TC003 - as elsewhere
 from typing import TYPE_CHECKING, Any, Literal
 
-from tests.harness import SECRET, Process, eventually, process
+from tests.harness import SECRET, Process, process, wait_until
 
 from cloudsched import App, Settings
-from cloudsched.local.stack import Stack, running
+from cloudsched.local.stack import Stack, run_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def meet(ctx: Context) -> None:
 
 
 @dataclass
-class Shop:
+class WorkerStack:
     """A local stack, and what workers need to find it."""
 
     stack: Stack
@@ -74,7 +74,9 @@ class Shop:
     def worker(self, *options: str, url: str | None = None, **env: str) -> Iterator[Process]:
         """Run a worker of the queue ``gpu``."""
         where = self.stack.url if self.kind == "api" else ""
-        around = self.stack.settings.around(STORY=str(self.folder), CLOUDSCHED_URL=where if url is None else url, **env)
+        around = self.stack.settings.to_child_environment(
+            STORY=str(self.folder), CLOUDSCHED_URL=where if url is None else url, **env
+        )
         command = (sys.executable, "-m", "cloudsched", "worker", "--queue", "gpu", "--poll", "0.1", *options)
         with process(*command, env=around, cwd=self.folder) as running_worker:
             yield running_worker
@@ -87,7 +89,7 @@ class Shop:
     def offer(self, handler: str, **fields: Any) -> str:
         """Do that, and wait until it is offered; no worker is free to take it meanwhile."""
         task_id = self.create(handler, **fields)
-        eventually(lambda: self.stack.app.get(task_id).offer, "it is offered")
+        wait_until(lambda: self.stack.app.get(task_id).offer, "it is offered")
         return task_id
 
     def record(self, task_id: str) -> Execution:
@@ -95,13 +97,13 @@ class Shop:
         (found,) = self.stack.app.executions(task_id).items
         return found
 
-    def until(self, task_id: str, status: str) -> None:
+    def wait_for_status(self, task_id: str, status: str) -> None:
         """Wait until a task's execution has a status."""
-        eventually(lambda: [each.status for each in self.stack.app.executions(task_id).items] == [status], status)
+        wait_until(lambda: [each.status for each in self.stack.app.executions(task_id).items] == [status], status)
 
     def until_begun(self, attempt: int = 1) -> None:
         """Wait until ``linger`` has begun an attempt."""
-        eventually((self.folder / f"began-{attempt}").exists, f"attempt {attempt} has begun")
+        wait_until((self.folder / f"began-{attempt}").exists, f"attempt {attempt} has begun")
 
     def go_on(self) -> None:
         """Let ``linger`` end."""
@@ -109,11 +111,11 @@ class Shop:
 
 
 @contextmanager
-def opened(
+def open_worker_stack(
     folder: Path, kind: Literal["store", "api"], store: Literal["sqlite", "firestore"] = "sqlite", **settings: Any
-) -> Iterator[Shop]:
+) -> Iterator[WorkerStack]:
     """Start the stack in a folder, with handlers for the workers beside it."""
     (folder / "handlers.py").write_text(HANDLERS)
     base = Settings(secret=SECRET, default_lead=timedelta(0), **settings)
-    with running(App(), base=base, store=store, data=folder if store == "sqlite" else None) as stack:
-        yield Shop(stack, folder, kind)
+    with run_stack(App(), base=base, store=store, data=folder if store == "sqlite" else None) as stack:
+        yield WorkerStack(stack, folder, kind)

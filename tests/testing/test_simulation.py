@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.engine.ports.queue import Envelope
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -24,9 +24,9 @@ def tick() -> None: ...
 def test_its_queue_takes_nothing_beyond_thirty_days() -> None:
     """As Cloud Tasks does; so a test that passes here does not fail there."""
     with Simulation(app) as sim:
-        sim.queue.create(Envelope("near", START + 30 * DAY, b"", ""))
+        sim.queue.create(QueueMessage("near", START + 30 * DAY, b"", ""))
         with pytest.raises(QueueUnavailable, match="30 days"):
-            sim.queue.create(Envelope("far", START + 30 * DAY + timedelta(seconds=1), b"", ""))
+            sim.queue.create(QueueMessage("far", START + 30 * DAY + timedelta(seconds=1), b"", ""))
 
 
 def test_a_name_is_taken_once() -> None:
@@ -34,7 +34,7 @@ def test_a_name_is_taken_once() -> None:
     with Simulation(app) as sim:
         app.create(owner="ada", title="T", handler="tick")
         (task,) = sim.queue._model.tasks.values()  # noqa: SLF001 - to send it again
-        again = Envelope(task.id, START, task.target.body, task.target.headers["X-Cloudsched-Token"])
+        again = QueueMessage(task.id, START, task.target.body, task.target.headers["X-Cloudsched-Token"])
         for _ in range(3):
             sim.queue.create(again)
             sim.advance(timedelta(minutes=5))
@@ -50,7 +50,7 @@ def test_a_decade_of_birthdays(is_lost: bool) -> None:  # noqa: FBT001 - a param
         for _ in range(10):
             sim.advance(100 * DAY)
             if is_lost:
-                sim.queue.lose_everything()
+                sim.queue.purge()
             sim.advance(265.25 * DAY)
         found = sim.executions(task.id)
         late = [one.started_at - one.scheduled_for for one in found if one.started_at]

@@ -25,7 +25,7 @@ class Call(Protocol):
 def _patience() -> Iterator[None]:
     """Let a client that looks for the last time give a busy machine a minute to answer, and not five seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "SHORTEST_LOOK", 60.0)
+        patch.setattr(client, "MIN_POLL_TIMEOUT", 60.0)
         yield
 
 

@@ -24,11 +24,11 @@ SERVE = """
 from cloudsched import App, Settings
 from cloudsched.config.access import Access
 from cloudsched.web.functions import serve_api
-from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
-key, kept = new_key("a", Role.ADMIN)
+key, kept = create_key("a", Role.ADMIN)
 app = App(Settings(store="sqlite", secret="x" * 32, executor_url="http://x", access=Access(api_keys=(str(kept),))))
 client = Client(Request.application(lambda request: serve_api(app, request)))
 assert client.get("/v1/tasks/x").status_code == 401

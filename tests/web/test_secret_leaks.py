@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.greeting_app import app as greeting_app
-from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, published
+from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.access import Access
-from cloudsched.engine.dispatch.signing_keys import Keys
+from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.errors import CloudschedError
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import new_key
-from cloudsched.web.auth.authentication import _gate
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import _cached_authenticator
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
 
@@ -63,9 +63,9 @@ def log() -> Iterator[io.StringIO]:
 
 def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, log: io.StringIO) -> None:
     """After tasks, failures and refusals: no secret, no key, no token of anybody's; and no payload in the log."""
-    _gate.cache_clear()
+    _cached_authenticator.cache_clear()
     issuer = Issuer()
-    key, kept = new_key("server", Role.ADMIN)
+    key, kept = create_key("server", Role.ADMIN)
     user, account = issuer.user("ada"), issuer.account(ROBOT)
     access = Access(
         firebase_project=PROJECT,
@@ -81,9 +81,9 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, l
     settings = Settings(secret=SECRET, previous_secret=PREVIOUS, access=access)
     proofs = {"key": key, "user": user, "account": account}
     with (
-        published(issuer),
+        publish_keys(issuer),
         Simulation(app, store=store) as sim,
-        app.replaced(settings, store=store, dispatcher=sim.queue, clock=sim.clock),
+        app.override(settings, store=store, dispatcher=sim.queue, clock=sim.clock),
     ):
         _live(sim, said, proofs)
     store.close()
@@ -102,7 +102,7 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, l
     for where, content in places.items():
         for secret in (SECRET, PREVIOUS, key, key[-43:], user, account, user.rpartition(".")[2]):
             assert not [each for each in spellings(secret) if each in content], f"a secret is in the {where}"
-    for delivery_token in {Keys(SECRET).sign(delivery.body) for delivery in sim.queue.deliveries}:
+    for delivery_token in {SigningKeys(SECRET).sign(delivery.body) for delivery in sim.queue.deliveries}:
         assert all(delivery_token.encode() not in content for content in places.values())
     assert PAYLOAD.encode() not in places["log"] + places["queue"]
     assert kept.digest.encode() not in places["log"] + places["answers"] + places["settings"]
@@ -140,7 +140,12 @@ def _live(sim: Simulation, said: list[str], proofs: dict[str, str]) -> None:
             said.append(api.get("/v1/tasks", headers={header: value}).get_data(as_text=True))
     sim.advance(timedelta(hours=1))
     delivered = sim.queue.deliveries[0]
-    for token in ("", "v1=" + "0" * 64, Keys(SECRET).sign(delivered.body), Keys(PREVIOUS).sign(delivered.body)):
+    for token in (
+        "",
+        "v1=" + "0" * 64,
+        SigningKeys(SECRET).sign(delivered.body),
+        SigningKeys(PREVIOUS).sign(delivered.body),
+    ):
         answer = execute.post("/", data=delivered.body, headers={TOKEN: token})
         said += [answer.get_data(as_text=True), str(answer.headers)]
     said.append(sweep.post("/", headers={"Authorization": f"Bearer {proofs['account']}"}).get_data(as_text=True))

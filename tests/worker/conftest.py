@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.worker.harness import Bench, Gate
+from tests.worker.harness import Gate, WorkerHarness
 
 from cloudsched import App, Settings
-from cloudsched.local.stack import application
+from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api import problems
@@ -28,13 +28,13 @@ def app() -> App:
 
 
 @pytest.fixture(autouse=True)
-def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let waits that are there for a service's sake be short."""
-    monkeypatch.setattr(worker_places, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(worker_places, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(worker_places, "INITIAL_BACKOFF", 0.01)
+    monkeypatch.setattr(worker_places, "MAX_BACKOFF", 0.01)
     monkeypatch.setattr(problems, "RETRY_AFTER_SECONDS", 0)
-    monkeypatch.setattr(worker.Pace, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(worker.Pace, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(worker.PollBackoff, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(worker.PollBackoff, "LONGEST_PAUSE", 0.01)
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def sim(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
 
 
 @pytest.fixture(params=["store", "api"])
-def bench(request: pytest.FixtureRequest, sim: Simulation) -> Iterator[Bench]:
+def harness(request: pytest.FixtureRequest, sim: Simulation) -> Iterator[WorkerHarness]:
     """The world, with desks of one kind."""
     if request.param == "store":
-        yield Bench(sim, "", "store")
+        yield WorkerHarness(sim, "", "store")
         return
-    with WebServer(application(sim.app)) as server:
+    with WebServer(make_application(sim.app)) as server:
         server.serve()
-        yield Bench(sim, f"http://{server.address}", "api")
+        yield WorkerHarness(sim, f"http://{server.address}", "api")
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from tests.harness import eventually
+from tests.harness import wait_until
 
 from cloudsched import Schedule
 from cloudsched.client import Client
-from cloudsched.engine.pull.offers import Wanted
-from cloudsched.worker.api_source import ApiDesk
-from cloudsched.worker.store_source import AppDesk
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.worker.api_source import ApiSource
+from cloudsched.worker.store_source import StoreSource
 from cloudsched.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from cloudsched import App, Execution, Task
     from cloudsched.testing import Simulation
-    from cloudsched.worker.slot import Ended
-    from cloudsched.worker.source import Desk
+    from cloudsched.worker.slot import AttemptSummary
+    from cloudsched.worker.source import WorkSource
 
 SECOND = timedelta(seconds=1)
 NEVER = timedelta(hours=1)
@@ -33,13 +33,13 @@ BRIEF = timedelta(seconds=0.3)
 
 
 @dataclass
-class Bench:
+class WorkerHarness:
     """An app in a simulation, an API in front of it, and what a worker has told."""
 
     sim: Simulation
     url: str
     kind: Literal["store", "api"]
-    told: list[Ended] = field(default_factory=list)
+    summaries: list[AttemptSummary] = field(default_factory=list)
 
     @property
     def app(self) -> App:
@@ -52,18 +52,18 @@ class Bench:
         self.sim.advance(timedelta(0))
         return task
 
-    def desk(self, *skills: str, queue: str = "gpu", owner: str | None = None) -> AppDesk | ApiDesk:
+    def source(self, *skills: str, queue: str = "gpu", owner: str | None = None) -> StoreSource | ApiSource:
         """Return a desk where this app's handlers are wanted."""
         names = frozenset(handler.name for handler in self.app.registry)
-        wanted = Wanted(queue, skills, names, owner, "box-1")
+        wanted = WorkerFilter(queue, skills, names, owner, "box-1")
         if self.kind == "store":
-            return AppDesk(self.app, wanted, "here")
-        return ApiDesk(lambda: Client(self.url, timeout=10), self.app.registry, wanted, "there")
+            return StoreSource(self.app, wanted, "here")
+        return ApiSource(lambda: Client(self.url, timeout=10), self.app.registry, wanted, "there")
 
-    def worker(self, desk: Desk | None = None, **options: Any) -> Worker:
+    def worker(self, desk: WorkSource | None = None, **options: Any) -> Worker:
         """Return a worker that looks only when it has a reason to, unless told otherwise."""
-        usual = {"poll": NEVER, "grace": timedelta(seconds=10), "tell": self.told.append}
-        return Worker(self.desk() if desk is None else desk, **{**usual, **options})
+        usual = {"poll": NEVER, "grace": timedelta(seconds=10), "tell": self.summaries.append}
+        return Worker(self.source() if desk is None else desk, **{**usual, **options})
 
     def work(self, **options: Any) -> None:
         """Run all that is offered, and what that leads to at this instant."""
@@ -71,7 +71,7 @@ class Bench:
         self.sim.advance(timedelta(0))
 
     @contextmanager
-    def working(self, worker: Worker) -> Iterator[threading.Thread]:
+    def run_beside(self, worker: Worker) -> Iterator[threading.Thread]:
         """Let a worker run beside the test, in this thread; stop it at the end, unless the test has done so."""
         failures: list[BaseException] = []
 
@@ -100,11 +100,11 @@ class Bench:
 
     def what(self) -> list[str]:
         """Return what the worker has told of its attempts, in a word each."""
-        return [ended.what for ended in self.told]
+        return [ended.status for ended in self.summaries]
 
-    def until_told(self, *what: str) -> None:
+    def wait_for_outcomes(self, *what: str) -> None:
         """Wait until the worker has told that of its attempts."""
-        eventually(lambda: sorted(self.what()) == sorted(what), f"{what} is told, {self.what()} was")
+        wait_until(lambda: sorted(self.what()) == sorted(what), f"{what} is told, {self.what()} was")
 
 
 class Gate:
@@ -130,6 +130,6 @@ class Gate:
         """Let all go on who come."""
         self._is_open.set()
 
-    def until_inside(self, count: int = 1) -> None:
+    def wait_until_inside(self, count: int = 1) -> None:
         """Wait until so many handlers are here."""
-        eventually(lambda: self.inside == count, f"{count} handlers wait")
+        wait_until(lambda: self.inside == count, f"{count} handlers wait")

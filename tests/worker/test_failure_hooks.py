@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.worker.harness import SECOND, Bench
-from tests.worker.test_leases import Breaking
+from tests.worker.harness import SECOND, WorkerHarness
+from tests.worker.test_leases import FailingCommits
 
 from cloudsched import App, RetryPolicy, Settings
 from cloudsched.client import Client
-from cloudsched.engine.pull.offers import Wanted
-from cloudsched.worker.api_source import ApiDesk
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.worker.api_source import ApiSource
 
 if TYPE_CHECKING:
     from cloudsched import Execution, Task
@@ -29,7 +29,7 @@ def hook(told: Told, where: str) -> OnFailure:
     return lambda task, execution: told.append((where, task, execution))
 
 
-def test_the_hook_is_called_once(bench: Bench, app: App) -> None:
+def test_the_hook_is_called_once(bench: WorkerHarness, app: App) -> None:
     """After the last attempt, also where its hook wants to end more than itself."""
     told: Told = []
 
@@ -51,11 +51,11 @@ def test_the_hook_is_called_once(bench: Bench, app: App) -> None:
 @pytest.mark.parametrize("known", ["with a hook", "without", "not at all"])
 @pytest.mark.parametrize("bench", ["api"], indirect=True)
 def test_what_the_api_has_not_called_the_worker_calls(
-    bench: Bench, app: App, known: str, when: str, monkeypatch: pytest.MonkeyPatch
+    bench: WorkerHarness, app: App, known: str, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the hook is told, once, with the record; so it is if the answer to the failure is lost."""
     told: Told = []
-    breaking = Breaking(bench, monkeypatch)
+    breaking = FailingCommits(bench, monkeypatch)
     mine = App(Settings())
     if known != "not at all":
         app.handler("act", on_failure=hook(told, "api") if known == "with a hook" else None)(fails)
@@ -67,8 +67,8 @@ def test_what_the_api_has_not_called_the_worker_calls(
         raise ValueError("no")
 
     task = bench.offer("act", retry=RetryPolicy(max_retries=0), payload={})
-    wanted = Wanted("gpu", (), {"act"}, None, "box-1")
-    bench.work(desk=ApiDesk(lambda: Client(bench.url, timeout=10), mine.registry, wanted, "there"))
+    wanted = WorkerFilter("gpu", (), {"act"}, None, "box-1")
+    bench.work(desk=ApiSource(lambda: Client(bench.url, timeout=10), mine.registry, wanted, "there"))
     expected = (
         ["api", "api"] if (known, when) == ("with a hook", "before") else ["api" if "hook" in known else "worker"]
     )

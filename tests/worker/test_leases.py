@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.harness import eventually
-from tests.worker.harness import BRIEF, NEVER, Bench, Gate
+from tests.harness import wait_until
+from tests.worker.harness import BRIEF, NEVER, Gate, WorkerHarness
 
 from cloudsched import Context  # noqa: TC001 - handlers' annotations are read at run time
 from cloudsched.client import Client
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched import App, Task
-    from cloudsched.domain.documents.execution import ProgressStep
+    from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.engine.state.lease import LeaseState
 
 
-def lease_until(bench: Bench, task: Task) -> datetime:
+def lease_until(bench: WorkerHarness, task: Task) -> datetime:
     (run,) = bench.app.get(task.id).runs
     assert run.lease is not None
     return run.lease.until
 
 
-def until_renewed(bench: Bench, task: Task, since: datetime) -> None:
-    eventually(lambda: lease_until(bench, task) > since, "the lease is renewed")
+def until_renewed(bench: WorkerHarness, task: Task, since: datetime) -> None:
+    wait_until(lambda: lease_until(bench, task) > since, "the lease is renewed")
 
 
 def until_refused(ctx: Context, answers: list[bool]) -> None:
@@ -43,11 +43,11 @@ def until_refused(ctx: Context, answers: list[bool]) -> None:
         answers.append(ctx.heartbeat())
         return not answers[-1]
 
-    eventually(asked, "a heartbeat is refused")
+    wait_until(asked, "a heartbeat is refused")
 
 
 @pytest.fixture
-def lingering(bench: Bench, app: App, gate: Gate) -> Task:
+def lingering(bench: WorkerHarness, app: App, gate: Gate) -> Task:
     """A task whose handler says nothing until the gate is open, with a brief lease."""
 
     @app.handler("linger", expected_duration=BRIEF)
@@ -58,29 +58,29 @@ def lingering(bench: Bench, app: App, gate: Gate) -> Task:
     return bench.offer("linger")
 
 
-def test_heartbeats_are_sent_for_a_silent_handler(bench: Bench, lingering: Task, gate: Gate) -> None:
+def test_heartbeats_are_sent_for_a_silent_handler(bench: WorkerHarness, lingering: Task, gate: Gate) -> None:
     """The lease is renewed again and again while the handler says nothing, and its result counts."""
-    with bench.working(bench.worker()):
-        gate.until_inside()
+    with bench.run_beside(bench.worker()):
+        gate.wait_until_inside()
         for _ in range(3):
             until = lease_until(bench, lingering)
             bench.sim.clock.advance(BRIEF / 3)
             until_renewed(bench, lingering, until)
         gate.open()
-        bench.until_told("succeeded")
+        bench.wait_for_outcomes("succeeded")
     assert [attempt.status for attempt in bench.record(lingering).attempts] == ["SUCCEEDED"]
 
 
 @pytest.mark.parametrize("edited", [1, 60, 1200])
-def test_an_edit_changes_the_lease_from_its_next_renewal_on(bench: Bench, app: App, edited: int) -> None:
+def test_an_edit_changes_the_lease_from_its_next_renewal_on(bench: WorkerHarness, app: App, edited: int) -> None:
     """The heartbeats go by what the lease has become, no lease ends earlier than was said, and no clock is moved."""
 
     @app.handler("act", expected_duration=timedelta(minutes=5))
     def act() -> None: ...
 
     task = bench.offer("act")
-    (assignment,) = bench.desk().claim(1)
-    context = assignment.begin()
+    (assignment,) = bench.source().claim(1)
+    context = assignment.start()
     assert context is not None
     promised = lease_until(bench, task)
     bench.app.patch(task.id, {"expectedDuration": edited})
@@ -89,14 +89,14 @@ def test_an_edit_changes_the_lease_from_its_next_renewal_on(bench: Bench, app: A
         assert context.heartbeat()
         until, now = lease_until(bench, task), bench.sim.now
         assert until == max(promised, now + timedelta(seconds=edited))
-        assert assignment.hold.duration == until - now
+        assert assignment.lease_keeper.duration == until - now
         assert abs(context.now() - now) < timedelta(seconds=30), "a handler's clock is that of the leases"
         assert abs(context.time_left() - (until - now)) < timedelta(seconds=30)
 
 
 @pytest.mark.parametrize("bench", ["api"], indirect=True)
 def test_an_api_that_does_not_say_when_it_renewed_a_lease(
-    bench: Bench, app: App, monkeypatch: pytest.MonkeyPatch
+    bench: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An older one says only until when; nothing is made up of that."""
 
@@ -104,19 +104,19 @@ def test_an_api_that_does_not_say_when_it_renewed_a_lease(
     def act() -> None: ...
 
     task = bench.offer("act")
-    (assignment,) = bench.desk().claim(1)
-    context = assignment.begin()
+    (assignment,) = bench.source().claim(1)
+    context = assignment.start()
     assert context is not None
     bench.app.patch(task.id, {"expectedDuration": 3600})
-    older = client_views.Beat(lease_until=bench.sim.now + timedelta(hours=1), is_cancelled=False)
+    older = client_views.HeartbeatResult(lease_until=bench.sim.now + timedelta(hours=1), is_cancelled=False)
     monkeypatch.setattr(Client, "heartbeat", lambda *_: older)
     assert context.heartbeat()
-    assert assignment.hold.duration == timedelta(minutes=5)
+    assert assignment.lease_keeper.duration == timedelta(minutes=5)
     assert abs(context.now() - bench.sim.now) < timedelta(seconds=30)
 
 
 def test_a_handler_is_told_that_its_task_is_cancelled(
-    bench: Bench, app: App, gate: Gate, caplog: pytest.LogCaptureFixture
+    bench: WorkerHarness, app: App, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a cancel `ctx.heartbeat()` is False, and the log says so, whoever of the two has heard of it first."""
     answers: list[bool] = []
@@ -128,28 +128,28 @@ def test_a_handler_is_told_that_its_task_is_cancelled(
         return "stopped"
 
     task = bench.offer("ask")
-    with bench.working(bench.worker()):
-        eventually(lambda: len(answers) > 1, "it has asked")
+    with bench.run_beside(bench.worker()):
+        wait_until(lambda: len(answers) > 1, "it has asked")
         bench.app.cancel(task.id)
-        gate.until_inside()
-        eventually(lambda: "ctx.heartbeat() tells its handler" in caplog.text, "the log says so")
+        gate.wait_until_inside()
+        wait_until(lambda: "ctx.heartbeat() tells its handler" in caplog.text, "the log says so")
         gate.open()
-        bench.until_told("succeeded")
+        bench.wait_for_outcomes("succeeded")
         assert answers[0] is True
         assert answers[-1] is False
     assert bench.app.get(task.id).status == "CANCELLED"
 
 
-def test_a_lost_lease(bench: Bench, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_lease(bench: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     """What comes of an attempt whose lease has ended is dropped: it is TIMED_OUT, and the next one's to answer."""
-    with bench.working(bench.worker()):
-        gate.until_inside()
+    with bench.run_beside(bench.worker()):
+        gate.wait_until_inside()
         bench.sim.clock.advance(timedelta(minutes=5))
-        eventually(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
+        wait_until(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
         bench.app.sweep()
         bench.sim.advance(timedelta(0))
         gate.open()
-        bench.until_told("lost", "succeeded")
+        bench.wait_for_outcomes("lost", "succeeded")
     assert [attempt.status for attempt in bench.record(lingering).attempts] == ["TIMED_OUT", "SUCCEEDED"]
     assert bench.what() == ["lost", "succeeded"]
 
@@ -173,7 +173,7 @@ def elapsed(monkeypatch: pytest.MonkeyPatch) -> Elapsed:
     return made
 
 
-def test_the_time_limit(bench: Bench, app: App, gate: Gate, elapsed: Elapsed) -> None:
+def test_the_time_limit(bench: WorkerHarness, app: App, gate: Gate, elapsed: Elapsed) -> None:
     """After the time limit nothing renews the lease, not even the handler, so that it lapses."""
     answers: list[bool] = []
 
@@ -184,10 +184,10 @@ def test_the_time_limit(bench: Bench, app: App, gate: Gate, elapsed: Elapsed) ->
             gate.wait()
 
     task = bench.offer("linger")
-    with bench.working(bench.worker(time_limit=NEVER)):
-        eventually(lambda: answers, "it has asked")
+    with bench.run_beside(bench.worker(time_limit=NEVER)):
+        wait_until(lambda: answers, "it has asked")
         elapsed.seconds += NEVER.total_seconds()
-        gate.until_inside()
+        gate.wait_until_inside()
         until = lease_until(bench, task)
         bench.sim.clock.advance(BRIEF / 3)
         assert lease_until(bench, task) == until
@@ -195,26 +195,26 @@ def test_the_time_limit(bench: Bench, app: App, gate: Gate, elapsed: Elapsed) ->
         bench.app.sweep()
         bench.sim.advance(timedelta(0))
         gate.open()
-        bench.until_told("lost", "succeeded")  # the next attempt's result comes in time
+        bench.wait_for_outcomes("lost", "succeeded")  # the next attempt's result comes in time
     assert answers[0] is True
     assert [attempt.status for attempt in bench.record(task).attempts] == ["TIMED_OUT", "SUCCEEDED"]
 
 
 def test_a_heartbeat_that_is_answered_after_the_time_limit_is_the_worker_s_last(
-    bench: Bench, app: App, elapsed: Elapsed, monkeypatch: pytest.MonkeyPatch
+    bench: WorkerHarness, app: App, elapsed: Elapsed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit may pass while a heartbeat is under way: then, too, the handler's own renew the lease no more."""
     answers: list[bool] = []
     is_late = threading.Event()
-    renew = worker_desks.Hold.renew
+    renew = worker_desks.LeaseKeeper.renew
 
-    def late(hold: worker_desks.Hold, progress: Sequence[ProgressStep]) -> LeaseState:
+    def late(hold: worker_desks.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
         state = renew(hold, progress)
         elapsed.seconds += 2 * NEVER.total_seconds()
         is_late.set()
         return state
 
-    monkeypatch.setattr(worker_desks.Hold, "renew", late)
+    monkeypatch.setattr(worker_desks.LeaseKeeper, "renew", late)
 
     @app.handler("linger", expected_duration=BRIEF)
     def linger(ctx: Context) -> None:
@@ -228,10 +228,10 @@ def test_a_heartbeat_that_is_answered_after_the_time_limit_is_the_worker_s_last(
     assert answers[-1] is False
 
 
-class Breaking:
+class FailingCommits:
     """Lets a store's commits fail: before they take effect, or after it."""
 
-    def __init__(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, bench: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
         self.before, self.after = 0, 0
         self.error: CloudschedError = StoreUnavailable("The store", "as the test says")
         self.failed = 0
@@ -256,11 +256,11 @@ class Breaking:
 
 @pytest.mark.parametrize("error", [None, Unauthenticated("The API key is not known."), Forbidden("no")])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_result_of_which_nobody_heard_is_brought_again(
-    bench: Bench, app: App, monkeypatch: pytest.MonkeyPatch, when: str, error: CloudschedError | None
+def test_an_unacknowledged_result_is_delivered_again(
+    bench: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch, when: str, error: CloudschedError | None
 ) -> None:
     """Whether the commit took effect or not: there is one record with one attempt, and the worker knows it."""
-    breaking = Breaking(bench, monkeypatch)
+    breaking = FailingCommits(bench, monkeypatch)
     breaking.error = error or breaking.error
 
     @app.handler("act")
@@ -278,10 +278,10 @@ def test_a_result_of_which_nobody_heard_is_brought_again(
 
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
 def test_a_result_that_nobody_ever_hears_of_does_not_keep_a_worker_from_stopping(
-    bench: Bench, app: App, monkeypatch: pytest.MonkeyPatch
+    bench: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the store is away, a worker that is to stop at once does, and says what it could not bring."""
-    breaking = Breaking(bench, monkeypatch)
+    breaking = FailingCommits(bench, monkeypatch)
 
     @app.handler("act")
     def act() -> None:
@@ -289,31 +289,31 @@ def test_a_result_that_nobody_ever_hears_of_does_not_keep_a_worker_from_stopping
 
     bench.offer("act")
     worker = bench.worker(grace=timedelta(0))
-    with bench.working(worker):
-        eventually(lambda: breaking.failed > 3, "it is brought again and again")
-    bench.until_told("lost")
-    assert "nobody has heard of its result" in bench.told[0].why
+    with bench.run_beside(worker):
+        wait_until(lambda: breaking.failed > 3, "it is brought again and again")
+    bench.wait_for_outcomes("lost")
+    assert "nobody has heard of its result" in bench.summaries[0].reason
 
 
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
 def test_heartbeats_go_on_after_an_outage(
-    bench: Bench, lingering: Task, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    bench: WorkerHarness, lingering: Task, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A heartbeat that was not answered is no reason to give up: the next one renews the lease."""
-    breaking = Breaking(bench, monkeypatch)
-    with bench.working(bench.worker()):
-        gate.until_inside()
+    breaking = FailingCommits(bench, monkeypatch)
+    with bench.run_beside(bench.worker()):
+        gate.wait_until_inside()
         until = lease_until(bench, lingering)
         bench.sim.clock.advance(BRIEF / 3)
         breaking.before = 3
-        eventually(lambda: breaking.failed == 3, "heartbeats fail")
+        wait_until(lambda: breaking.failed == 3, "heartbeats fail")
         until_renewed(bench, lingering, until)
         gate.open()
-        bench.until_told("succeeded")
+        bench.wait_for_outcomes("succeeded")
 
 
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_a_handler_s_own_heartbeats_take_the_place_of_the_worker_s(bench: Bench, app: App) -> None:
+def test_a_handler_s_own_heartbeats_take_the_place_of_the_worker_s(bench: WorkerHarness, app: App) -> None:
     """Nobody pays for a heartbeat that comes right after another one."""
 
     @app.handler("ask", expected_duration=NEVER)
@@ -327,32 +327,32 @@ def test_a_handler_s_own_heartbeats_take_the_place_of_the_worker_s(bench: Bench,
     assert bench.sim.counts.since(before).commits == 2 + 5
 
 
-def until_lost(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def until_lost(bench: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
     bench.sim.clock.advance(timedelta(minutes=5))
-    eventually(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
+    wait_until(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
 
 
-def test_what_nobody_took_over_still_counts(
-    bench: Bench, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+def test_a_result_after_an_expired_lease_counts_if_nobody_took_over(
+    bench: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lease that has ended loses no result as long as nobody else has begun, and the log does not say so."""
-    with bench.working(bench.worker()):
-        gate.until_inside()
+    with bench.run_beside(bench.worker()):
+        gate.wait_until_inside()
         until_lost(bench, caplog)
         gate.open()
-        bench.until_told("succeeded")
+        bench.wait_for_outcomes("succeeded")
     assert bench.record(lingering).content == "done"
     assert "counts only if nobody has taken over" in caplog.text
     assert "dropped" not in caplog.text
 
 
 def test_what_nobody_took_over_is_given_back(
-    bench: Bench, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+    bench: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A worker that is to stop tries to give it back, though its lease has ended."""
-    with bench.working(bench.worker(grace=timedelta(0))):
-        gate.until_inside()
+    with bench.run_beside(bench.worker(grace=timedelta(0))):
+        gate.wait_until_inside()
         until_lost(bench, caplog)
-    bench.until_told("released")
+    bench.wait_for_outcomes("released")
     (run,) = bench.app.get(lingering.id).runs
     assert (run.attempt, run.attempts, run.lease) == (1, (), None)

@@ -10,20 +10,20 @@ import pytest
 
 from cloudsched import Schedule
 from cloudsched.client.views import ClaimView
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import Forbidden, StoreUnavailable
-from cloudsched.worker.api_source import ApiDesk, ServerClock
-from cloudsched.worker.source import misfit
-from cloudsched.worker.store_source import AppDesk
+from cloudsched.worker.api_source import ApiSource, ServerClock
+from cloudsched.worker.source import mismatch_reason
+from cloudsched.worker.store_source import StoreSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.worker.harness import Bench
+    from tests.worker.harness import WorkerHarness
 
     from cloudsched import App
     from cloudsched.testing import Simulation
-    from cloudsched.worker.source import Assignment
+    from cloudsched.worker.source import ClaimedWork
 
 
 @pytest.fixture(autouse=True)
@@ -54,19 +54,19 @@ WRONG = [
 class Wrong:
     """A desk that gives out what another worker wants, as a server would that is wrong or worse."""
 
-    def __init__(self, bench: Bench, queue: str) -> None:
-        self._desk = bench.desk("fpga", queue=queue)
-        self.wanted = Wanted("gpu", ("cuda",), {"act"}, "ada", "box-1")
-        self.place = self._desk.place
-        self.listens, self.listening, self.close = False, self._desk.listening, self._desk.close
+    def __init__(self, bench: WorkerHarness, queue: str) -> None:
+        self._desk = bench.source("fpga", queue=queue)
+        self.worker_filter = WorkerFilter("gpu", ("cuda",), {"act"}, "ada", "box-1")
+        self.location = self._desk.location
+        self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
 
-    def claim(self, limit: int) -> Sequence[Assignment]:
+    def claim(self, limit: int) -> Sequence[ClaimedWork]:
         return self._desk.claim(limit)
 
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG[:4], ids=str)
 def test_what_does_not_fit_is_given_back(
-    bench: Bench, ran: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+    bench: WorkerHarness, ran: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Another queue's, skill's, handler's or owner's task is never run: it is offered as before, and a line says so."""
     task = bench.offer(**{"handler": "act", **wrong})
@@ -78,18 +78,18 @@ def test_what_does_not_fit_is_given_back(
 
 @pytest.mark.parametrize("wrong", [None, *WRONG], ids=str)
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_what_fits(bench: Bench, wrong: tuple[dict[str, Any], str] | None) -> None:
+def test_what_fits(bench: WorkerHarness, wrong: tuple[dict[str, Any], str] | None) -> None:
     """A worker may run what is of its queue, asks for a skill and a handler that it has, and is of its owner."""
     fields, why = wrong or ({}, "")
     task = bench.offer(**{"handler": "act", **fields})
-    found = misfit(Wanted("gpu", ("cuda",), {"act"}, "ada", "box-1"), task)
+    found = mismatch_reason(WorkerFilter("gpu", ("cuda",), {"act"}, "ada", "box-1"), task)
     assert why in found if found else wrong is None
 
 
-def test_more_than_was_asked_for_is_given_back(bench: Bench, ran: list[str]) -> None:
+def test_more_than_was_asked_for_is_given_back(bench: WorkerHarness, ran: list[str]) -> None:
     """A desk that gives out too much does not make a worker hold more than it runs."""
     tasks = [bench.offer("act") for _ in range(3)]
-    desk: Any = bench.desk()
+    desk: Any = bench.source()
     claim = desk.claim
     desk.claim = lambda _limit: claim(3)
     bench.worker(desk).run(once=True)
@@ -110,25 +110,25 @@ CLAIM = {
 @pytest.mark.parametrize("bench", ["api"], indirect=True)
 @pytest.mark.parametrize("garbage", [{"schedule": {"at": "soon"}}, {"expectedDuration": "x"}, {"owner": "a/b"}])
 def test_what_cannot_be_understood_is_given_back(
-    bench: Bench, garbage: dict[str, Any], caplog: pytest.LogCaptureFixture
+    bench: WorkerHarness, garbage: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A task that this version cannot read is given back with a line, and the worker goes on."""
     task = {**bench.offer("act").to_wire(), **garbage, "isRunning": True, "something": "new"}
     client = Mock()
-    client.claim.side_effect = [[ClaimView.of({**CLAIM, "task": task})], []]
-    desk = ApiDesk(lambda: client, bench.app.registry, bench.desk().wanted, "there")
+    client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
+    desk = ApiSource(lambda: client, bench.app.registry, bench.source().worker_filter, "there")
     bench.worker(desk).run(once=True)
     assert client.release.call_count == 1
     assert "cannot be understood" in caplog.text
 
 
 @pytest.mark.parametrize("bench", ["api"], indirect=True)
-def test_what_a_newer_api_says_besides_is_left_out(bench: Bench, ran: list[str]) -> None:
+def test_what_a_newer_api_says_besides_is_left_out(bench: WorkerHarness, ran: list[str]) -> None:
     """Fields that this version does not know do not keep it from running a task."""
     task = {**bench.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
     client = Mock()
-    client.claim.side_effect = [[ClaimView.of({**CLAIM, "task": task})], []]
-    desk = ApiDesk(lambda: client, bench.app.registry, bench.desk().wanted, "there")
+    client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
+    desk = ApiSource(lambda: client, bench.app.registry, bench.source().worker_filter, "there")
     bench.worker(desk).run(once=True)
     assert (ran, client.complete.call_count) == (["act"], 1)
 
@@ -136,23 +136,23 @@ def test_what_a_newer_api_says_besides_is_left_out(bench: Bench, ran: list[str])
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
 @pytest.mark.parametrize("code", ["PERMISSION_DENIED", "UNAUTHENTICATED"])
 def test_an_account_that_may_not_use_the_store_is_told(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, code: str
+    bench: WorkerHarness, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     """Firestore's refusal is no outage: no new try would mend it."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise StoreUnavailable("Firestore", f"{code}: Missing or insufficient permissions.")
 
-    monkeypatch.setattr(bench.app.store, "offered", refuse)
+    monkeypatch.setattr(bench.app.store, "list_claimable", refuse)
     with pytest.raises(Forbidden, match="Missing or insufficient permissions"):
         bench.worker().run()
 
 
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_a_local_clock_that_does_not_answer_is_an_outage(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_clock_that_does_not_answer_is_an_outage(bench: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """When a local stack is gone, its clock is too; the worker waits for it as for the store."""
-    desk = bench.desk()
-    assert isinstance(desk, AppDesk)
+    desk = bench.source()
+    assert isinstance(desk, StoreSource)
     bench.offer("act")
 
     def gone() -> None:
@@ -167,7 +167,7 @@ def test_the_server_s_clock() -> None:
     """It tells the system's time until it is set, and runs on from where it was set."""
     clock = ServerClock()
     assert clock.now().year >= 2024
-    claim = ClaimView.of({**CLAIM, "task": _task()})
+    claim = ClaimView.from_response({**CLAIM, "task": _task()})
     clock.set(claim.started_at)
     assert 0 <= (clock.now() - claim.started_at).total_seconds() < 60
 
@@ -185,8 +185,8 @@ def test_a_machine_whose_clock_is_wrong_claims_nothing_at_the_store(sim: Simulat
     clocked = Mock(wraps=sim.app.store, check=lambda: there)
     sim.app.create(owner="ada", title="x", handler="act", pull="gpu", schedule=Schedule.once(sim.now))
     sim.advance(timedelta(0))
-    with sim.app.replaced(sim.app.settings, store=clocked, dispatcher=sim.queue, clock=sim.clock):
-        desk = AppDesk(sim.app, Wanted("gpu"), "here")
+    with sim.app.override(sim.app.settings, store=clocked, dispatcher=sim.queue, clock=sim.clock):
+        desk = StoreSource(sim.app, WorkerFilter("gpu"), "here")
         if said:
             with pytest.raises(StoreUnavailable, match=f"clock is {said} the store's; set it"):
                 desk.claim(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import BaseModel
-from tests.worker.harness import SECOND, Bench
+from tests.worker.harness import SECOND, WorkerHarness
 
 from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze
 
@@ -26,7 +26,7 @@ class Rendered(BaseModel):
     frames: int
 
 
-def test_a_result_is_recorded(bench: Bench, app: App) -> None:
+def test_a_result_is_recorded(bench: WorkerHarness, app: App) -> None:
     """The payload comes as its model; the result, the progress, the costs and the notices are on the record."""
 
     @app.handler("render")
@@ -66,7 +66,7 @@ class Unusual(BaseException):
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_each_outcome(bench: Bench, app: App, outcome: Outcome | BaseException, status: str, what: str) -> None:
+def test_each_outcome(bench: WorkerHarness, app: App, outcome: Outcome | BaseException, status: str, what: str) -> None:
     """Every outcome of the closed set, and whatever a handler raises, ends its attempt and not the worker."""
 
     @app.handler("act")
@@ -83,7 +83,7 @@ def test_each_outcome(bench: Bench, app: App, outcome: Outcome | BaseException, 
     bench.worker().run(once=True)
     record = bench.record(task)
     assert record.status == status
-    assert next(ended.what for ended in bench.told if ended.assignment.task.id == task.id) == what
+    assert next(ended.status for ended in bench.summaries if ended.work.task.id == task.id) == what
     assert bench.record(other).status == "SUCCEEDED"
     if isinstance(outcome, BaseException):
         assert record.error is not None
@@ -91,7 +91,7 @@ def test_each_outcome(bench: Bench, app: App, outcome: Outcome | BaseException, 
         assert "in act" in (record.error.traceback or "")
 
 
-def test_waits_of_a_handler_s_choosing(bench: Bench, app: App) -> None:
+def test_waits_of_a_handler_s_choosing(bench: WorkerHarness, app: App) -> None:
     """What was put off is offered again at its time, not before; a snooze costs no attempt, a retry does."""
 
     @app.handler("act")
@@ -105,13 +105,13 @@ def test_waits_of_a_handler_s_choosing(bench: Bench, app: App) -> None:
     bench.work()
     bench.sim.advance(4 * SECOND)
     bench.work()
-    assert len(bench.told) == 2
+    assert len(bench.summaries) == 2
     bench.sim.advance(2 * SECOND)
     bench.work()
     assert [bench.record(task).content for task in (snoozed, failed)] == [1, 2]
 
 
-def test_attempts_end(bench: Bench, app: App) -> None:
+def test_attempts_end(bench: WorkerHarness, app: App) -> None:
     """A handler that always fails is tried as often as its policy says, and then not again."""
 
     @app.handler("act", retry=2)
@@ -126,7 +126,7 @@ def test_attempts_end(bench: Bench, app: App) -> None:
     assert bench.what() == ["retrying", "retrying", "failed"]
 
 
-def test_a_result_that_cannot_be_kept_is_a_failure(bench: Bench, app: App) -> None:
+def test_a_result_that_cannot_be_kept_is_a_failure(bench: WorkerHarness, app: App) -> None:
     """What JSON cannot say, or is too large, fails the occurrence, and the worker goes on."""
 
     @app.handler("act")
@@ -139,7 +139,7 @@ def test_a_result_that_cannot_be_kept_is_a_failure(bench: Bench, app: App) -> No
     assert bench.what() == ["failed"] * 2
 
 
-def test_durable_handlers(bench: Bench, app: App) -> None:
+def test_durable_handlers(bench: WorkerHarness, app: App) -> None:
     """At the store they work in full; through the API they fail with words on where to run them, at the first step."""
     calls: list[int] = []
 
@@ -179,7 +179,7 @@ def test_durable_handlers(bench: Bench, app: App) -> None:
     ],
 )
 @pytest.mark.parametrize("bench", ["api"], indirect=True)
-def test_what_has_no_journal_says_so(bench: Bench, app: App, ask: object) -> None:
+def test_what_has_no_journal_says_so(bench: WorkerHarness, app: App, ask: object) -> None:
     """Through the API each durable wish is refused, at once and for good."""
 
     @app.handler("act")
@@ -194,7 +194,7 @@ def test_what_has_no_journal_says_so(bench: Bench, app: App, ask: object) -> Non
     assert (record.status, record.error.type) == ("FAILED", "WorkflowError")
 
 
-def test_time_and_chance_are_the_server_s(bench: Bench, app: App) -> None:
+def test_time_and_chance_are_the_server_s(bench: WorkerHarness, app: App) -> None:
     """`ctx.now` and `ctx.time_left` go by the scheduler's clock, chance and UUIDs are the same on every attempt."""
     seen: list[tuple[object, ...]] = []
     times: list[tuple[datetime, timedelta]] = []

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.harness import eventually
-from tests.worker.harness import NEVER, Bench, Gate
+from tests.harness import wait_until
+from tests.worker.harness import NEVER, Gate, WorkerHarness
 
 from cloudsched.errors import (
     Forbidden,
@@ -22,14 +22,14 @@ from cloudsched.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from cloudsched.worker.worker import LONGEST_RETRY_AFTER, Pace
+from cloudsched.worker.worker import MAX_RETRY_AFTER, PollBackoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched import App
     from cloudsched.errors import CloudschedError
-    from cloudsched.worker.source import Assignment
+    from cloudsched.worker.source import ClaimedWork
 
 
 @pytest.fixture
@@ -42,19 +42,19 @@ def waiting(app: App, gate: Gate) -> None:
 
 
 @pytest.mark.usefixtures("waiting")
-def test_no_more_is_claimed_than_can_run(bench: Bench, gate: Gate) -> None:
+def test_no_more_is_claimed_than_can_run(bench: WorkerHarness, gate: Gate) -> None:
     """With two places two tasks are held, the others wait for anybody; in the end all have run, two at a time."""
     tasks = [bench.offer("wait") for _ in range(5)]
-    with bench.working(bench.worker(concurrency=2)):
-        gate.until_inside(2)
+    with bench.run_beside(bench.worker(concurrency=2)):
+        gate.wait_until_inside(2)
         held = [run for task in tasks for run in bench.app.get(task.id).runs if run.lease]
         assert len(held) == 2
         gate.open()
-        bench.until_told(*["succeeded"] * 5)
+        bench.wait_for_outcomes(*["succeeded"] * 5)
     assert gate.most == 2
 
 
-def test_the_same_threads_call_all_handlers(bench: Bench, app: App) -> None:
+def test_the_same_threads_call_all_handlers(bench: WorkerHarness, app: App) -> None:
     """What a library keeps for its thread is still there for the next task."""
     threads = set[int]()
 
@@ -68,16 +68,16 @@ def test_the_same_threads_call_all_handlers(bench: Bench, app: App) -> None:
     assert len(threads) == 1
 
 
-def test_work_is_found_by_looking(bench: Bench, app: App) -> None:
+def test_work_is_found_by_polling(bench: WorkerHarness, app: App) -> None:
     """Where nothing rings, what comes later is found all the same."""
 
     @app.handler("act")
     def act() -> None: ...
 
-    with bench.working(bench.worker(poll=timedelta(seconds=0.02))):
+    with bench.run_beside(bench.worker(poll=timedelta(seconds=0.02))):
         for count in (1, 2):
             bench.offer("act")
-            bench.until_told(*["succeeded"] * count)
+            bench.wait_for_outcomes(*["succeeded"] * count)
 
 
 class Bell:
@@ -88,14 +88,14 @@ class Bell:
         self.ring: Callable[[], None] | None = None
 
     @contextmanager
-    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> Iterator[None]:
-        self.lanes, self.ring = (*lanes, owner or ""), ring
+    def listen(self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]) -> Iterator[None]:
+        self.lanes, self.ring = (*queue_keys, owner or ""), notify
         yield
         self.ring = None
 
 
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_a_ring_is_a_reason_to_look(bench: Bench, app: App) -> None:
+def test_a_notification_triggers_a_poll(bench: WorkerHarness, app: App) -> None:
     """A worker that only looks once an hour has new work at once if the store's listener rings."""
     bell = Bell()
     app.__dict__["listener"] = bell
@@ -103,31 +103,31 @@ def test_a_ring_is_a_reason_to_look(bench: Bench, app: App) -> None:
     @app.handler("act")
     def act() -> None: ...
 
-    with bench.working(bench.worker(bench.desk("cuda", owner="ada"), poll=NEVER)):
-        eventually(lambda: bell.ring, "it listens")
+    with bench.run_beside(bench.worker(bench.source("cuda", owner="ada"), poll=NEVER)):
+        wait_until(lambda: bell.ring, "it listens")
         assert bell.lanes == ("gpu", "gpu/cuda", "ada")
         for count in (1, 2):
             bench.offer("act")
             assert bell.ring is not None
             bell.ring()
-            bench.until_told(*["succeeded"] * count)
+            bench.wait_for_outcomes(*["succeeded"] * count)
     assert bell.ring is None
 
 
-def test_skills_are_looked_at(bench: Bench, app: App) -> None:
+def test_skills_are_looked_at(bench: WorkerHarness, app: App) -> None:
     """A worker takes what asks for a skill only if it has that one."""
 
     @app.handler("act")
     def act() -> None: ...
 
     task = bench.offer("act", pull={"queue": "gpu", "skill": "cuda"})
-    bench.worker(bench.desk("avx")).run(once=True)
-    assert bench.told == []
-    bench.worker(bench.desk("avx", "cuda")).run(once=True)
+    bench.worker(bench.source("avx")).run(once=True)
+    assert bench.summaries == []
+    bench.worker(bench.source("avx", "cuda")).run(once=True)
     assert bench.record(task).status == "SUCCEEDED"
 
 
-def test_once_ends_when_there_is_nothing_left(bench: Bench, app: App) -> None:
+def test_once_ends_when_there_is_nothing_left(bench: WorkerHarness, app: App) -> None:
     """All that is there runs, in turns if there are too few places; then `run` returns."""
 
     @app.handler("act")
@@ -139,22 +139,24 @@ def test_once_ends_when_there_is_nothing_left(bench: Bench, app: App) -> None:
     assert bench.what() == ["succeeded"] * 7
 
 
-class Faulty:
+class FailingSource:
     """A desk that cannot be reached, as often as the test says."""
 
-    def __init__(self, bench: Bench, *errors: Exception) -> None:
-        self._desk = bench.desk()
+    def __init__(self, bench: WorkerHarness, *errors: Exception) -> None:
+        self._desk = bench.source()
         self._errors = list(errors)
-        self.wanted, self.place = self._desk.wanted, self._desk.place
-        self.listens, self.listening, self.close = False, self._desk.listening, self._desk.close
+        self.worker_filter, self.location = self._desk.worker_filter, self._desk.location
+        self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
 
-    def claim(self, limit: int) -> Sequence[Assignment]:
+    def claim(self, limit: int) -> Sequence[ClaimedWork]:
         if self._errors:
             raise self._errors.pop(0)
         return self._desk.claim(limit)
 
 
-def test_an_outage_is_said_once_and_lived_through(bench: Bench, app: App, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_is_said_once_and_lived_through(
+    bench: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture
+) -> None:
     """Whatever is raised where work is looked for, the worker goes on; the log has one line when it begins and ends."""
 
     @app.handler("act")
@@ -163,8 +165,8 @@ def test_an_outage_is_said_once_and_lived_through(bench: Bench, app: App, caplog
     bench.offer("act")
     outage: list[Exception] = [StoreUnavailable("The store", "away"), OSError("worse"), RuntimeError("a bug")]
     caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
-    with bench.working(bench.worker(Faulty(bench, *outage))):
-        bench.until_told("succeeded")
+    with bench.run_beside(bench.worker(FailingSource(bench, *outage))):
+        bench.wait_for_outcomes("succeeded")
         lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker.worker"]
     assert len(lines) == 2
     assert "The store cannot be reached: away" in lines[0]
@@ -181,30 +183,30 @@ REFUSALS: list[CloudschedError] = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: type(error).__name__)
-def test_a_refusal_ends_it(bench: Bench, refusal: CloudschedError) -> None:
+def test_a_refusal_ends_it(bench: WorkerHarness, refusal: CloudschedError) -> None:
     """What no new try mends is raised to whoever runs the worker."""
     with pytest.raises(type(refusal)):
-        bench.worker(Faulty(bench, refusal)).run()
+        bench.worker(FailingSource(bench, refusal)).run()
 
 
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
 @pytest.mark.usefixtures("waiting")
-def test_a_refusal_lets_what_runs_end(bench: Bench, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_lets_what_runs_end(bench: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that is taken back in the middle ends the worker, after what it has begun."""
     bench.offer("wait")
     worker = bench.worker(concurrency=2, poll=timedelta(seconds=0.02))
-    desk: Any = worker._desk  # noqa: SLF001 - whose key is taken back
+    desk: Any = worker._source  # noqa: SLF001 - whose key is taken back
 
     def refused(_limit: int) -> None:
         gate.open()
         raise Forbidden("no")
 
     def lead() -> None:
-        with bench.working(worker) as thread:
-            gate.until_inside()
+        with bench.run_beside(worker) as thread:
+            gate.wait_until_inside()
             monkeypatch.setattr(desk, "claim", refused)
-            bench.until_told("succeeded")
-            eventually(lambda: not thread.is_alive(), "it ends by itself")
+            bench.wait_for_outcomes("succeeded")
+            wait_until(lambda: not thread.is_alive(), "it ends by itself")
 
     with pytest.raises(Forbidden):
         lead()
@@ -213,12 +215,12 @@ def test_a_refusal_lets_what_runs_end(bench: Bench, gate: Gate, monkeypatch: pyt
 @pytest.mark.parametrize("bench", ["store"], indirect=True)
 @pytest.mark.usefixtures("waiting")
 def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
-    bench: Bench, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    bench: WorkerHarness, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While something runs, a refusal is an outage like any other: who took the key away may give it back."""
     bench.offer("wait")
     worker = bench.worker(concurrency=2, poll=timedelta(seconds=0.02))
-    desk: Any = worker._desk  # noqa: SLF001 - whose key is taken away
+    desk: Any = worker._source  # noqa: SLF001 - whose key is taken away
     claim, refusals = desk.claim, [Unauthenticated("The API key is not known.")] * 2
 
     def refused(limit: int) -> Any:  # noqa: ANN401 - the desk's own
@@ -227,25 +229,25 @@ def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
         gate.open()
         return claim(limit)
 
-    with bench.working(worker):
-        gate.until_inside()
+    with bench.run_beside(worker):
+        gate.wait_until_inside()
         monkeypatch.setattr(desk, "claim", refused)
-        bench.until_told("succeeded")
+        bench.wait_for_outcomes("succeeded")
         bench.offer("wait")
-        bench.until_told("succeeded", "succeeded")
+        bench.wait_for_outcomes("succeeded", "succeeded")
         lines = [record for record in caplog.records if record.name == "cloudsched.worker.worker"]
     assert ["The API key is not known." in line.getMessage() for line in lines] == [True, False]
     assert [line.exc_info for line in lines] == [None, None]
 
 
 def test_a_full_quota_is_waited_for(
-    bench: Bench, app: App, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    bench: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too many requests are no bug and no end: the worker stays away for as long as it is asked to, in reason."""
     asked: list[float] = []
-    pace = Pace.after
+    pace = PollBackoff.next_delay
 
-    def noted(self: Pace, found: int | None, asked_for: float = 0.0) -> float:
+    def noted(self: PollBackoff, found: int | None, asked_for: float = 0.0) -> float:
         asked.append(asked_for)
         return pace(self, found)
 
@@ -253,42 +255,42 @@ def test_a_full_quota_is_waited_for(
     def act() -> None: ...
 
     bench.offer("act")
-    monkeypatch.setattr(Pace, "after", noted)
+    monkeypatch.setattr(PollBackoff, "next_delay", noted)
     full = [QuotaExceeded("requests", 1, "Come back later.", seconds) for seconds in (7, None, 10**9)]
-    with bench.working(bench.worker(Faulty(bench, *full))):
-        bench.until_told("succeeded")
-    assert asked[:3] == [7, 0, LONGEST_RETRY_AFTER]
+    with bench.run_beside(bench.worker(FailingSource(bench, *full))):
+        bench.wait_for_outcomes("succeeded")
+    assert asked[:3] == [7, 0, MAX_RETRY_AFTER]
     lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
     assert [line.exc_info for line in lines] == [None]
-    assert pace(Pace(NEVER, listens=False), None, 60) == 60
+    assert pace(PollBackoff(NEVER, can_listen=False), None, 60) == 60
 
 
-def test_once_says_that_nobody_answers(bench: Bench) -> None:
+def test_once_says_that_nobody_answers(bench: WorkerHarness) -> None:
     """Nobody waits for a worker that was to run what is there, if that cannot be known."""
     with pytest.raises(StoreUnavailable):
-        bench.worker(Faulty(bench, StoreUnavailable("The store", "away"))).run(once=True)
+        bench.worker(FailingSource(bench, StoreUnavailable("The store", "away"))).run(once=True)
 
 
 def test_the_pace() -> None:
     """Idle waits grow up to a bound, and are short again at once; pauses grow apart from them; all are spread."""
     chance = random.Random(1)  # noqa: S311 - a test's
     for listens, longest in ((False, 5), (True, 20)):
-        pace = Pace(timedelta(seconds=1), listens=listens, chance=chance)
-        idle = [pace.after(0) for _ in range(20)]
+        pace = PollBackoff(timedelta(seconds=1), can_listen=listens, chance=chance)
+        idle = [pace.next_delay(0) for _ in range(20)]
         assert idle[0] < idle[3] < idle[6]
         assert longest * 0.75 <= idle[-1] <= longest * 1.25
         assert len({round(wait, 3) for wait in idle[-5:]}) > 1
-        assert pace.after(1) <= 1.25
-        assert pace.after(0) <= 1.5 * 1.25
+        assert pace.next_delay(1) <= 1.25
+        assert pace.next_delay(0) <= 1.5 * 1.25
 
 
 def test_pauses_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """They grow to half a minute, and begin anew after an answer."""
-    monkeypatch.setattr(Pace, "FIRST_PAUSE", 1.0)
-    monkeypatch.setattr(Pace, "LONGEST_PAUSE", 30.0)
-    pace = Pace(timedelta(seconds=3), listens=False)
-    pauses = [pace.after(None) for _ in range(10)]
+    monkeypatch.setattr(PollBackoff, "INITIAL_BACKOFF", 1.0)
+    monkeypatch.setattr(PollBackoff, "MAX_BACKOFF", 30.0)
+    pace = PollBackoff(timedelta(seconds=3), can_listen=False)
+    pauses = [pace.next_delay(None) for _ in range(10)]
     assert pauses[0] <= 1.25
     assert 30 * 0.75 <= pauses[-1] <= 30 * 1.25
-    pace.after(0)
-    assert pace.after(None) <= 1.25
+    pace.next_delay(0)
+    assert pace.next_delay(None) <= 1.25

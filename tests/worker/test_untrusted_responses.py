@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.worker.harness import Bench
+from tests.worker.harness import WorkerHarness
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import Context  # noqa: TC001 - handlers are read at run time
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 
-class Portal:
+class InterceptingProxy:
     """Stands before the API, and answers some requests by itself."""
 
     def __init__(self, app: App) -> None:
@@ -52,17 +52,17 @@ class Portal:
 
 
 @pytest.fixture
-def portal(app: App) -> Portal:
+def intercepting_proxy(app: App) -> InterceptingProxy:
     """What stands before the API."""
-    return Portal(app)
+    return InterceptingProxy(app)
 
 
 @pytest.fixture
-def bench(sim: Simulation, portal: Portal) -> Iterator[Bench]:
+def bench(sim: Simulation, portal: InterceptingProxy) -> Iterator[WorkerHarness]:
     """The world, behind that."""
     with WebServer(Request.application(portal)) as server:
         server.serve()
-        yield Bench(sim, f"http://{server.address}", "api")
+        yield WorkerHarness(sim, f"http://{server.address}", "api")
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def acting(app: App) -> None:
         return "done"
 
 
-def test_a_result_outlives_a_portal(bench: Bench, portal: Portal) -> None:
+def test_a_result_is_delivered_once_the_proxy_is_gone(bench: WorkerHarness, portal: InterceptingProxy) -> None:
     """A page in the place of an answer is none: the result is brought again, and counts once."""
     task = bench.offer("act")
     portal.takes = {"complete": 3}
@@ -85,7 +85,9 @@ def test_a_result_outlives_a_portal(bench: Bench, portal: Portal) -> None:
     assert bench.what() == ["succeeded"]
 
 
-def test_a_handler_does_not_see_the_portal(bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_intercepting_proxy_does_not_disturb_the_handler(
+    bench: WorkerHarness, portal: InterceptingProxy, caplog: pytest.LogCaptureFixture
+) -> None:
     """A heartbeat that such a page has taken was not answered: plain words say so, and the handler sees no error."""
     caplog.set_level(logging.WARNING, "cloudsched.engine.handlers.context")
     task = bench.offer("act")
@@ -98,7 +100,7 @@ def test_a_handler_does_not_see_the_portal(bench: Bench, portal: Portal, caplog:
 
 
 def test_a_claim_that_a_portal_answers_is_an_outage(
-    bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture
+    bench: WorkerHarness, portal: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is said in one line, and lived through; where the worker runs once, it is raised."""
     caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
@@ -107,25 +109,25 @@ def test_a_claim_that_a_portal_answers_is_an_outage(
         bench.work()
     bench.offer("act")
     portal.takes = {"claim": 2}
-    with bench.working(bench.worker()):
-        bench.until_told("succeeded")
+    with bench.run_beside(bench.worker()):
+        bench.wait_for_outcomes("succeeded")
     lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
     assert [line.exc_info for line in lines] == [None]
 
 
 def test_what_cannot_be_given_back_does_not_end_a_worker(
-    bench: Bench, portal: Portal, caplog: pytest.LogCaptureFixture
+    bench: WorkerHarness, portal: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A misfit whose release a portal takes is left to lapse."""
     bench.offer("act")
     portal.claimed = {"owner": "mallory"}
     portal.takes = {"release": 100}
-    bench.worker(bench.desk(owner="ada")).run(once=True)
+    bench.worker(bench.source(owner="ada")).run(once=True)
     assert "it could not be given back" in caplog.text
     assert bench.what() == []
 
 
-def test_one_unreadable_claim_does_not_keep_the_others(bench: Bench, portal: Portal) -> None:
+def test_one_unreadable_claim_does_not_keep_the_others(bench: WorkerHarness, portal: InterceptingProxy) -> None:
     """It is given back at no cost; what can be read runs, also where there is one place only."""
     new, known = bench.offer("act", priority="HIGH"), bench.offer("act")
     portal.unread = 1
@@ -133,4 +135,4 @@ def test_one_unreadable_claim_does_not_keep_the_others(bench: Bench, portal: Por
     bench.work()
     (run,) = bench.app.get(new.id).runs
     assert (run.attempt, run.attempts, run.lease) == (1, (), None)
-    assert [ended.assignment.task.id for ended in bench.told] == [known.id]
+    assert [ended.work.task.id for ended in bench.summaries] == [known.id]

@@ -19,7 +19,7 @@ _TIMEOUT_SECONDS = 30
 _STORAGE = "https://storage.googleapis.com"
 
 
-def _checked(key: str) -> str:
+def _validate_key(key: str) -> str:
     if not _KEY.fullmatch(key) or "." in key.split("/"):
         raise InvalidInput("key", f"is {key!r}", "Letters, digits, dots, hyphens and underscores, between slashes.")
     return key
@@ -36,9 +36,9 @@ class FileBlobs:
     def put(self, key: str, content: bytes) -> None:
         """Keep a content: written beside its place, synced, and moved there whole."""
         if self._folder is None:
-            self._memory[_checked(key)] = content
+            self._memory[_validate_key(key)] = content
             return
-        place = self._folder / _checked(key)
+        place = self._folder / _validate_key(key)
         beside = place.with_name(f"{place.name}.{os.getpid()}-{threading.get_ident()}")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -53,15 +53,19 @@ class FileBlobs:
     def get(self, key: str) -> bytes:
         """Return what is kept under a key."""
         try:
-            return self._memory[_checked(key)] if self._folder is None else (self._folder / _checked(key)).read_bytes()
+            return (
+                self._memory[_validate_key(key)]
+                if self._folder is None
+                else (self._folder / _validate_key(key)).read_bytes()
+            )
         except (KeyError, FileNotFoundError):
             raise NotFound("result", key) from None
         except OSError as error:
             raise BlobsUnavailable("The folder for results", str(error)) from error
 
-    def let_go(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         """Remove what is kept under a key, and below it."""
-        below = f"{_checked(key)}/"
+        below = f"{_validate_key(key)}/"
         if self._folder is None:
             for each in [each for each in self._memory if f"{each}/".startswith(below)]:
                 self._memory.pop(each, None)
@@ -91,23 +95,23 @@ class BucketBlobs:
         """
         self._objects = f"{address}/storage/v1/b/{quote(bucket, safe='')}/o"
         self._upload = f"{address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
-        self._session = session if session is not None else _authorized()
+        self._session = session if session is not None else _open_session()
 
     def put(self, key: str, content: bytes) -> None:
         """Keep a content, in one upload."""
-        parameters = {"uploadType": "media", "name": _checked(key)}
+        parameters = {"uploadType": "media", "name": _validate_key(key)}
         headers = {"Content-Type": "application/json"}
         self._send("POST", self._upload, key, params=parameters, data=content, headers=headers)
 
     def get(self, key: str) -> bytes:
         """Return what is kept under a key."""
-        address = f"{self._objects}/{quote(_checked(key), safe='')}"
+        address = f"{self._objects}/{quote(_validate_key(key), safe='')}"
         content: bytes = self._send("GET", address, key, params={"alt": "media"}).content
         return content
 
-    def let_go(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         """Do nothing: a bucket's lifecycle rule removes what is old, and costs no request."""
-        _checked(key)
+        _validate_key(key)
 
     def _send(self, method: str, address: str, key: str, **more: Any) -> Any:  # noqa: ANN401 - a requests.Response
         try:
@@ -121,7 +125,7 @@ class BucketBlobs:
         return answer
 
 
-def _authorized() -> Any:  # noqa: ANN401 - google-auth ships no types for it
+def _open_session() -> Any:  # noqa: ANN401 - google-auth ships no types for it
     import google.auth  # noqa: PLC0415 - only who uses a bucket pays for it
     from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
-FAILURES = 5
+FAILURE_THRESHOLD = 5
 """How many failures in a row open the circuit."""
-RECOVERY = timedelta(seconds=15)
+RECOVERY_TIMEOUT = timedelta(seconds=15)
 """How long it stays open before a call is let through."""
 
 
-class Circuit(Generic[P]):
+class CircuitBreakerProxy(Generic[P]):
     """A port behind a breaker.
 
     Args:
@@ -36,11 +36,13 @@ class Circuit(Generic[P]):
         recovery: How long the circuit stays open.
     """
 
-    def __init__(self, port: P, error: type[Unavailable], service: str, *, recovery: timedelta = RECOVERY) -> None:
+    def __init__(
+        self, port: P, error: type[Unavailable], service: str, *, recovery: timedelta = RECOVERY_TIMEOUT
+    ) -> None:
         self._error = error
         self._service = service
-        self._breaker = CircuitBreaker(FAILURES, recovery.total_seconds(), Unavailable, service)
-        self.port = cast("P", _Guarded(port, self._guarded))
+        self._breaker = CircuitBreaker(FAILURE_THRESHOLD, recovery.total_seconds(), Unavailable, service)
+        self.port = cast("P", _GuardedPort(port, self._guard))
         """The adapter, guarded."""
 
     @property
@@ -48,19 +50,21 @@ class Circuit(Generic[P]):
         """Say ``closed`` (all is well), ``open`` or ``half_open`` (the next call is a trial)."""
         return str(self._breaker.state)
 
-    def _guarded(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _guard(self, call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)
         def guarded(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the port's method takes and gives
             if self._breaker.opened:
                 wait = self._breaker.open_remaining
-                raise self._error(self._service, f"it failed {FAILURES} times in a row; the next try is in {wait} s")
+                raise self._error(
+                    self._service, f"it failed {FAILURE_THRESHOLD} times in a row; the next try is in {wait} s"
+                )
             with self._breaker:
                 return call(*arguments, **named)
 
         return guarded
 
 
-class _Guarded:
+class _GuardedPort:
     """Every method of a port, guarded; `close` alone is not, since it must always work."""
 
     def __init__(self, port: object, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

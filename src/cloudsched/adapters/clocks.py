@@ -53,9 +53,9 @@ class EmulatorClock:
         """Return the emulator's present instant. Raises ConnectionError if it does not answer."""
         for is_last in (False, True):
             try:
-                return self._ask()
+                return self._fetch_now()
             except (OSError, http.client.HTTPException) as error:
-                self._forget()  # it was kept alive too long, or the emulator was restarted
+                self._drop_connection()  # it was kept alive too long, or the emulator was restarted
                 if is_last:
                     raise ConnectionError(
                         f"The local Cloud Tasks at {self._address} does not tell the time: {error}. Is it running?"
@@ -67,14 +67,14 @@ class EmulatorClock:
         while self._connections:
             self._connections.pop().close()
 
-    def _forget(self) -> None:
+    def _drop_connection(self) -> None:
         connection = self._local.connection
         self._local.connection = None
         connection.close()
         if connection in self._connections:
             self._connections.remove(connection)
 
-    def _ask(self) -> datetime:
+    def _fetch_now(self) -> datetime:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = http.client.HTTPConnection(self._address, timeout=5)

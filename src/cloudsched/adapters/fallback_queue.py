@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.queue import Dispatcher, Envelope
+    from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
 
 log = logging.getLogger(__name__)
 
@@ -28,16 +28,16 @@ class FallbackDispatcher:
         self._deliver = deliver
         self._clock = clock
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Create the dispatch, or deliver it here if it is due and the queue is out of reach."""
         try:
-            self._dispatcher.create(envelope)
+            self._dispatcher.create(message)
         except QueueUnavailable:
-            if envelope.at > self._clock.now():
+            if message.at > self._clock.now():
                 raise
             log.warning("delivered by the sweep", extra={"action": "delivered by the sweep"})
             try:
-                self._deliver(envelope.body, envelope.token)
+                self._deliver(message.body, message.token)
             except QueueUnavailable:
                 return  # it has run, and what follows it could not be sent: the sweep finds that when it is due
 

@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.queue import QueueMessage
 
 _LOG = logging.getLogger(__name__)
 
-FIRST_BACKOFF = timedelta(seconds=0.1)
-LONGEST_BACKOFF = timedelta(minutes=1)
+INITIAL_BACKOFF = timedelta(seconds=0.1)
+MAX_BACKOFF = timedelta(minutes=1)
 """The wait before a dispatch that was not accepted is delivered again doubles from the first of these to the last."""
 
-REMEMBERED_NAMES = 100_000
+MAX_REMEMBERED_NAMES = 100_000
 """So many names of delivered dispatches stay taken, the latest ones."""
 
-LONGEST_WAIT = 1.0
+CLOCK_CHECK_SECONDS = 1.0
 """After so many seconds the clock is read again though nothing should be due: somebody may have set it."""
 
 
-class _Waiting(NamedTuple):
+class _PendingMessage(NamedTuple):
     at: datetime
     number: int
     """The order of arrival, for those that are due at the same instant."""
-    envelope: Envelope
+    envelope: QueueMessage
     failures: int
 
 
@@ -58,13 +58,13 @@ class InProcessDispatcher:
         self._clock = clock
         self._deliver = deliver
         self._changed = threading.Condition()
-        self._heap: list[_Waiting] = []
+        self._heap: list[_PendingMessage] = []
         self._numbers = itertools.count()
-        self._taken: set[str] = set()
-        self._delivered: OrderedDict[str, None] = OrderedDict()
-        self._due: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._pending_names: set[str] = set()
+        self._delivered_names: OrderedDict[str, None] = OrderedDict()
+        self._due: SimpleQueue[_PendingMessage | None] = SimpleQueue()
         self._is_closed = False
-        self._watch = threading.Thread(target=self._watch_time, name="cloudsched-queue", daemon=True)
+        self._timer_thread = threading.Thread(target=self._watch_time, name="cloudsched-queue", daemon=True)
         self._workers = [
             threading.Thread(target=self._work, name=f"cloudsched-worker-{number}", daemon=True)
             for number in range(1, workers + 1)
@@ -72,18 +72,18 @@ class InProcessDispatcher:
 
     def start(self) -> None:
         """Begin to deliver."""
-        for thread in (self._watch, *self._workers):
+        for thread in (self._timer_thread, *self._workers):
             thread.start()
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Take a dispatch, unless its name is taken."""
         with self._changed:
             if self._is_closed:
                 raise QueueUnavailable("The queue in this process", "it was closed")
-            if envelope.name in self._taken or envelope.name in self._delivered:
+            if message.name in self._pending_names or message.name in self._delivered_names:
                 return
-            self._taken.add(envelope.name)
-            self._put(_Waiting(envelope.at, next(self._numbers), envelope, 0))
+            self._pending_names.add(message.name)
+            self._put(_PendingMessage(message.at, next(self._numbers), message, 0))
 
     def close(self) -> None:
         """Finish what is being delivered, and stop. What waits is dropped; the sweep makes it good."""
@@ -94,7 +94,7 @@ class InProcessDispatcher:
             self._changed.notify_all()
         for _ in self._workers:
             self._due.put(None)
-        for thread in (self._watch, *self._workers):
+        for thread in (self._timer_thread, *self._workers):
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join()
 
@@ -105,7 +105,7 @@ class InProcessDispatcher:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _put(self, waiting: _Waiting) -> None:
+    def _put(self, waiting: _PendingMessage) -> None:
         heapq.heappush(self._heap, waiting)
         if self._heap[0] is waiting:
             self._changed.notify()
@@ -116,31 +116,31 @@ class InProcessDispatcher:
                 now = self._clock.now()
                 while self._heap and self._heap[0].at <= now:
                     self._due.put(heapq.heappop(self._heap))
-                wait = (self._heap[0].at - self._clock.now()).total_seconds() if self._heap else LONGEST_WAIT
-                self._changed.wait(max(0.0, min(wait, LONGEST_WAIT)))
+                wait = (self._heap[0].at - self._clock.now()).total_seconds() if self._heap else CLOCK_CHECK_SECONDS
+                self._changed.wait(max(0.0, min(wait, CLOCK_CHECK_SECONDS)))
 
     def _work(self) -> None:
         while (waiting := self._due.get()) is not None and not self._is_closed:
             try:
                 self._deliver(waiting.envelope.body, waiting.envelope.token)
             except BaseException:  # noqa: BLE001 - the thread goes on, whatever a handler did
-                self._deliver_again(waiting)
+                self._redeliver(waiting)
             else:
                 self._remember(waiting.envelope.name)
 
-    def _deliver_again(self, waiting: _Waiting) -> None:
-        wait = min(FIRST_BACKOFF * 2 ** min(waiting.failures, 20), LONGEST_BACKOFF)
+    def _redeliver(self, waiting: _PendingMessage) -> None:
+        wait = min(INITIAL_BACKOFF * 2 ** min(waiting.failures, 20), MAX_BACKOFF)
         _LOG.warning(
             "Dispatch %s was not accepted; it is delivered again in %s.", waiting.envelope.name, wait, exc_info=True
         )
         at = self._clock.now() + wait
         with self._changed:
             if not self._is_closed:
-                self._put(_Waiting(at, next(self._numbers), waiting.envelope, waiting.failures + 1))
+                self._put(_PendingMessage(at, next(self._numbers), waiting.envelope, waiting.failures + 1))
 
     def _remember(self, name: str) -> None:
         with self._changed:
-            self._taken.discard(name)
-            self._delivered[name] = None
-            if len(self._delivered) > REMEMBERED_NAMES:
-                self._delivered.popitem(last=False)
+            self._pending_names.discard(name)
+            self._delivered_names[name] = None
+            if len(self._delivered_names) > MAX_REMEMBERED_NAMES:
+                self._delivered_names.popitem(last=False)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _NAME = "cloudsched"
 _EXPORT_MILLISECONDS = 60_000
-_ENDED = {status.lower(): status.value for status in ExecutionStatus if status.is_final}
+_FINAL_STATUSES = {status.lower(): status.value for status in ExecutionStatus if status.is_final}
 
 
 class OpenTelemetryTracer(Tracer):
@@ -62,7 +62,7 @@ class OpenTelemetryTracer(Tracer):
         with self._tracer.start_as_current_span(name, context, attributes=named) as span:
             own = span.get_span_context()
             ids = f"00-{own.trace_id:032x}-{own.span_id:016x}-{int(own.trace_flags):02x}"
-            with self._within(Trace.of(ids), execution_id):
+            with self._activate(Trace.parse(ids), execution_id):
                 yield
 
 
@@ -78,7 +78,7 @@ class Meter(logging.Handler):
         meter = metrics.get_meter(_NAME, meter_provider=provider)
         self._created = meter.create_counter("cloudsched.tasks.created")
         self._started = meter.create_counter("cloudsched.attempts.started")
-        self._ended = meter.create_counter("cloudsched.executions.ended")
+        self._finished = meter.create_counter("cloudsched.executions.ended")
         self._lateness = meter.create_histogram("cloudsched.lateness", "s")
         self._backlog = meter.create_gauge("cloudsched.backlog")
         self._repaired = meter.create_counter("cloudsched.repaired")
@@ -96,11 +96,11 @@ class Meter(logging.Handler):
             case "swept":
                 self._backlog.set(said["examined"])
                 self._repaired.add(said["dispatched"])
-            case action if action in _ENDED and "executionId" in said:
-                self._ended.add(1, {**labels, "status": _ENDED[action]})
+            case action if action in _FINAL_STATUSES and "executionId" in said:
+                self._finished.add(1, {**labels, "status": _FINAL_STATUSES[action]})
 
 
-def export(project: str) -> None:
+def configure_exporters(project: str) -> None:
     """Send spans and metrics to Cloud Trace and Cloud Monitoring, from now to the end of the process.
 
     Spans are sent in batches by a thread of their own; what is left is sent when the process ends.

@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.ports.queue import Dispatcher, Envelope
-    from cloudsched.engine.ports.store import Folded, Page, Store, Stored, StoredLock, TaskQuery, Version
+    from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
+    from cloudsched.engine.ports.store import (
+        ArchivedJournal,
+        Page,
+        Store,
+        TaskQuery,
+        Version,
+        VersionedLock,
+        VersionedTask,
+    )
 
 T = TypeVar("T")
 
@@ -64,7 +72,7 @@ class CountingStore:
         self._store = store
         self._counts = counts
 
-    def load(self, task_id: str) -> Stored | None:
+    def load(self, task_id: str) -> VersionedTask | None:
         """Pass on; one read."""
         self._counts.add(reads=1)
         return self._store.load(task_id)
@@ -72,33 +80,35 @@ class CountingStore:
     def commit(
         self,
         task: Task,
-        expect: Version | None,
+        expected_version: Version | None,
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
-        lock: StoredLock | None = None,
+        lock: VersionedLock | None = None,
         *,
         entries: Sequence[JournalEntry] = (),
-        folded: Sequence[Folded] = (),
+        archived: Sequence[ArchivedJournal] = (),
     ) -> Version:
         """Pass on; one commit of as many documents as there are, if it takes effect."""
-        version = self._store.commit(task, expect, executions, messages, lock, entries=entries, folded=folded)
+        version = self._store.commit(
+            task, expected_version, executions, messages, lock, entries=entries, archived=archived
+        )
         documents = 1 + len(executions) + len(messages) + (lock is not None) + len(entries)
         self._counts.add(commits=1, writes=documents)
         return version
 
-    def load_lock(self, key: str) -> StoredLock:
+    def load_lock(self, key: str) -> VersionedLock:
         """Pass on; one read."""
         self._counts.add(reads=1)
         return self._store.load_lock(key)
 
-    def commit_lock(self, lock: StoredLock) -> None:
+    def commit_lock(self, lock: VersionedLock) -> None:
         """Pass on; one commit of one document, if it takes effect."""
         self._store.commit_lock(lock)
         self._counts.add(commits=1, writes=1)
 
-    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+    def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Pass on; a read for each entry, and one for an empty journal."""
-        entries = self._store.journal(task_id, execution_id)
+        entries = self._store.load_journal(task_id, execution_id)
         self._counts.add(reads=max(1, len(entries)))
         return entries
 
@@ -110,38 +120,38 @@ class CountingStore:
         """Pass on; deletions are not counted."""
         return self._store.expire(now)
 
-    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Pass on; a read for each item, and one for an empty page."""
-        return self._counted(self._store.tasks(query, limit=limit, page_token=page_token))
+        return self._count_items(self._store.list_tasks(query, limit=limit, page_token=page_token))
 
-    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Pass on; a read for each item, and one for an empty page."""
-        return self._counted(self._store.due(before, limit=limit, page_token=page_token))
+        return self._count_items(self._store.list_due_tasks(before, limit=limit, page_token=page_token))
 
-    def offered(
-        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[Stored]:
+    def list_claimable(
+        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[VersionedTask]:
         """Pass on; a read for each task, and one if there is none."""
-        found = self._store.offered(lanes, owner, limit=limit, after=after)
+        found = self._store.list_claimable(queue_keys, owner, limit=limit, after=after)
         self._counts.add(reads=max(1, len(found)))
         return found
 
-    def next_wake(self) -> datetime | None:
+    def next_wakeup(self) -> datetime | None:
         """Pass on; it serves the local clock and is not part of the product's cost."""
-        return self._store.next_wake()
+        return self._store.next_wakeup()
 
-    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+    def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Pass on; one read."""
         self._counts.add(reads=1)
-        return self._store.execution(task_id, execution_id)
+        return self._store.load_execution(task_id, execution_id)
 
-    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
         """Pass on; a read for each item, and one for an empty page."""
-        return self._counted(self._store.executions(task_id, limit=limit, page_token=page_token))
+        return self._count_items(self._store.list_executions(task_id, limit=limit, page_token=page_token))
 
-    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+    def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Pass on; a read for each item, and one for an empty page."""
-        return self._counted(self._store.inbox(owner, limit=limit, page_token=page_token))
+        return self._count_items(self._store.list_messages(owner, limit=limit, page_token=page_token))
 
     def check(self) -> datetime | None:
         """Pass on."""
@@ -151,7 +161,7 @@ class CountingStore:
         """Pass on."""
         self._store.close()
 
-    def _counted(self, page: Page[T]) -> Page[T]:
+    def _count_items(self, page: Page[T]) -> Page[T]:
         self._counts.add(reads=max(1, len(page.items)))
         return page
 
@@ -163,10 +173,10 @@ class CountingDispatcher:
         self._dispatcher = dispatcher
         self._counts = counts
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Pass on; one dispatch."""
         self._counts.add(dispatches=1)
-        self._dispatcher.create(envelope)
+        self._dispatcher.create(message)
 
     def close(self) -> None:
         """Pass on."""

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     Address = IPv4Address | IPv6Address
 
 MAX_REDIRECTS = 5
-_CARRIERS: Final = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
+_IPV4_EMBEDDING_NETWORKS: Final = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 """IPv6 networks whose addresses stand for IPv4 ones (NAT64, 6to4, Teredo): where they lead is not to be seen."""
 
 
-def session(reachable: Iterable[str] = ()) -> requests.Session:
+def make_session(reachable: Iterable[str] = ()) -> requests.Session:
     """Return a session that reaches public addresses, and these networks besides.
 
     What it may not reach raises InvalidInput, before anything is sent.
@@ -62,7 +62,7 @@ def is_public(address: Address) -> bool:
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)
-        if any(address in network for network in _CARRIERS):
+        if any(address in network for network in _IPV4_EMBEDDING_NETWORKS):
             return False
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 
@@ -80,11 +80,11 @@ class _Adapter(HTTPAdapter):
 
         class Plain(HTTPConnection):
             def _new_conn(self) -> socket.socket:
-                return _connected(self, is_allowed)
+                return _connect(self, is_allowed)
 
         class Secure(HTTPSConnection):
             def _new_conn(self) -> socket.socket:
-                return _connected(self, is_allowed)
+                return _connect(self, is_allowed)
 
         class PlainPool(HTTPConnectionPool):
             ConnectionCls = Plain
@@ -96,7 +96,7 @@ class _Adapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
 
 
-def _connected(connection: HTTPConnection, is_allowed: Callable[[Address], bool]) -> socket.socket:
+def _connect(connection: HTTPConnection, is_allowed: Callable[[Address], bool]) -> socket.socket:
     """Resolve a host, check where it leads, and connect there."""
     host = connection.host.strip("[]")
     try:
@@ -110,7 +110,7 @@ def _connected(connection: HTTPConnection, is_allowed: Callable[[Address], bool]
     failure: OSError | None = None
     for place in places:
         try:
-            return socket.create_connection((place, connection.port), _seconds(connection))
+            return socket.create_connection((place, connection.port), _timeout_seconds(connection))
         except TimeoutError as error:
             raise ConnectTimeoutError(connection, f"{host} did not answer in time") from error
         except OSError as error:
@@ -118,6 +118,6 @@ def _connected(connection: HTTPConnection, is_allowed: Callable[[Address], bool]
     raise NewConnectionError(connection, f"{host} cannot be reached: {failure}") from failure
 
 
-def _seconds(connection: HTTPConnection) -> float | None:
+def _timeout_seconds(connection: HTTPConnection) -> float | None:
     timeout = connection.timeout
     return float(timeout) if isinstance(timeout, int | float) else None

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.transitions.planning import HORIZON
-from cloudsched.engine.execution.attempts import Action
+from cloudsched.engine.execution.attempts import DeliveryAction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ TASKS: Final[tuple[dict[str, Any], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class DemoRun:
     """One occurrence that was run."""
 
     scheduled_for: datetime
@@ -76,24 +76,24 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class DemoDelivery:
     """One dispatch that reached the executor."""
 
     task_id: str
     at: datetime
     action: str
-    """What it came to: see `Verdict`."""
+    """What it came to: see `DeliveryResult`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class DemoResult:
     """What is to be seen when the clock has come to its end."""
 
     tasks: dict[str, dict[str, Any]]
     """Each task as the API shows it, by its id."""
-    ran: dict[str, list[Ran]]
+    runs: dict[str, list[DemoRun]]
     """What ran of each task, the earliest first."""
-    way: list[Delivery]
+    deliveries: list[DemoDelivery]
     """What the queue delivered for the birthday."""
     hops: int
     """How many deliveries, of any task, did nothing but send the next one."""
@@ -101,39 +101,39 @@ class Findings:
     counts: Counts
 
 
-def play(stack: Stack, moved: Callable[[datetime], None]) -> Findings:
+def run_scenario(stack: Stack, on_clock_moved: Callable[[datetime], None]) -> DemoResult:
     """Create the tasks, move the clock to the end, and look.
 
     Args:
         stack: A running stack whose clock stands at `START`.
-        moved: Is told how far the clock has come.
+        on_clock_moved: Is told how far the clock has come.
 
     Raises:
         RuntimeError: A request was refused.
     """
     for task in TASKS:
-        _ask(stack.url, "POST", "/v1/tasks", {"owner": OWNER, **task})
+        _request(stack.url, "POST", "/v1/tasks", {"owner": OWNER, **task})
     now = START
     while now < END:
         now = min(now + _STEP, END)
-        _ask(f"http://{stack.emulator.address}", "POST", "/clock", {"advanceTo": now.isoformat()})
-        moved(now)
+        _request(f"http://{stack.emulator.address}", "POST", "/clock", {"advanceTo": now.isoformat()})
+        on_clock_moved(now)
     counts = stack.counts.copy()
-    deliveries = [_delivery(attempt) for attempt in stack.emulator.attempts()]
+    deliveries = [_parse_delivery(attempt) for attempt in stack.emulator.attempts()]
     ids = [task["id"] for task in TASKS]
-    return Findings(
-        tasks={task_id: _ask(stack.url, "GET", f"/v1/tasks/{task_id}") for task_id in ids},
-        ran={task_id: _ran(stack.url, task_id) for task_id in ids},
-        way=[delivery for delivery in deliveries if delivery.task_id == "birthday"],
-        hops=sum(delivery.action == Action.HOPPED for delivery in deliveries),
-        inbox=list(_listed(stack.url, f"/v1/inboxes/{OWNER}/messages", "messages"))[::-1],
+    return DemoResult(
+        tasks={task_id: _request(stack.url, "GET", f"/v1/tasks/{task_id}") for task_id in ids},
+        runs={task_id: _fetch_runs(stack.url, task_id) for task_id in ids},
+        deliveries=[delivery for delivery in deliveries if delivery.task_id == "birthday"],
+        hops=sum(delivery.action == DeliveryAction.HOPPED for delivery in deliveries),
+        inbox=list(_iter_items(stack.url, f"/v1/inboxes/{OWNER}/messages", "messages"))[::-1],
         counts=counts,
     )
 
 
-def expected() -> dict[str, list[datetime]]:
+def expected_runs() -> dict[str, list[datetime]]:
     """Return when each task has to run, counted day by day and not by the scheduler's own means."""
-    zone = zones.tzinfo(ZONE)
+    zone = zones.load_tzinfo(ZONE)
     days = [START.date() + timedelta(days=number) for number in range((END - START).days + 1)]
     nine = [datetime.combine(day, _REPORT_TIME, zone).astimezone(UTC) for day in days if day.weekday() < _WEEKEND]
     return {
@@ -143,11 +143,11 @@ def expected() -> dict[str, list[datetime]]:
     }
 
 
-def complaints(found: Findings) -> list[str]:
+def check(result: DemoResult) -> list[str]:
     """Return what is not as it should be; nothing, if all is well."""
     wrong: list[str] = []
-    for task_id, instants in expected().items():
-        ran = found.ran[task_id]
+    for task_id, instants in expected_runs().items():
+        ran = result.runs[task_id]
         if [run.scheduled_for for run in ran] != instants:
             wrong.append(f"{task_id} ran {len(ran)} times, not the {len(instants)} times that its schedule says.")
         wrong += [
@@ -155,29 +155,29 @@ def complaints(found: Findings) -> list[str]:
             for run in ran
             if run.status != "SUCCEEDED" or run.started_at != run.scheduled_for
         ]
-    instants = [START, *(delivery.at for delivery in found.way)]
+    instants = [START, *(delivery.at for delivery in result.deliveries)]
     if max(later - earlier for earlier, later in pairwise(instants)) > HORIZON:
         wrong.append("A dispatch lay beyond the horizon of 30 days.")
-    if [message["title"] for message in found.inbox] != ["Tea is ready", "Grace's birthday"]:
+    if [message["title"] for message in result.inbox] != ["Tea is ready", "Grace's birthday"]:
         wrong.append("The inbox does not hold the reminder and the birthday, once each.")
-    if found.tasks["tea"]["status"] != "COMPLETED":
-        wrong.append(f"The reminder is {found.tasks['tea']['status']}, not COMPLETED.")
+    if result.tasks["tea"]["status"] != "COMPLETED":
+        wrong.append(f"The reminder is {result.tasks['tea']['status']}, not COMPLETED.")
     for task_id in ("weekday-report", "birthday"):
-        task = found.tasks[task_id]
+        task = result.tasks[task_id]
         if task["status"] != "ACTIVE" or datetime.fromisoformat(task["nextExecutionTime"]) <= END:
             wrong.append(f"{task_id} has no next occurrence.")
     return wrong
 
 
-def _delivery(attempt: Attempt) -> Delivery:
+def _parse_delivery(attempt: Attempt) -> DemoDelivery:
     asked, answered = json.loads(attempt.request.body), json.loads(attempt.answer.body)
-    return Delivery(asked["taskId"], attempt.dispatch_at, answered["action"])
+    return DemoDelivery(asked["taskId"], attempt.dispatch_at, answered["action"])
 
 
-def _ran(url: str, task_id: str) -> list[Ran]:
-    records = _listed(url, f"/v1/tasks/{task_id}/executions", "executions")
+def _fetch_runs(url: str, task_id: str) -> list[DemoRun]:
+    records = _iter_items(url, f"/v1/tasks/{task_id}/executions", "executions")
     ran = [
-        Ran(
+        DemoRun(
             scheduled_for=datetime.fromisoformat(record["scheduledFor"]),
             started_at=datetime.fromisoformat(record["startedAt"]) if record.get("startedAt") else None,
             status=record["status"],
@@ -187,17 +187,17 @@ def _ran(url: str, task_id: str) -> list[Ran]:
     return ran[::-1]
 
 
-def _listed(url: str, path: str, name: str) -> Iterator[dict[str, Any]]:
+def _iter_items(url: str, path: str, name: str) -> Iterator[dict[str, Any]]:
     token = ""
     while True:
-        page = _ask(url, "GET", f"{path}?pageSize=200" + (f"&pageToken={token}" if token else ""))
+        page = _request(url, "GET", f"{path}?pageSize=200" + (f"&pageToken={token}" if token else ""))
         yield from page[name]
         token = page.get("nextPageToken", "")
         if not token:
             return
 
 
-def _ask(url: str, method: str, path: str, content: object = None) -> dict[str, Any]:
+def _request(url: str, method: str, path: str, content: object = None) -> dict[str, Any]:
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=300)
     try:
         connection.request(method, path, None if content is None else json.dumps(content))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.signals import Stopped, put_off, stoppable
+from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
 from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.emulator.runtime.clock import MovableClock
-    from cloudsched.local.app_loader import Loaded
+    from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.stack import Stack
-    from cloudsched.local.store_choice import Wanted
+    from cloudsched.local.store_choice import StoreChoice
 
 PORT = 8080
 TASKS_PORT = 8123
 _NOT_FOUND = 127
 """What shells exit with if there is no such command."""
-_PATIENCE_SECONDS = 10
+_TERMINATE_TIMEOUT_SECONDS = 10
 """How long a command may take to end after it was asked to."""
-_FAILURES = {"failed", "retrying", "timed_out"}
+_FAILURE_ACTIONS = {"failed", "retrying", "timed_out"}
 """Lines of the log that are about an attempt with an error."""
-_WHY = "why"
+_REASON_ATTRIBUTE = "why"
 """Where a line has that error."""
-_LONGEST_REASON = 500
+_MAX_REASON_LENGTH = 500
 
 
-def _instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
+def _parse_instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
     if value is None:
         return None
     try:
@@ -55,12 +55,14 @@ def _instant(_context: click.Context, _option: click.Parameter, value: str | Non
 _PORT_TYPE = click.IntRange(0, 65535)
 
 
-_FREE = "or a free one with a COMMAND"
+_FREE_PORT_NOTE = "or a free one with a COMMAND"
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--port", type=_PORT_TYPE, help=f"Of the API and the executor. [default: {PORT}, {_FREE}]")
-@click.option("--tasks-port", type=_PORT_TYPE, help=f"Of the local Cloud Tasks. [default: {TASKS_PORT}, {_FREE}]")
+@click.option("--port", type=_PORT_TYPE, help=f"Of the API and the executor. [default: {PORT}, {_FREE_PORT_NOTE}]")
+@click.option(
+    "--tasks-port", type=_PORT_TYPE, help=f"Of the local Cloud Tasks. [default: {TASKS_PORT}, {_FREE_PORT_NOTE}]"
+)
 @click.option(
     "--store",
     type=click.Choice(["auto", "sqlite", "firestore"]),
@@ -74,13 +76,13 @@ _FREE = "or a free one with a COMMAND"
     metavar="FILE|MODULE[:APP]",
     help="Whose handlers run. [default: functions/handlers.py, handlers.py, or cloudsched's own examples]",
 )
-@click.option("--freeze", callback=_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
+@click.option("--freeze", callback=_parse_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def dev(
     *,
     port: int | None,
     tasks_port: int | None,
-    store: Wanted,
+    store: StoreChoice,
     data: Path | None,
     handlers: str | None,
     freeze: datetime | None,
@@ -93,48 +95,48 @@ def dev(
     """
     from cloudsched.config.settings import Settings  # noqa: PLC0415 - --help needs none of it
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - the same
-    from cloudsched.local.app_loader import load  # noqa: PLC0415 - the same
-    from cloudsched.local.stack import running  # noqa: PLC0415 - the same
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - the same
+    from cloudsched.local.stack import run_stack  # noqa: PLC0415 - the same
 
-    loaded = load(handlers)
+    loaded = load_app(handlers)
     clock = MovableClock(freeze, frozen=freeze is not None)
-    _show_log(clock, loaded.app, logging.WARNING if command else logging.INFO)
+    _configure_logging(clock, loaded.app, logging.WARNING if command else logging.INFO)
     code = 0
-    with stoppable():
+    with raise_on_signal():
         try:
-            with running(
+            with run_stack(
                 loaded.app,
                 base=Settings.from_environment(),
                 store=store,
                 data=data,
                 clock=clock,
-                port=_port(port, PORT, is_alone=not command),
-                tasks_port=_port(tasks_port, TASKS_PORT, is_alone=not command),
+                port=_choose_port(port, PORT, is_alone=not command),
+                tasks_port=_choose_port(tasks_port, TASKS_PORT, is_alone=not command),
             ) as stack:
                 if command:
-                    click.echo(f"cloudsched dev: the store is {stack.store.why}", err=True)
+                    click.echo(f"cloudsched dev: the store is {stack.store.reason}", err=True)
                     code = _run(command, stack)
                 else:
-                    click.echo(_introduction(stack, loaded))
+                    click.echo(_startup_text(stack, loaded))
                     threading.Event().wait()
         except Stopped as stopped:
             code = stopped.exit_code if command else 0
     sys.exit(code)
 
 
-def _port(given: int | None, usual: int, *, is_alone: bool) -> int:
+def _choose_port(port: int | None, default: int, *, is_alone: bool) -> int:
     """Return a port to listen on: one that can be remembered where somebody is to type it, else any."""
-    if given is not None:
-        return given
-    return usual if is_alone else 0
+    if port is not None:
+        return port
+    return default if is_alone else 0
 
 
-def _introduction(stack: Stack, loaded: Loaded) -> str:
+def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     tasks = stack.emulator.address
     handlers = ", ".join(sorted(handler.name for handler in loaded.app.registry)) or "none"
     move = f"curl -X POST http://{tasks}/clock -d"
     lines = [
-        f"store        {stack.store.why}",
+        f"store        {stack.store.reason}",
         f"handlers     {handlers} ({loaded.origin})",
         f"API          {stack.url}/v1/tasks",
         f"Cloud Tasks  {tasks} (gRPC and REST)",
@@ -157,13 +159,13 @@ def _run(command: Sequence[str], stack: Stack) -> int:
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     with ExitStack() as ending:
         try:
-            with put_off():
+            with defer_signals():
                 process = subprocess.Popen(  # noqa: S603 - it is what the user asked for
                     command,
-                    env=stack.settings.around(CLOUDSCHED_URL=stack.url),
+                    env=stack.settings.to_child_environment(CLOUDSCHED_URL=stack.url),
                     process_group=None if has_terminal else 0,
                 )
-                ending.enter_context(_ended(process, has_terminal=has_terminal))
+                ending.enter_context(_terminate_at_exit(process, has_terminal=has_terminal))
         except OSError as error:
             click.echo(f"cloudsched dev: {command[0]} cannot be run: {error.strerror or error}", err=True)
             return _NOT_FOUND
@@ -172,7 +174,7 @@ def _run(command: Sequence[str], stack: Stack) -> int:
 
 
 @contextmanager
-def _ended(process: subprocess.Popen[bytes], *, has_terminal: bool) -> Iterator[None]:
+def _terminate_at_exit(process: subprocess.Popen[bytes], *, has_terminal: bool) -> Iterator[None]:
     """Pass a signal to stop on to a command, give it some time, and end what is left of it."""
     try:
         yield
@@ -180,7 +182,7 @@ def _ended(process: subprocess.Popen[bytes], *, has_terminal: bool) -> Iterator[
         if not (has_terminal and stopped.signum == signal.SIGINT):
             process.send_signal(stopped.signum)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_PATIENCE_SECONDS)
+            process.wait(_TERMINATE_TIMEOUT_SECONDS)
         raise
     finally:
         if not has_terminal:
@@ -190,7 +192,7 @@ def _ended(process: subprocess.Popen[bytes], *, has_terminal: bool) -> Iterator[
         process.wait()
 
 
-class _StackTime(logging.Formatter):
+class _StackTimeFormatter(logging.Formatter):
     """Log lines with the time of the stack's clock, which is the one that matters in them."""
 
     def __init__(self, clock: MovableClock) -> None:
@@ -200,41 +202,41 @@ class _StackTime(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         now = self._clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
         about = f" {task}" if (task := getattr(record, "taskId", None)) else ""
-        why = f": {_printable(why)}" if (why := getattr(record, _WHY, "")) else ""
+        why = f": {_to_printable_line(why)}" if (why := getattr(record, _REASON_ATTRIBUTE, "")) else ""
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{now}{about} {record.getMessage()}{why}{trace}"
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _is_interesting(record: logging.LogRecord) -> bool:
     """Leave out the sweeps that had nothing to do: there is one a minute."""
     return getattr(record, "action", "") != "swept" or bool(getattr(record, "dispatched", 0))
 
 
-def _with_its_reason(app: App) -> Callable[[logging.LogRecord], bool]:
+def _add_failure_reason(app: App) -> Callable[[logging.LogRecord], bool]:
     """Return a filter that looks up why an attempt has failed: what handlers raise is in the record, and in no log."""
 
     def look_up(record: logging.LogRecord) -> bool:
         said: dict[str, Any] = record.__dict__
-        if said.get("action") in _FAILURES and "executionId" in said:  # a request that failed is about none
+        if said.get("action") in _FAILURE_ACTIONS and "executionId" in said:  # a request that failed is about none
             with suppress(CloudschedError):  # it may be deleted by now
                 error = app.execution(said["taskId"], said["executionId"]).error
-                setattr(record, _WHY, f"{error.type}: {error.message}" if error else "")
+                setattr(record, _REASON_ATTRIBUTE, f"{error.type}: {error.message}" if error else "")
         return True
 
     return look_up
 
 
-def _printable(text: str) -> str:
+def _to_printable_line(text: str) -> str:
     """Return text in one line, without control characters, which would move the cursor of whoever looks."""
-    text = text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + " …"
+    text = text if len(text) <= _MAX_REASON_LENGTH else text[:_MAX_REASON_LENGTH] + " …"
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _show_log(clock: MovableClock, app: App, level: int) -> None:
+def _configure_logging(clock: MovableClock, app: App, level: int) -> None:
     handler = logging.StreamHandler()
-    handler.setFormatter(_StackTime(clock))
-    handler.addFilter(_is_news)
-    handler.addFilter(_with_its_reason(app))  # a filter, since it may wait for the store: no other line waits for it
+    handler.setFormatter(_StackTimeFormatter(clock))
+    handler.addFilter(_is_interesting)
+    handler.addFilter(_add_failure_reason(app))  # a filter, since it may wait for the store: no other line waits for it
     log = logging.getLogger("cloudsched")
     log.addHandler(handler)
     log.setLevel(level)

@@ -26,9 +26,9 @@ def new(name: str, role: str, owner: str | None, queues: tuple[str, ...]) -> Non
     The key is printed once, on standard error, to be given to its server. What is to be kept is printed on standard
     output: add it to the list in CLOUDSCHED_API_KEYS.
     """
-    from cloudsched.web.auth.api_keys import new_key  # noqa: PLC0415 - --help needs none of it
+    from cloudsched.web.auth.api_keys import create_key  # noqa: PLC0415 - --help needs none of it
     from cloudsched.web.auth.roles import Role  # noqa: PLC0415 - the same
 
-    key, kept = new_key(name, Role(role), owner, queues)
+    key, kept = create_key(name, Role(role), owner, queues)
     click.echo(f"The key, which is shown only now: {key}", err=True)
     click.echo(str(kept))

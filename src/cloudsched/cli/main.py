@@ -24,7 +24,9 @@ _COMMANDS = {
 }
 """Where each command is, and what it is for: all that ``--help`` needs."""
 
-NO_PROOF = "{place} lets nobody in without a proof: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
+NO_CREDENTIALS = (
+    "{place} lets nobody in without a proof: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
+)
 """What is said to whom the API does not know, and who has given nothing to be known by."""
 
 

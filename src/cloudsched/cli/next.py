@@ -55,18 +55,20 @@ def next_command(  # noqa: PLR0913 -- one argument for each option
     now = SystemClock().now()
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
     try:
-        start = _instant(after, timezone) if after else now
-        parsed = _parsed(schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value})
+        start = _parse_instant(after, timezone) if after else now
+        parsed = _parse_schedule(
+            schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value}
+        )
         found = preview(parsed, start, count)
     except InvalidSchedule as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        click.echo(json.dumps(_document(parsed, found), indent=2))
+        click.echo(json.dumps(_to_json(parsed, found), indent=2))
     else:
         _print(parsed, found)
 
 
-def _parsed(text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str]) -> Schedule:
+def _parse_schedule(text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str]) -> Schedule:
     is_rule = "=" in text  # it must not be anchored now if it has a beginning of its own
     schedule = Schedule.parse(text, timezone=timezone, now=None if dtstart and is_rule else now)
     if not dtstart and not policies:
@@ -79,7 +81,7 @@ def _parsed(text: str, dtstart: str | None, timezone: str, now: datetime, polici
     return Schedule.model_validate(fields)
 
 
-def _instant(text: str, timezone: str) -> datetime:
+def _parse_instant(text: str, timezone: str) -> datetime:
     try:
         at = Schedule.parse(text, timezone=timezone).at
     except InvalidSchedule as error:
@@ -91,12 +93,12 @@ def _instant(text: str, timezone: str) -> datetime:
     return at
 
 
-def _document(schedule: Schedule, found: list[Preview]) -> dict[str, object]:
+def _to_json(schedule: Schedule, found: list[Preview]) -> dict[str, object]:
     return {
         "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
         "description": schedule.describe(),
         "tzdata": version(),
-        "occurrences": [each.wire() for each in found],
+        "occurrences": [each.to_wire() for each in found],
     }
 
 

@@ -26,22 +26,22 @@ _COLOURS = {
     "FAILED": "red",
     "TIMED_OUT": "red",
 }
-_BY_ERROR = {"FAILED", "TIMED_OUT", "RETRYING"}
+_ERROR_STATUSES = {"FAILED", "TIMED_OUT", "RETRYING"}
 """Statuses that an execution has because of its last error."""
 _COLUMNS = {"ID": 2, "OWNER": 6, "TITLE": 8, "HANDLER": 7, "STATUS": 9, "NEXT": 19, "RUNS": 4}
 """What a list shows, and how narrow each of that may become."""
-_WHOLE = {"ID", "STATUS", "NEXT"}
+_NO_WRAP_COLUMNS = {"ID", "STATUS", "NEXT"}
 """What is never broken over two lines, so that it can be copied."""
 _PADDING = 2
-_ENDLESS = 10_000
+_UNLIMITED_WIDTH = 10_000
 """How wide a line may be that no terminal shows."""
 
 
-def console() -> Console:
+def make_console() -> Console:
     """Return where to print: as wide as the terminal, and where there is none as wide as what is printed."""
     made = Console(highlight=False)
     if not made.is_terminal:
-        made.width = _ENDLESS
+        made.width = _UNLIMITED_WIDTH
     return made
 
 
@@ -50,68 +50,77 @@ class Printer:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._console = console()
+        self._console = make_console()
 
-    def task(self, task: TaskView) -> None:
+    def print_task(self, task: TaskView) -> None:
         """Print one task whole."""
-        content = _plain(task)
+        content = _to_json(task)
         if self._as_json:
             click.echo(json.dumps(content, ensure_ascii=False))
             return
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         for name, value in content.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            table.add_row(f"[bold]{name}[/]", _coloured(text))
+            table.add_row(f"[bold]{name}[/]", _format_cell(text))
         self._console.print(table)
 
-    def tasks(self, tasks: Iterable[TaskView]) -> None:
+    def print_tasks(self, tasks: Iterable[TaskView]) -> None:
         """Print a list of tasks."""
         if self._as_json:
             for task in tasks:
-                click.echo(json.dumps(_plain(task), ensure_ascii=False))
+                click.echo(json.dumps(_to_json(task), ensure_ascii=False))
             return
         rows = [*tasks]
         table = Table(box=None, header_style="bold", padding=(0, _PADDING, 0, 0))
         for name, least in _COLUMNS.items():
-            table.add_column(name, min_width=least, overflow="fold", no_wrap=name in _WHOLE)
+            table.add_column(name, min_width=least, overflow="fold", no_wrap=name in _NO_WRAP_COLUMNS)
         for task in rows:
-            cells = (task.id, task.owner, task.title, task.handler, task.status, _at(task.next_execution_time))
-            table.add_row(*map(_coloured, cells), str(task.run_count))
+            cells = (
+                task.id,
+                task.owner,
+                task.title,
+                task.handler,
+                task.status,
+                _format_instant(task.next_execution_time),
+            )
+            table.add_row(*map(_format_cell, cells), str(task.run_count))
         longest = max((len(task.id) for task in rows), default=0)
         least = longest + sum(width + _PADDING for width in _COLUMNS.values())
         self._console.width = max(self._console.width, least)
         self._console.print(table if rows else "No tasks.")
 
-    def execution(self, execution: Execution) -> None:
+    def print_execution(self, execution: Execution) -> None:
         """Print one execution as a line of a log."""
         if self._as_json:
             click.echo(json.dumps(execution.to_wire(), ensure_ascii=False))
             return
         attempts = f"attempt {execution.attempt_count}" if execution.attempts else ""
-        what = _why(execution) or (
+        what = _status_reason(execution) or (
             "" if execution.content is None else json.dumps(execution.content, ensure_ascii=False)
         )
         line = Table.grid(padding=(0, 2, 0, 0))
-        line.add_row(_at(execution.scheduled_for), _coloured(execution.status), attempts, _coloured(what))
+        line.add_row(
+            _format_instant(execution.scheduled_for), _format_cell(execution.status), attempts, _format_cell(what)
+        )
         self._console.print(line)
 
 
-def _plain(task: TaskView) -> dict[str, Any]:
+def _to_json(task: TaskView) -> dict[str, Any]:
     return task.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _why(execution: Execution) -> str:
+def _status_reason(execution: Execution) -> str:
     """Return why an execution is as it is: its error where that is the reason, else what is said of it."""
-    if execution.error is not None and execution.status in _BY_ERROR:
+    if execution.error is not None and execution.status in _ERROR_STATUSES:
         return f"{execution.error.type}: {execution.error.message}"
     return execution.message or ""
 
 
-def _at(instant: datetime | None) -> str:
+def _format_instant(instant: datetime | None) -> str:
     return "-" if instant is None else f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def _coloured(text: object) -> str:
+def _format_cell(text: object) -> str:
     """Return text for a table: a status in its colour, and nothing of it taken for markup."""
     from rich.markup import escape  # noqa: PLC0415 - the rest of rich is there already
 

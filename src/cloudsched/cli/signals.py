@@ -34,77 +34,79 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def raise_on_signal() -> Iterator[None]:
     """Let a signal to stop raise `Stopped`, in the main thread, once: whatever is being ended then, is ended."""
 
     def stop(signum: int, _frame: FrameType | None) -> None:
-        if _put_off:  # and until then nothing is ignored: what is begun would go on ignoring it
-            _put_off[-1].append(signum)
+        if _deferred_signals:  # and until then nothing is ignored: what is begun would go on ignoring it
+            _deferred_signals[-1].append(signum)
             return
         for each in SIGNALS:
             signal.signal(each, signal.SIG_IGN)
         raise Stopped(signum)
 
-    with heard(stop, SIGNALS):
+    with signal_handlers(stop, SIGNALS):
         yield
 
 
 @contextmanager
-def put_off() -> Iterator[None]:
+def defer_signals() -> Iterator[None]:
     """Let `Stopped` be raised at the end of this, in the main thread: what is begun in it is known by then."""
-    _put_off.append([])
+    _deferred_signals.append([])
     try:
         yield
     finally:
-        signums = _put_off.pop()
+        signums = _deferred_signals.pop()
     if signums:
         signal.raise_signal(signums[0])
 
 
-_put_off: list[list[int]] = []
-"""For each `put_off` that is under way the signals that came meanwhile."""
+_deferred_signals: list[list[int]] = []
+"""For each `defer_signals` that is under way the signals that came meanwhile."""
 
 
 @contextmanager
-def heard(stop: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]) -> Iterator[None]:
+def signal_handlers(stop: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]) -> Iterator[None]:
     """Let these signals call `stop` in this process, and in none that is forked from it.
 
     What a handler forks (`multiprocessing`, say) would take it along, and nobody looks there at what it notes:
     `terminate` would do nothing, and who waits for the child's end would wait for ever.
     """
-    _heed_forks()
+    _register_fork_hooks()
     before = {signum: signal.signal(signum, stop) for signum in signals}
-    _in_children.update(before)
+    _child_handlers.update(before)
     try:
         yield
     finally:
         for signum in before:
-            _in_children.pop(signum)
+            _child_handlers.pop(signum)
         for signum, handler in before.items():
             signal.signal(signum, handler)
 
 
-_in_children: dict[signal.Signals, Any] = {}
+_child_handlers: dict[signal.Signals, Any] = {}
 """What a forked child is to do with each of the signals that are heard here."""
-_held_back = threading.local()
+_blocked = threading.local()
 
 
 @cache
-def _heed_forks() -> None:
+def _register_fork_hooks() -> None:
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_hold_back, after_in_parent=_let_through, after_in_child=_forget)
+        os.register_at_fork(
+            before=_block_signals, after_in_parent=_restore_signal_mask, after_in_child=_reset_child_handlers
+        )
 
 
-def _hold_back() -> None:
+def _block_signals() -> None:
     """Keep signals from a child until it no longer does with them what its parent does."""
-    _held_back.mask = signal.pthread_sigmask(signal.SIG_BLOCK, list(_in_children))
+    _blocked.mask = signal.pthread_sigmask(signal.SIG_BLOCK, list(_child_handlers))
 
 
-def _let_through() -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, _held_back.mask)
+def _restore_signal_mask() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _blocked.mask)
 
 
-def _forget() -> None:
-    for signum, handler in _in_children.items():
+def _reset_child_handlers() -> None:
+    for signum, handler in _child_handlers.items():
         signal.signal(signum, handler)
-    _let_through()
+    _restore_signal_mask()

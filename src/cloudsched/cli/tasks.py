@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.main import NO_PROOF
+from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.output import Printer
 from cloudsched.cli.tree import send, tree
 from cloudsched.client.client import Client
@@ -28,11 +28,11 @@ POLL_SECONDS = 1.0
 """How often ``logs --follow`` looks."""
 
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-_task_id = click.argument("task_id", metavar="ID")
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+_task_id_argument = click.argument("task_id", metavar="ID")
 
 
-class _Tasks(click.Group):
+class _TasksGroup(click.Group):
     """A group whose commands say what is missing in the words of the command line."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's
@@ -41,10 +41,10 @@ class _Tasks(click.Group):
         except Unauthenticated as error:
             if any(ctx.params[name] for name in ("key", "token", "platform_token")):
                 raise
-            raise Unauthenticated(NO_PROOF.format(place=f"The API at {ctx.params['url']}")) from error
+            raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {ctx.params['url']}")) from error
 
 
-@click.group(cls=_Tasks)
+@click.group(cls=_TasksGroup)
 @click.option(
     "--url",
     envvar="CLOUDSCHED_URL",
@@ -73,23 +73,23 @@ tasks.add_command(send)
 @click.option("--handler")
 @click.option("--soonest", is_flag=True, help="Those that run next come first; without it, the newest do.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
-@_json
+@_json_option
 @click.pass_obj
 def list_(client: Client, *, owner: str, status: str, handler: str, soonest: bool, limit: int, as_json: bool) -> None:
     """List tasks."""
     order = "nextExecutionTime" if soonest else None
     size = min(limit, 500)
     found = client.tasks(owner=owner, status=status, handler=handler, order_by=order, page_size=size)
-    Printer(as_json=as_json).tasks(task for _, task in zip(range(limit), found, strict=False))
+    Printer(as_json=as_json).print_tasks(task for _, task in zip(range(limit), found, strict=False))
 
 
 @tasks.command()
-@_task_id
-@_json
+@_task_id_argument
+@_json_option
 @click.pass_obj
 def get(client: Client, task_id: str, *, as_json: bool) -> None:
     """Show a task."""
-    Printer(as_json=as_json).task(client.get(task_id))
+    Printer(as_json=as_json).print_task(client.get(task_id))
 
 
 @tasks.command()
@@ -104,17 +104,17 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
 @click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
-@_json
+@_json_option
 @click.pass_obj
 def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> None:
     """Create a task; without --rrule and --at it runs once, in five minutes."""
-    schedule = _schedule(options["rrule"], options["at"], options["timezone"])
+    schedule = _build_schedule(options["rrule"], options["at"], options["timezone"])
     fields = {
         "title": title,
-        "payload": _parsed("--payload", options["payload"]),
-        **_to_run(options["handler"], options["script"], options["tools"]),
-        **_given(owner=options["owner"], id=options["task_id"], schedule=schedule),
-        **_fields(options["more"]),
+        "payload": _parse_json("--payload", options["payload"]),
+        **_build_handler_fields(options["handler"], options["script"], options["tools"]),
+        **_drop_none(owner=options["owner"], id=options["task_id"], schedule=schedule),
+        **_parse_fields(options["more"]),
     }
     try:
         task = client.create(**fields)
@@ -122,11 +122,11 @@ def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> N
         if error.field == "owner" and "owner" not in fields:
             raise click.UsageError("--owner is missing: say whose task it is.") from error
         raise
-    Printer(as_json=as_json).task(task)
+    Printer(as_json=as_json).print_task(task)
 
 
 @tasks.command()
-@_task_id
+@_task_id_argument
 @click.option("--title")
 @click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript, in place of its older one.")
 @click.option("--payload", help="What the handler is given, as JSON.")
@@ -134,58 +134,58 @@ def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> N
 @click.option("--at", help="When it runs once.")
 @click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null puts its default back.")
-@_json
+@_json_option
 @click.pass_obj
 def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) -> None:
     """Change some of a task's fields; refused if somebody else changes it at the same moment."""
-    payload = None if options["payload"] is None else _parsed("--payload", options["payload"])
-    schedule = _schedule(options["rrule"], options["at"], options["timezone"])
-    script = options["script"] and {"source": _text(options["script"])}
-    given = _given(title=options["title"], payload=payload, schedule=schedule, script=script)
-    changes = {**given, **_fields(options["more"])}
+    payload = None if options["payload"] is None else _parse_json("--payload", options["payload"])
+    schedule = _build_schedule(options["rrule"], options["at"], options["timezone"])
+    script = options["script"] and {"source": _read_script(options["script"])}
+    given = _drop_none(title=options["title"], payload=payload, schedule=schedule, script=script)
+    changes = {**given, **_parse_fields(options["more"])}
     if not changes:
         raise click.UsageError("Say what to change.")
-    Printer(as_json=as_json).task(client.update(task_id, etag=client.get(task_id).etag, **changes))
+    Printer(as_json=as_json).print_task(client.update(task_id, etag=client.get(task_id).etag, **changes))
 
 
-def _verb(name: str, about: str) -> None:
+def _add_change_command(name: str, about: str) -> None:
     @tasks.command(name, help=about)
-    @_task_id
-    @_json
+    @_task_id_argument
+    @_json_option
     @click.pass_obj
     def command(client: Client, task_id: str, *, as_json: bool) -> None:
-        Printer(as_json=as_json).task(getattr(client, name)(task_id))
+        Printer(as_json=as_json).print_task(getattr(client, name)(task_id))
 
 
-_verb("pause", "Hold a task until it is resumed.")
-_verb("resume", "Let a paused task go on from now.")
-_verb("cancel", "End a task; its record stays.")
-_verb("trigger", "Run a task now, without moving its plan.")
+_add_change_command("pause", "Hold a task until it is resumed.")
+_add_change_command("resume", "Let a paused task go on from now.")
+_add_change_command("cancel", "End a task; its record stays.")
+_add_change_command("trigger", "Run a task now, without moving its plan.")
 
 
 @tasks.command()
-@_task_id
+@_task_id_argument
 @click.argument("execution_id", required=False)
-@_json
+@_json_option
 @click.pass_obj
 def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bool) -> None:
     """Give an execution one more attempt; the last one, if none is named."""
-    Printer(as_json=as_json).task(client.retry(task_id, execution_id))
+    Printer(as_json=as_json).print_task(client.retry(task_id, execution_id))
 
 
 @tasks.command()
-@_task_id
+@_task_id_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on as executions begin and end, until Ctrl-C.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to begin with.")
-@_json
+@_json_option
 @click.pass_obj
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
     """Show a task's executions, the earliest first."""
     printer = Printer(as_json=as_json)
     shown = 0
     try:
-        for execution in follow_executions(client, task_id, limit, ends=not follow):
-            printer.execution(execution)
+        for execution in follow_executions(client, task_id, limit, once=not follow):
+            printer.print_execution(execution)
             shown += 1
     except KeyboardInterrupt:
         if not follow:
@@ -194,14 +194,14 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
         click.echo("No executions yet.")
 
 
-def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -> Iterator[Execution]:
+def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
     """Yield a task's executions, the earliest first, and again each time that one has changed.
 
     Args:
         client: Who to ask.
         task_id: Whose executions.
         limit: How many of the latest are looked at.
-        ends: Whether to stop after what is there now.
+        once: Whether to stop after what is there now.
     """
     known: dict[str, tuple[ExecutionStatus, int]] = {}
     is_answered = False
@@ -209,7 +209,7 @@ def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -
         try:
             latest = [execution for _, execution in zip(range(limit), client.executions(task_id), strict=False)]
         except (Unavailable, QuotaExceeded) as error:
-            if ends or not is_answered:
+            if once or not is_answered:
                 raise
             click.echo(f"cloudsched: tries again: {error}", err=True)
             latest = []
@@ -219,22 +219,22 @@ def follow_executions(client: Client, task_id: str, limit: int, *, ends: bool) -
             if known.get(execution.id) != state:
                 known[execution.id] = state
                 yield execution
-        if ends:
+        if once:
             return
         time.sleep(POLL_SECONDS)
 
 
-def _schedule(rrule: str | None, at: str | None, timezone: str | None) -> dict[str, str] | None:
+def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> dict[str, str] | None:
     if rrule and at:
         raise click.UsageError("Give --rrule or --at, not both.")
     if timezone is not None and not rrule and not at:
         raise click.UsageError("--timezone is the zone of --rrule or --at; give one of them, too.")
     if rrule:
         return {"rrule": rrule, "timezone": timezone or "UTC"}
-    return {"at": _instant(at, timezone), "timezone": timezone or "UTC"} if at else None
+    return {"at": _parse_instant(at, timezone), "timezone": timezone or "UTC"} if at else None
 
 
-def _instant(text: str, timezone: str | None) -> str:
+def _parse_instant(text: str, timezone: str | None) -> str:
     """Return an instant with its offset; a local time is one of the zone's."""
     try:
         at = datetime.fromisoformat(text)
@@ -253,29 +253,29 @@ def _instant(text: str, timezone: str | None) -> str:
         raise click.UsageError(f"{option}: {error.problem} ({error.hint}).") from None
 
 
-def _to_run(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:
+def _build_handler_fields(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:
     """Return what a new task runs. Neither is needed with ``--set children=…``."""
     if handler and script:
         raise click.UsageError("Give --handler or --script, not both.")
     if tools and not script:
         raise click.UsageError("--tool says what a --script may call.")
     if script is None:
-        return _given(handler=handler)
-    return {"script": {"source": _text(script), **({"tools": list(tools)} if tools else {})}}
+        return _drop_none(handler=handler)
+    return {"script": {"source": _read_script(script), **({"tools": list(tools)} if tools else {})}}
 
 
-def _text(script: IO[str]) -> str:
+def _read_script(script: IO[str]) -> str:
     try:
         return script.read()
     except UnicodeDecodeError as error:
         raise click.UsageError(f"--script: {script.name} is not UTF-8: {error.reason} at byte {error.start}.") from None
 
 
-def _given(**fields: object) -> dict[str, object]:
+def _drop_none(**fields: object) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _fields(more: Iterable[str]) -> dict[str, Any]:
+def _parse_fields(more: Iterable[str]) -> dict[str, Any]:
     """Read ``field=JSON``; what is no JSON is text."""
     found: dict[str, Any] = {}
     for each in more:
@@ -289,7 +289,7 @@ def _fields(more: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def _parsed(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON
+def _parse_json(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON
     try:
         return json.loads(text)
     except ValueError as error:

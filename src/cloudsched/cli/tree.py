@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from cloudsched.cli.output import console
+from cloudsched.cli.output import make_console
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) 
     if as_json:
         click.echo(json.dumps(found.model_dump(mode="json", by_alias=True), ensure_ascii=False))
         return
-    drawing = Drawing(_label(found.task))
+    drawing = Drawing(_make_label(found.task))
     _draw(found, drawing, "" if execution else f"cloudsched tasks tree {task_id} --execution ID")
-    console().print(drawing)
+    make_console().print(drawing)
 
 
 @click.command()
@@ -57,13 +57,13 @@ def send(client: Client, task_id: str, event: str, *, payload: str, execution: s
     click.echo(f"sent {event}")
 
 
-def _draw(tree: TreeView, drawing: Drawing, narrower: str) -> None:
-    """Add what is below a node; `narrower` is what to ask for in order to see more of its calls."""
+def _draw(tree: TreeView, drawing: Drawing, hint: str) -> None:
+    """Add what is below a node; `hint` is what to ask for in order to see more of its calls."""
     for child in tree.children:
-        _draw(child, drawing.add(_label(child.task)), f"cloudsched tasks tree {child.task.id}")
-    if tree.left_out:
-        drawing.add(Text(f"… {tree.left_out} more{narrower and f', ask for {narrower}'}", "dim"))
+        _draw(child, drawing.add(_make_label(child.task)), f"cloudsched tasks tree {child.task.id}")
+    if tree.omitted_children:
+        drawing.add(Text(f"… {tree.omitted_children} more{hint and f', ask for {hint}'}", "dim"))
 
 
-def _label(task: TaskView) -> Text:
+def _make_label(task: TaskView) -> Text:
     return Text.assemble((f"{task.status:<9}", _STYLES[task.status]), f" {task.handler}  ", (task.id, "dim"))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cloudsched.cli.main import NO_PROOF
-from cloudsched.cli.signals import SIGNALS, heard
+from cloudsched.cli.main import NO_CREDENTIALS
+from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
 
 if TYPE_CHECKING:
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
-    from cloudsched.engine.pull.offers import Wanted
-    from cloudsched.local.app_loader import Loaded
-    from cloudsched.worker.slot import Ended
-    from cloudsched.worker.source import Desk
+    from cloudsched.engine.pull.offers import WorkerFilter
+    from cloudsched.local.app_loader import LoadedApp
+    from cloudsched.worker.slot import AttemptSummary
+    from cloudsched.worker.source import WorkSource
     from cloudsched.worker.worker import Worker
 
-_API_SECONDS = 10
+_API_TIMEOUT_SECONDS = 10
 """How long to wait for one answer of the API: a heartbeat that hangs for longer is better sent again."""
-_LEFT_BEHIND = 3.0
+_THREAD_EXIT_SECONDS = 3.0
 """How many seconds a worker that was stopped waits for threads that its handlers have left behind."""
 _YEAR = 365 * 24 * 3600
-_LONGEST_NAME = 128
-_LONGEST_LINE = 4000
+_MAX_NAME_LENGTH = 128
+_MAX_LINE_LENGTH = 4000
 
 
 class _Seconds(click.FloatRange):
@@ -54,11 +54,11 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
-def _readable(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
+def _validate_name(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
     """Return what the worker calls itself: what was said, or something that tells it from all others."""
     name = f"{socket.gethostname()}-{os.getpid()}" if value is None else value
-    if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise click.BadParameter(f"a name has 1 to {_LONGEST_NAME} characters that can be printed.")
+    if not 1 <= len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
+        raise click.BadParameter(f"a name has 1 to {_MAX_NAME_LENGTH} characters that can be printed.")
     return name
 
 
@@ -72,7 +72,7 @@ def _readable(_context: click.Context, _option: click.Parameter, value: str | No
 @click.option("--owner", help="Run this owner's tasks only.")
 @click.option(
     "--name",
-    callback=_readable,
+    callback=_validate_name,
     help="What the records call this worker. [default: its host's name and its process id]",
 )
 @click.option("--url", envvar="CLOUDSCHED_URL", help="The API's address; '' works at the store. [env: CLOUDSCHED_URL]")
@@ -121,56 +121,60 @@ def worker(  # noqa: PLR0913 - one argument for each option
     It works through the API if there is a --url, else at the store that the settings in the environment name. SIGTERM
     and Ctrl-C stop it: it finishes what runs, or gives it back.
     """
-    from cloudsched.engine.pull.offers import Wanted  # noqa: PLC0415 - --help needs none of it
-    from cloudsched.local.app_loader import load  # noqa: PLC0415 - the same
+    from cloudsched.engine.pull.offers import WorkerFilter  # noqa: PLC0415 - --help needs none of it
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - the same
     from cloudsched.worker.worker import Worker  # noqa: PLC0415 - the same
 
     proofs = {"key": key, "token": token, "platform_token": platform_token}
     _require_address(url, proofs)
-    _show_log()
-    loaded = load(handlers, or_examples=False)
+    _configure_logging()
+    loaded = load_app(handlers, or_examples=False)
     names = frozenset(handler.name for handler in loaded.app.registry)
-    wanted = Wanted(queue, skills, names, owner, name)
-    _require_sense(wanted, loaded)
+    wanted = WorkerFilter(queue, skills, names, owner, name)
+    _validate_filter(wanted, loaded)
     limit = timedelta(seconds=time_limit)
     ended = 0
 
-    def heard_of(what: Ended) -> None:
+    def heard_of(what: AttemptSummary) -> None:
         nonlocal ended
         ended += 1
-        _tell(what)
+        _print_attempt(what)
 
-    with _through_api(loaded.app, wanted, url, proofs) if url else _at_store(loaded.app, wanted, limit) as desk:
+    with (
+        _open_api_source(loaded.app, wanted, url, proofs)
+        if url
+        else _open_store_source(loaded.app, wanted, limit) as desk
+    ):
         made = Worker(
             desk,
             concurrency=concurrency,
             poll=timedelta(seconds=poll),
             grace=timedelta(seconds=grace),
             time_limit=limit,
-            tell=heard_of,
+            on_attempt_finished=heard_of,
         )
-        click.echo(_introduction(desk, loaded, concurrency, None if once else poll))
+        click.echo(_startup_text(desk, loaded, concurrency, None if once else poll))
         try:
-            with _stopped_by_signals(made):
+            with _stop_on_signals(made):
                 made.run(once=once)
             code, problem = 0, ""
         except NotFound as error:
-            where = f"{desk.place} has no queues for workers. Is that its address, without a path?"
+            where = f"{desk.location} has no queues for workers. Is that its address, without a path?"
             code, problem = 2, f"{where} It answered: {error}"
         except Unauthenticated as error:
-            code, problem = 2, str(error) if any(proofs.values()) else NO_PROOF.format(place=desk.place)
+            code, problem = 2, str(error) if any(proofs.values()) else NO_CREDENTIALS.format(place=desk.location)
         except CloudschedError as error:
             code, problem = 2, str(error)
     if problem:
-        click.echo(_shown(f"cloudsched: {problem}"), err=True)
+        click.echo(_to_printable_line(f"cloudsched: {problem}"), err=True)
     elif once and not ended and not made.was_stopped:
         click.echo(f"Nothing waits in {queue} that this worker may run: see skill, handlers, owner.")
     _exit(code, at_once=made.leaves_handlers_running, is_stopped=made.was_stopped)
 
 
-def _require_address(url: str | None, proofs: dict[str, str | None]) -> None:
+def _require_address(url: str | None, credentials: dict[str, str | None]) -> None:
     """Refuse a proof for an API of which nobody has said where it is: the store would be asked, and not for it."""
-    given = next((name for name, proof in proofs.items() if proof), None)
+    given = next((name for name, proof in credentials.items() if proof), None)
     if url is None and given is not None:
         option = given.replace("_", "-")
         raise click.UsageError(
@@ -179,30 +183,37 @@ def _require_address(url: str | None, proofs: dict[str, str | None]) -> None:
         )
 
 
-def _require_sense(wanted: Wanted, loaded: Loaded) -> None:
+def _validate_filter(worker_filter: WorkerFilter, loaded: LoadedApp) -> None:
     """Check what can be checked before anything is asked. Raises click.UsageError or Misconfigured."""
     from cloudsched.domain.documents.pull import MAX_SKILLS, Pull  # noqa: PLC0415 - as above
 
-    if not wanted.handlers:
+    if not worker_filter.handlers:
         raise Misconfigured(f"{loaded.origin} registers no handler, so there is nothing that this worker could run.")
-    if len(set(wanted.skills)) > MAX_SKILLS:
+    if len(set(worker_filter.skills)) > MAX_SKILLS:
         raise click.UsageError(f"--skill: a worker has at most {MAX_SKILLS} skills.")
-    for skill in (None, *wanted.skills):
+    for skill in (None, *worker_filter.skills):
         try:
-            Pull(queue=wanted.queue, skill=skill)
+            Pull(queue=worker_filter.queue, skill=skill)
         except ValueError:
-            said = f"--queue {wanted.queue!r}" if skill is None else f"--skill {skill!r}"
+            said = f"--queue {worker_filter.queue!r}" if skill is None else f"--skill {skill!r}"
             raise click.UsageError(f"{said}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
 
 
 @contextmanager
-def _through_api(app: App, wanted: Wanted, url: str, proofs: dict[str, str | None]) -> Iterator[Desk]:
+def _open_api_source(
+    app: App, worker_filter: WorkerFilter, url: str, credentials: dict[str, str | None]
+) -> Iterator[WorkSource]:
     from cloudsched.client.client import Client  # noqa: PLC0415 - as above
     from cloudsched.client.connection import require_address  # noqa: PLC0415 - as above
-    from cloudsched.worker.api_source import ApiDesk  # noqa: PLC0415 - as above
+    from cloudsched.worker.api_source import ApiSource  # noqa: PLC0415 - as above
 
     require_address(url)
-    desk = ApiDesk(lambda: Client(url, timeout=_API_SECONDS, **proofs), app.registry, wanted, f"the API at {url}")
+    desk = ApiSource(
+        lambda: Client(url, timeout=_API_TIMEOUT_SECONDS, **credentials),
+        app.registry,
+        worker_filter,
+        f"the API at {url}",
+    )
     try:
         yield desk
     finally:
@@ -210,21 +221,21 @@ def _through_api(app: App, wanted: Wanted, url: str, proofs: dict[str, str | Non
 
 
 @contextmanager
-def _at_store(app: App, wanted: Wanted, time_limit: timedelta) -> Iterator[Desk]:
+def _open_store_source(app: App, worker_filter: WorkerFilter, time_limit: timedelta) -> Iterator[WorkSource]:
     """Let the app use the store that the settings name; a durable handler may go on for as long as an attempt may."""
     from cloudsched.config.settings import Settings  # noqa: PLC0415 - as above
-    from cloudsched.worker.store_source import AppDesk  # noqa: PLC0415 - as above
+    from cloudsched.worker.store_source import StoreSource  # noqa: PLC0415 - as above
 
     settings = replace(Settings.from_environment(), time_limit=time_limit)
-    place = _place(settings)
-    with app.replaced(settings):
+    place = _store_location(settings)
+    with app.override(settings):
         try:
-            yield AppDesk(app, wanted, place)
+            yield StoreSource(app, worker_filter, place)
         finally:
             app.close()
 
 
-def _place(settings: Settings) -> str:
+def _store_location(settings: Settings) -> str:
     """Say where the store is. Raises Misconfigured if that is nowhere."""
     if settings.store == "firestore":
         emulated = f", emulated at {settings.firestore_emulator}" if settings.firestore_emulator else ""
@@ -238,45 +249,45 @@ def _place(settings: Settings) -> str:
     return f"SQLite ({settings.data})"
 
 
-def _introduction(desk: Desk, loaded: Loaded, concurrency: int, poll: float | None) -> str:
+def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll: float | None) -> str:
     """Say what this worker does; `poll` is None if it looks once."""
-    wanted = desk.wanted
+    wanted = source.worker_filter
     skills = f" ({', '.join(sorted(set(wanted.skills)))})" if wanted.skills else ""
     owner = f" of {wanted.owner}" if wanted.owner else ""
     handlers = ", ".join(sorted(handler.name for handler in loaded.app.registry))
     if poll is None:
         how, end = "once", "It ends when what is there has run."
     else:
-        how, end = "listens for new work" if desk.listens else f"looks every {poll:g} s", "Ctrl-C stops it."
+        how, end = "listens for new work" if source.can_listen else f"looks every {poll:g} s", "Ctrl-C stops it."
     return (
-        f"{wanted.worker}: queue {wanted.queue}{skills}{owner}, from {desk.place}, {how}, {concurrency} at a time; "
+        f"{wanted.worker}: queue {wanted.queue}{skills}{owner}, from {source.location}, {how}, {concurrency} at a time; "
         f"handlers {handlers} ({loaded.origin}). {end}"
     )
 
 
-def _tell(ended: Ended) -> None:
+def _print_attempt(summary: AttemptSummary) -> None:
     """Print what became of an attempt, in one line."""
-    task, run = ended.assignment.task, ended.assignment.run
-    why = f": {ended.why}" if ended.why else ""
-    attempt = f"attempt {run.attempt}, " if run.attempt > 1 or ended.what in {"failed", "retrying"} else ""
-    line = f"{ended.what:<9}  {task.id}  {task.title}  ({attempt}{ended.seconds:.1f} s){why}"
-    click.echo(_shown(line))
+    task, run = summary.work.task, summary.work.run
+    why = f": {summary.reason}" if summary.reason else ""
+    attempt = f"attempt {run.attempt}, " if run.attempt > 1 or summary.status in {"failed", "retrying"} else ""
+    line = f"{summary.status:<9}  {task.id}  {task.title}  ({attempt}{summary.seconds:.1f} s){why}"
+    click.echo(_to_printable_line(line))
 
 
-def _shown(line: str) -> str:
+def _to_printable_line(line: str) -> str:
     """Return a line without control characters, which would move the cursor of whoever looks."""
-    line = line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + " …"
+    line = line if len(line) <= _MAX_LINE_LENGTH else line[:_MAX_LINE_LENGTH] + " …"
     return "".join(letter if letter.isprintable() else " " for letter in line)
 
 
 @contextmanager
-def _stopped_by_signals(made: Worker) -> Iterator[None]:
+def _stop_on_signals(worker: Worker) -> Iterator[None]:
     def stop(_signum: int, _frame: FrameType | None) -> None:
-        made.stop()
+        worker.stop()
 
     # What is ignored was ignored by whoever has started this process, such as nohup.
     heeded = [signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN]
-    with heard(stop, heeded):
+    with signal_handlers(stop, heeded):
         yield
 
 
@@ -286,15 +297,17 @@ def _exit(code: int, *, at_once: bool, is_stopped: bool) -> None:
     A worker that was stopped does not wait for long either for what its handlers have left behind, such as a pool.
     """
     if at_once:
-        _leave(code)
+        _hard_exit(code)
     if is_stopped:
-        left_behind = threading.Timer(_LEFT_BEHIND, _leave, (code, "threads that handlers left behind go on; it ends"))
+        left_behind = threading.Timer(
+            _THREAD_EXIT_SECONDS, _hard_exit, (code, "threads that handlers left behind go on; it ends")
+        )
         left_behind.daemon = True
         left_behind.start()
     sys.exit(code)
 
 
-def _leave(code: int, why: str = "") -> None:
+def _hard_exit(code: int, why: str = "") -> None:
     if why:
         os.write(sys.stderr.fileno(), f"worker: {why}\n".encode())
     sys.stdout.flush()
@@ -302,17 +315,17 @@ def _leave(code: int, why: str = "") -> None:
     os._exit(code)
 
 
-class _Lines(logging.Formatter):
+class _TaskLogFormatter(logging.Formatter):
     """Log lines with the task that they are about."""
 
     def format(self, record: logging.LogRecord) -> str:
         about = f"{task}: " if (task := getattr(record, "taskId", None)) else ""
         trace = self.formatException(record.exc_info).splitlines() if record.exc_info else ()
-        return "\n".join(_shown(line) for line in (f"worker: {about}{record.getMessage()}", *trace))
+        return "\n".join(_to_printable_line(line) for line in (f"worker: {about}{record.getMessage()}", *trace))
 
 
-def _show_log() -> None:
+def _configure_logging() -> None:
     handler = logging.StreamHandler()
-    handler.setFormatter(_Lines())
+    handler.setFormatter(_TaskLogFormatter())
     handler.setLevel(logging.WARNING)
     logging.getLogger("cloudsched").addHandler(handler)

@@ -5,6 +5,6 @@ Needs no Google package. May import the domain's documents, which the API's answ
 
 from cloudsched.client.client import Client
 from cloudsched.client.connection import RETRIES
-from cloudsched.client.views import Beat, ClaimView, Created, TaskView, TreeView
+from cloudsched.client.views import ClaimView, Created, HeartbeatResult, TaskView, TreeView
 
-__all__ = ["RETRIES", "Beat", "ClaimView", "Client", "Created", "TaskView", "TreeView"]
+__all__ = ["RETRIES", "ClaimView", "Client", "Created", "HeartbeatResult", "TaskView", "TreeView"]

@@ -8,7 +8,7 @@
             print(execution.scheduled_for, execution.status)
 
 What is safe to repeat is repeated, some times and with growing waits, if the service does not answer or is overloaded:
-reads, creations, which carry an idempotency key, and what a worker says of its claims (`WorkerCalls`). Instants are
+reads, creations, which carry an idempotency key, and what a worker says of its claims (`WorkerApi`). Instants are
 datetimes in UTC, durations are numbers of seconds.
 """
 
@@ -23,12 +23,12 @@ from urllib.parse import quote
 from pydantic.alias_generators import to_camel
 
 from cloudsched.client.connection import RETRIES, Connection
-from cloudsched.client.problems import error_of_problem
-from cloudsched.client.views import Beat, ClaimView, Created, TaskView, TreeView
-from cloudsched.client.worker_api import WorkerCalls, task_of
+from cloudsched.client.problems import error_from_problem
+from cloudsched.client.views import ClaimView, Created, HeartbeatResult, TaskView, TreeView
+from cloudsched.client.worker_api import WorkerApi, parse_task
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.task import TaskStatus
-from cloudsched.domain.transitions.drafts import wire_fields
+from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, NotFound, QuotaExceeded, Unavailable
 
 if TYPE_CHECKING:
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["RETRIES", "Beat", "ClaimView", "Client", "Created", "TaskView", "TreeView"]
+__all__ = ["RETRIES", "ClaimView", "Client", "Created", "HeartbeatResult", "TaskView", "TreeView"]
 
-PAGE = 100
-POLL = timedelta(seconds=1)
+PAGE_SIZE = 100
+POLL_INTERVAL = timedelta(seconds=1)
 """How often to look, at first, whether a task has ended."""
-SHORTEST_LOOK = 5.0
+MIN_POLL_TIMEOUT = 5.0
 """How many seconds such a look may take at the least."""
-GROWTH, SLOWEST = 1.2, 10
+POLL_GROWTH, MAX_POLL_FACTOR = 1.2, 10
 """How much longer the waits between two looks become with each of them, and how much at the most."""
 
 
-class Client(WorkerCalls):
+class Client(WorkerApi):
     """Talks to one API.
 
     Args:
@@ -94,26 +94,26 @@ class Client(WorkerCalls):
             InvalidInput: A field is wrong.
             QuotaExceeded: The owner has as much as one owner may have.
         """
-        content = wire_fields(fields)
+        content = to_wire_fields(fields)
         headers = {} if content.get("id") is not None else {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        return task_of(self._connection.send("POST", "/v1/tasks", content, headers=headers, is_safe=True))
+        return parse_task(self._connection.send("POST", "/v1/tasks", content, headers=headers, is_idempotent=True))
 
     def create_many(self, tasks: Iterable[dict[str, Any]], *, idempotency_key: str | None = None) -> list[Created]:
         """Create up to 500 tasks with one request; the results are in the same order, each a task or an error."""
-        content = {"tasks": [wire_fields(task) for task in tasks]}
+        content = {"tasks": [to_wire_fields(task) for task in tasks]}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         if any(task.get("id") is not None for task in content["tasks"]):
             headers = {}
-        answer = self._connection.send("POST", "/v1/tasks:batchCreate", content, headers=headers, is_safe=True)
-        return answer.listed("results", _created)
+        answer = self._connection.send("POST", "/v1/tasks:batchCreate", content, headers=headers, is_idempotent=True)
+        return answer.read_list("results", _parse_created)
 
     def get(self, task_id: str) -> TaskView:
         """Return a task. Raises NotFound if there is none, or it is not the caller's to see."""
-        return task_of(self._connection.send("GET", _path(task_id)))
+        return parse_task(self._connection.send("GET", _task_path(task_id)))
 
     def tasks(self, **filters: str | int | None) -> Iterator[TaskView]:
         """Yield the tasks that fit, page by page: `owner`, `status`, `handler`, `due_from`, `due_until`, `order_by`."""
-        return self._listed("/v1/tasks", "tasks", filters, TaskView.of)
+        return self._iter_items("/v1/tasks", "tasks", filters, TaskView.from_response)
 
     def update(self, task_id: str, *, etag: str | None = None, **changes: Any) -> TaskView:
         """Change some fields, by their Python names; None puts one back to its default.
@@ -122,51 +122,51 @@ class Client(WorkerCalls):
             PreconditionFailed: The task is not in the state with this `etag` any more. Nothing was changed.
         """
         headers = {} if etag is None else {"If-Match": etag}
-        return task_of(self._connection.send("PATCH", _path(task_id), wire_fields(changes), headers=headers))
+        return parse_task(self._connection.send("PATCH", _task_path(task_id), to_wire_fields(changes), headers=headers))
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions."""
-        self._connection.send("DELETE", _path(task_id))
+        self._connection.send("DELETE", _task_path(task_id))
 
     def pause(self, task_id: str) -> TaskView:
         """Hold a task until it is resumed."""
-        return self._changed(task_id, "pause")
+        return self._post_change(task_id, "pause")
 
     def resume(self, task_id: str) -> TaskView:
         """Let a paused task go on from now."""
-        return self._changed(task_id, "resume")
+        return self._post_change(task_id, "resume")
 
     def cancel(self, task_id: str) -> TaskView:
         """End a task; its record stays."""
-        return self._changed(task_id, "cancel")
+        return self._post_change(task_id, "cancel")
 
     def trigger(self, task_id: str) -> TaskView:
         """Run a task now, without moving its plan."""
-        return self._changed(task_id, "trigger")
+        return self._post_change(task_id, "trigger")
 
     def retry(self, task_id: str, execution_id: str | None = None) -> TaskView:
         """Give an execution one more attempt; the one that has ended last, if none is named."""
         content = {} if execution_id is None else {"executionId": execution_id}
-        return self._changed(task_id, "retry", content)
+        return self._post_change(task_id, "retry", content)
 
     def backfill(self, task_id: str, start: datetime, end: datetime) -> TaskView:
         """Run the occurrences of a past range again, both ends included."""
-        return self._changed(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
+        return self._post_change(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
 
     def send_event(self, task_id: str, event: str, payload: Any = None, *, execution_id: str | None = None) -> TaskView:  # noqa: ANN401 - any JSON
         """Tell a task's durable handler, or one of its executions alone, something that it waits for, or will."""
-        path = f"{_path(task_id)}/events/{quote(event, safe='')}"
+        path = f"{_task_path(task_id)}/events/{quote(event, safe='')}"
         only = {} if execution_id is None else {"executionId": execution_id}
-        return task_of(self._connection.send("POST", path, {"payload": payload, **only}))
+        return parse_task(self._connection.send("POST", path, {"payload": payload, **only}))
 
     def tree(self, task_id: str, execution_id: str | None = None) -> TreeView:
         """Return a task with the calls below it, of all its executions or of one; cut where there are too many."""
         query = None if execution_id is None else {"executionId": execution_id}
-        return self._connection.send("GET", f"{_path(task_id)}/tree", query=query).read(
+        return self._connection.send("GET", f"{_task_path(task_id)}/tree", query=query).read(
             "a tree", TreeView.model_validate
         )
 
-    def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL) -> Execution:
+    def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Execution:
         """Return a task's latest execution once the task has ended, and nothing of it runs any more.
 
         Args:
@@ -191,7 +191,7 @@ class Client(WorkerCalls):
         while True:
             silence: CloudschedError | None = None
             try:
-                if (ended := self._ended(task_id, give_up_at)) is not None:
+                if (ended := self._fetch_finished(task_id, give_up_at)) is not None:
                     return ended
                 is_answered = True
             except (Unavailable, QuotaExceeded) as error:
@@ -202,76 +202,78 @@ class Client(WorkerCalls):
             if left <= 0:
                 raise TimeoutError(f"Task {task_id} has not ended within {timeout}.") from silence
             time.sleep(min(pause, left))
-            pause = min(pause * GROWTH, every.total_seconds() * SLOWEST)
+            pause = min(pause * POLL_GROWTH, every.total_seconds() * MAX_POLL_FACTOR)
 
-    def _ended(self, task_id: str, give_up_at: float) -> Execution | None:
+    def _fetch_finished(self, task_id: str, deadline: float) -> Execution | None:
         """Return a task's latest execution if the task has ended, and None if it has not; each request is sent once."""
 
         def within() -> float:
-            return max(SHORTEST_LOOK, give_up_at - time.monotonic())
+            return max(MIN_POLL_TIMEOUT, deadline - time.monotonic())
 
-        task = task_of(self._connection.send("GET", _path(task_id), within=within()))
+        task = parse_task(self._connection.send("GET", _task_path(task_id), time_limit=within()))
         if task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED} or task.is_running:
             return None
-        page = self._connection.send("GET", f"{_path(task_id)}/executions", query={"pageSize": 1}, within=within())
-        found = page.listed("executions", Execution.model_validate)
+        page = self._connection.send(
+            "GET", f"{_task_path(task_id)}/executions", query={"pageSize": 1}, time_limit=within()
+        )
+        found = page.read_list("executions", Execution.model_validate)
         if not found:
             raise NotFound("execution of task", task_id)
         return found[0]
 
     def upcoming(self, task_id: str, count: int = 10) -> list[datetime]:
         """Return a task's next occurrences, in UTC."""
-        answer = self._connection.send("GET", f"{_path(task_id)}/upcoming", query={"count": count})
-        return answer.listed("occurrences", _instant)
+        answer = self._connection.send("GET", f"{_task_path(task_id)}/upcoming", query={"count": count})
+        return answer.read_list("occurrences", _parse_instant)
 
     # ── What became of them ──────────────────────────────────────────────────────────────────────────────────────
 
     def executions(self, task_id: str) -> Iterator[Execution]:
         """Yield a task's executions, the latest first, page by page."""
-        return self._listed(f"{_path(task_id)}/executions", "executions", {}, Execution.model_validate)
+        return self._iter_items(f"{_task_path(task_id)}/executions", "executions", {}, Execution.model_validate)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
         """Return one execution."""
-        path = f"{_path(task_id)}/executions/{quote(execution_id, safe='')}"
+        path = f"{_task_path(task_id)}/executions/{quote(execution_id, safe='')}"
         return self._connection.send("GET", path).read("an execution", Execution.model_validate)
 
     def inbox(self, owner: str) -> Iterator[Message]:
         """Yield the messages in an owner's inbox, the newest first, page by page."""
         path = f"/v1/inboxes/{quote(owner, safe='')}/messages"
-        return self._listed(path, "messages", {}, Message.model_validate)
+        return self._iter_items(path, "messages", {}, Message.model_validate)
 
     def preview(self, schedule: dict[str, Any], count: int = 10) -> list[datetime]:
         """Return the next occurrences of a schedule, in UTC, without storing it."""
         answer = self._connection.send(
-            "POST", "/v1/schedules/preview", {"schedule": schedule, "count": count}, is_safe=True
+            "POST", "/v1/schedules/preview", {"schedule": schedule, "count": count}, is_idempotent=True
         )
-        return answer.listed("occurrences", _instant)
+        return answer.read_list("occurrences", _parse_instant)
 
-    def _changed(self, task_id: str, verb: str, content: dict[str, Any] | None = None) -> TaskView:
-        return task_of(self._connection.send("POST", f"{_path(task_id)}/{verb}", content))
+    def _post_change(self, task_id: str, verb: str, content: dict[str, Any] | None = None) -> TaskView:
+        return parse_task(self._connection.send("POST", f"{_task_path(task_id)}/{verb}", content))
 
-    def _listed(
+    def _iter_items(
         self, path: str, name: str, filters: dict[str, str | int | None], read: Callable[[Any], T]
     ) -> Iterator[T]:
         query: dict[str, Any] = {to_camel(key): value for key, value in filters.items() if value is not None}
-        query.setdefault("pageSize", PAGE)
+        query.setdefault("pageSize", PAGE_SIZE)
         while True:
             answer = self._connection.send("GET", path, query=query)
-            yield from answer.listed(name, read)
+            yield from answer.read_list(name, read)
             if "nextPageToken" not in answer.content:
                 return
             query["pageToken"] = answer.content["nextPageToken"]
 
 
-def _path(task_id: str) -> str:
+def _task_path(task_id: str) -> str:
     return f"/v1/tasks/{quote(task_id, safe='')}"
 
 
-def _instant(occurrence: dict[str, Any]) -> datetime:
+def _parse_instant(occurrence: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(occurrence["utc"])
 
 
-def _created(result: dict[str, Any]) -> Created:
+def _parse_created(result: dict[str, Any]) -> Created:
     if "task" in result:
-        return Created(task=TaskView.of(result["task"]), error=None)
-    return Created(task=None, error=error_of_problem(result["problem"], result["status"]))
+        return Created(task=TaskView.from_response(result["task"]), error=None)
+    return Created(task=None, error=error_from_problem(result["problem"], result["status"]))

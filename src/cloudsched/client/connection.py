@@ -10,8 +10,8 @@ import requests
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
-from cloudsched.client.deadline import Impatient
-from cloudsched.client.responses import Answer, answer_of
+from cloudsched.client.deadline import DeadlineAdapter
+from cloudsched.client.responses import ApiResponse, read_response
 from cloudsched.errors import InvalidInput, Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 RETRIES = 3
 """How often a request is repeated: after about 0, 1 and 2 seconds, or when ``Retry-After`` says."""
-_SAFE = frozenset({"GET", "DELETE"})
-_REPEATED = (502, 503, 504)
+_IDEMPOTENT_METHODS = frozenset({"GET", "DELETE"})
+_RETRY_STATUSES = (502, 503, 504)
 """Nobody has answered, or it cannot now. A full quota (429) is for the caller to deal with."""
-_LONGEST_WAIT = 10.0
+_MAX_RETRY_AFTER = 10.0
 """How many seconds are waited before a repetition at the most, whatever ``Retry-After`` says."""
 
 
@@ -46,17 +46,17 @@ class Connection:
     ) -> None:
         require_address(url)
         self._url = url.rstrip("/")
-        self._place = f"The API at {self._url}"
+        self._server = f"The API at {self._url}"
         self._bearers = bearers
         self._timeout = timeout
         _require_sendable("key", key)
-        self._once = _session(0, key)
-        self._often = _session(RETRIES, key)
+        self._single_session = _make_session(0, key)
+        self._retrying_session = _make_session(RETRIES, key)
 
     def close(self) -> None:
         """Close the connections."""
-        self._once.close()
-        self._often.close()
+        self._single_session.close()
+        self._retrying_session.close()
 
     def send(
         self,
@@ -66,9 +66,9 @@ class Connection:
         *,
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
-        is_safe: bool = False,
-        within: float | None = None,
-    ) -> Answer:
+        is_idempotent: bool = False,
+        time_limit: float | None = None,
+    ) -> ApiResponse:
         """Send a request, again and again if that is safe, and return the answer.
 
         Args:
@@ -77,8 +77,8 @@ class Connection:
             content: The body, as JSON.
             query: What follows the path.
             headers: What else it says.
-            is_safe: Whether it may be repeated, where the method does not say so.
-            within: How many seconds it may take at most; then it is sent once.
+            is_idempotent: Whether it may be repeated, where the method does not say so.
+            time_limit: How many seconds it may take at most; then it is sent once.
 
         Raises:
             InvalidInput: The content has something that JSON cannot say.
@@ -86,26 +86,30 @@ class Connection:
             Unavailable: There was no answer, not the API's own, or the service is overloaded.
             CloudschedError: The API refused it.
         """
-        session = self._often if within is None and (is_safe or method in _SAFE) else self._once
-        said = {**(headers or {}), **self._proof()}
+        session = (
+            self._retrying_session
+            if time_limit is None and (is_idempotent or method in _IDEMPOTENT_METHODS)
+            else self._single_session
+        )
+        said = {**(headers or {}), **self._auth_headers()}
         if content is not None:
             said["Content-Type"] = "application/json"
         try:
             response = session.request(
                 method,
                 self._url + path,
-                data=None if content is None else _encoded(content),
+                data=None if content is None else _encode_json(content),
                 params=query,
                 headers=said,
-                timeout=self._timeout if within is None else min(self._timeout, within),
+                timeout=self._timeout if time_limit is None else min(self._timeout, time_limit),
                 allow_redirects=False,  # a token is for this API alone
                 stream=True,
             )
-            return answer_of(response, self._place)
+            return read_response(response, self._server)
         except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
-            raise Unavailable(self._place, type(error).__name__) from error
+            raise Unavailable(self._server, type(error).__name__) from error
 
-    def _proof(self) -> dict[str, str]:
+    def _auth_headers(self) -> dict[str, str]:
         tokens = {name: token() if callable(token) else token for name, token in self._bearers.items()}
         for token in tokens.values():
             _require_sendable("token", token)
@@ -123,14 +127,14 @@ def require_address(url: str) -> None:
         raise Misconfigured(f"{url!r} is no address; write the API's address, such as https://api.example.")
 
 
-def _require_sendable(what: str, proof: str | None) -> None:
-    if proof is not None and not (proof.isascii() and proof.isprintable()):
+def _require_sendable(what: str, credential: str | None) -> None:
+    if credential is not None and not (credential.isascii() and credential.isprintable()):
         raise Misconfigured(f"The {what} has characters that no header carries. Does it end with a line break?")
-    if proof is not None and proof != proof.strip():
+    if credential is not None and credential != credential.strip():
         raise Misconfigured(f"The {what} begins or ends with a space. Copy it without.")
 
 
-def _encoded(content: dict[str, Any]) -> bytes:
+def _encode_json(content: dict[str, Any]) -> bytes:
     """Return JSON as short as it can be, since the API counts its bytes; lone surrogates stay escapes."""
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -139,7 +143,7 @@ def _encoded(content: dict[str, Any]) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-class _Repeat(Retry):
+class _RetryPolicy(Retry):
     """Waits as ``Retry-After`` says where the service is overloaded, and nowhere else."""
 
     RETRY_AFTER_STATUS_CODES = frozenset({503})
@@ -147,22 +151,22 @@ class _Repeat(Retry):
     def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
         """Return how many seconds that is, as far as anybody waits."""
         seconds = super().get_retry_after(response)
-        return None if seconds is None else min(seconds, _LONGEST_WAIT)
+        return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
 
 
-def _session(retries: int, key: str | None) -> requests.Session:
+def _make_session(retries: int, key: str | None) -> requests.Session:
     """Return a session that repeats a request that often, if it was not answered or the service was overloaded."""
-    repeat = _Repeat(
+    repeat = _RetryPolicy(
         retries,
         redirect=False,
         backoff_factor=0.5,
-        status_forcelist=_REPEATED if retries else (),
+        status_forcelist=_RETRY_STATUSES if retries else (),
         allowed_methods=None,
         raise_on_status=False,
     )
     made = requests.Session()
     if key is not None:
         made.headers["X-Api-Key"] = key
-    made.mount("http://", Impatient(max_retries=repeat))
-    made.mount("https://", Impatient(max_retries=repeat))
+    made.mount("http://", DeadlineAdapter(max_retries=repeat))
+    made.mount("https://", DeadlineAdapter(max_retries=repeat))
     return made

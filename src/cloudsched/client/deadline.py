@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from urllib3.poolmanager import PoolManager, ProxyManager
 
 
-class _Reading(io.RawIOBase):
+class _DeadlineReader(io.RawIOBase):
     """Reads from a socket, for as long in all as its timeout says when that begins."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -47,43 +47,43 @@ class _Reading(io.RawIOBase):
         super().close()
 
 
-class _Answer(HTTPResponse):
+class _DeadlineResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
         self.fp.close()
-        self.fp = io.BufferedReader(_Reading(sock))
+        self.fp = io.BufferedReader(_DeadlineReader(sock))
 
 
-class _Plain(HTTPConnection):
-    response_class = _Answer
+class _Connection(HTTPConnection):
+    response_class = _DeadlineResponse
 
 
-class _Secure(HTTPSConnection):
-    response_class = _Answer
+class _SecureConnection(HTTPSConnection):
+    response_class = _DeadlineResponse
 
 
-class _PlainPool(HTTPConnectionPool):
-    ConnectionCls = _Plain
+class _ConnectionPool(HTTPConnectionPool):
+    ConnectionCls = _Connection
 
 
-class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _Secure
+class _SecureConnectionPool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
 
 
-class Impatient(HTTPAdapter):
+class DeadlineAdapter(HTTPAdapter):
     """What a session is given to have answers read so."""
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
         """Make what keeps the connections."""
         super().init_poolmanager(*arguments, **named)
-        _bound(self.poolmanager)
+        _set_pool_classes(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **named: Any) -> ProxyManager:
         """Return what keeps those through a proxy."""
         manager: ProxyManager = super().proxy_manager_for(proxy, **named)
-        _bound(manager)
+        _set_pool_classes(manager)
         return manager
 
 
-def _bound(manager: PoolManager) -> None:
-    manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
+def _set_pool_classes(manager: PoolManager) -> None:
+    manager.pool_classes_by_scheme = {"http": _ConnectionPool, "https": _SecureConnectionPool}

@@ -49,14 +49,14 @@ _STATUSES: dict[int, type[CloudschedError]] = {
 _SECONDS = re.compile("[0-9]{1,9}")
 
 
-def error_of_problem(
-    problem: dict[str, Any], status: int, retry_after: str = "", place: str = "The API"
+def error_from_problem(
+    problem: dict[str, Any], status: int, retry_after: str = "", server: str = "The API"
 ) -> CloudschedError:
     """Return the error that a problem document tells of: its words are the API's, its attributes those of its class."""
     detail = str(problem.get("detail") or problem.get("title") or status)
     kind = _KINDS.get(str(problem.get("type")).rpartition("/")[2]) or _STATUSES.get(status)
     if kind is None:
-        return Unavailable(place, f"{status}: {detail}")
+        return Unavailable(server, f"{status}: {detail}")
     error = kind.__new__(kind, detail)
     known = {
         "field": problem.get("field", "(request)"),

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cloudsched.client.problems import error_of_problem
+from cloudsched.client.problems import error_from_problem
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LONGEST = 32 * 1024 * 1024
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """How many bytes of an answer are read; a page of tasks is smaller than that."""
-_PIECE = 64 * 1024
+_CHUNK_SIZE = 64 * 1024
 _NO_CONTENT = 204
-_SAID_BY_OTHERS = frozenset({400, 401, 403, 413, 429})
+_GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
 """What a gateway before the API may say in its place; all else is only heeded from the API itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """What the API has answered."""
 
-    place: str
+    server: str
     """Who has, for people."""
     content: dict[str, Any]
     etag: str
@@ -38,9 +38,9 @@ class Answer:
         try:
             return read(self.content)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, Unavailable) as error:
-            raise foreign(self.place, f"it is not {what}") from error
+            raise not_the_api(self.server, f"it is not {what}") from error
 
-    def listed(self, name: str, read: Callable[[Any], T]) -> list[T]:
+    def read_list(self, name: str, read: Callable[[Any], T]) -> list[T]:
         """Return what `read` makes of each of a list. Raises Unavailable if there is none, or one is unreadable."""
 
         def every(content: dict[str, Any]) -> list[T]:
@@ -51,12 +51,12 @@ class Answer:
         return self.read(f"a list of {name}", every)
 
 
-def foreign(place: str, why: str) -> Unavailable:
+def not_the_api(server: str, why: str) -> Unavailable:
     """Return the error for an answer that is not the API's; its words repeat nothing of the answer."""
-    return Unavailable(place, f"what answered is not the API: {why}")
+    return Unavailable(server, f"what answered is not the API: {why}")
 
 
-def answer_of(response: requests.Response, place: str) -> Answer:
+def read_response(response: requests.Response, server: str) -> ApiResponse:
     """Read an answer to its end, and return it.
 
     Raises:
@@ -65,27 +65,27 @@ def answer_of(response: requests.Response, place: str) -> Answer:
         requests.RequestException: The answer broke off.
     """
     with response:
-        body = _body(response, place)
-    content = _content(body)
+        body = _read_body(response, server)
+    content = _parse_content(body)
     if not response.ok or response.is_redirect:
-        raise _error(response, content, place)
+        raise _to_error(response, content, server)
     if response.status_code == _NO_CONTENT:
         content = {}
     if content is None:
-        raise foreign(place, "it is no JSON object")
-    return Answer(place, content, response.headers.get("ETag", ""))
+        raise not_the_api(server, "it is no JSON object")
+    return ApiResponse(server, content, response.headers.get("ETag", ""))
 
 
-def _body(response: requests.Response, place: str) -> bytes:
+def _read_body(response: requests.Response, server: str) -> bytes:
     body = bytearray()
-    for piece in response.iter_content(_PIECE):
+    for piece in response.iter_content(_CHUNK_SIZE):
         body += piece
-        if len(body) > LONGEST:
-            raise foreign(place, f"it is longer than {LONGEST} bytes")
+        if len(body) > MAX_RESPONSE_BYTES:
+            raise not_the_api(server, f"it is longer than {MAX_RESPONSE_BYTES} bytes")
     return bytes(body)
 
 
-def _content(body: bytes) -> dict[str, Any] | None:
+def _parse_content(body: bytes) -> dict[str, Any] | None:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -93,11 +93,11 @@ def _content(body: bytes) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _error(response: requests.Response, problem: dict[str, Any] | None, place: str) -> CloudschedError:
+def _to_error(response: requests.Response, problem: dict[str, Any] | None, server: str) -> CloudschedError:
     status = response.status_code
     said = f"{status} {response.reason}"
     if problem is None or not isinstance(problem.get("type"), str):
-        if status not in _SAID_BY_OTHERS:
-            return foreign(place, said)
+        if status not in _GATEWAY_STATUSES:
+            return not_the_api(server, said)
         problem = {"detail": said}
-    return error_of_problem(problem, status, response.headers.get("Retry-After", ""), place)
+    return error_from_problem(problem, status, response.headers.get("Retry-After", ""), server)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents.execution import ProgressStep
+from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.errors import CloudschedError, Unavailable
@@ -49,12 +49,12 @@ class TaskView(_View):
     """The state that was seen: give it to an edit to make just that one."""
 
     @classmethod
-    def of(cls, content: object, etag: str = "") -> TaskView:
+    def from_response(cls, content: object, etag: str = "") -> TaskView:
         """Read what the API answered. Raises Unavailable if that is no task: somebody else has answered."""
         try:
             return cls.model_validate({**content, "etag": etag} if isinstance(content, dict) else content)
         except ValidationError as error:
-            raise _unexpected("a task", error) from error
+            raise _unexpected_response_error("a task", error) from error
 
 
 class Created(BaseModel):
@@ -71,7 +71,7 @@ class TreeView(_View):
 
     task: TaskView
     children: tuple[TreeView, ...] = ()
-    left_out: int = 0
+    omitted_children: int = 0
     """How many calls of this task are not among the children, since there are too many; at least so many."""
 
 
@@ -93,23 +93,23 @@ class ClaimView(_View):
     """Which attempt this is, counted from 1."""
     started_at: AwareDatetime
     """When this attempt began."""
-    progress: tuple[ProgressStep, ...] = ()
+    progress: tuple[ProgressNote, ...] = ()
     """What earlier attempts have said."""
     lease_token: str = Field(repr=False)
     lease_until: AwareDatetime
     """When another worker may begin the next attempt, unless a heartbeat comes before."""
 
     @classmethod
-    def of(cls, content: object) -> ClaimView:
+    def from_response(cls, content: object) -> ClaimView:
         """Read what the API answered. Raises Unavailable if that is no claim."""
         try:
             data = {**content, "taskData": content.get("task")} if isinstance(content, dict) else content
             return cls.model_validate(data)
         except ValidationError as error:
-            raise _unexpected("a claim", error) from error
+            raise _unexpected_response_error("a claim", error) from error
 
 
-class Beat(_View):
+class HeartbeatResult(_View):
     """What a heartbeat found."""
 
     lease_until: AwareDatetime
@@ -120,14 +120,14 @@ class Beat(_View):
     """Whether the task was cancelled: stop, and say that it is `complete` as CANCELLED."""
 
     @classmethod
-    def of(cls, content: object) -> Beat:
+    def from_response(cls, content: object) -> HeartbeatResult:
         """Read what the API answered. Raises Unavailable if that is no heartbeat's answer."""
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            raise _unexpected("a heartbeat's answer", error) from error
+            raise _unexpected_response_error("a heartbeat's answer", error) from error
 
 
-def _unexpected(what: str, error: ValidationError) -> Unavailable:
+def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:
     """Return the error for an answer that is not what was asked for; its words repeat nothing of the answer."""
     return Unavailable("The API", f"what answered is not the API: it is not {what}, {error.error_count()} errors")

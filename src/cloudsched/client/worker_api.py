@@ -19,26 +19,26 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from cloudsched.client.views import Beat, ClaimView, TaskView
-from cloudsched.domain.documents.execution import ProgressStep
+from cloudsched.client.views import ClaimView, HeartbeatResult, TaskView
+from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import require_content
-from cloudsched.domain.transitions.drafts import wire_fields
+from cloudsched.domain.transitions.drafts import to_wire_fields
 from cloudsched.errors import CloudschedError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cloudsched.client.connection import Connection
-    from cloudsched.client.responses import Answer
-    from cloudsched.domain.transitions.finish import Notice
+    from cloudsched.client.responses import ApiResponse
+    from cloudsched.domain.transitions.finish import InboxMessage
 
 log = logging.getLogger(__name__)
 
-UNREAD_WAIT = timedelta(minutes=1)
+UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
 """When what could not be read is offered again: a worker that always got it first would get to nothing else."""
 
 
-class WorkerCalls:
+class WorkerApi:
     """The calls of a worker; `Client` has them. All but `claim` are safe to repeat, and are repeated."""
 
     _connection: Connection
@@ -79,14 +79,14 @@ class WorkerCalls:
             content["owner"] = owner
         answer = self._connection.send("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
         claims = []
-        for each in answer.listed("claims", _as_it_is):
+        for each in answer.read_list("claims", _identity):
             try:
-                claims.append(ClaimView.of(each))
+                claims.append(ClaimView.from_response(each))
             except Unavailable as error:
-                self._return_unread(each, error)
+                self._release_unreadable(each, error)
         return claims
 
-    def heartbeat(self, claim: ClaimView, progress: Iterable[ProgressStep | str] | None = None) -> Beat:
+    def heartbeat(self, claim: ClaimView, progress: Iterable[ProgressNote | str] | None = None) -> HeartbeatResult:
         """Renew a lease, from now; and say how far the work is.
 
         Args:
@@ -98,7 +98,9 @@ class WorkerCalls:
             LeaseLost: The lease has ended; somebody else may be at it. Stop, and drop what was done.
             NotFound: The task was deleted.
         """
-        return self._said(claim, "heartbeat", progress=_steps(progress)).read("a heartbeat's answer", Beat.of)
+        return self._post_claim(claim, "heartbeat", progress=_encode_progress(progress)).read(
+            "a heartbeat's answer", HeartbeatResult.from_response
+        )
 
     def complete(  # noqa: PLR0913 - each says something of its own
         self,
@@ -107,8 +109,8 @@ class WorkerCalls:
         *,
         status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED",
         message: str | None = None,
-        notices: Iterable[Notice] = (),
-        progress: Iterable[ProgressStep | str] | None = None,
+        notices: Iterable[InboxMessage] = (),
+        progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
         tokens: int = 0,
     ) -> TaskView:
@@ -129,11 +131,11 @@ class WorkerCalls:
             InvalidInput: The result cannot be kept; nothing was changed.
             NotFound: The task was deleted.
         """
-        fields = wire_fields({"content": content, "message": message, "queries": queries, "tokens": tokens})
+        fields = to_wire_fields({"content": content, "message": message, "queries": queries, "tokens": tokens})
         require_content("content", fields["content"])
         told = [{"title": notice.title, "body": notice.body} for notice in notices]
-        more = {"status": status, "notices": told or None, "progress": _steps(progress)}
-        return task_of(self._said(claim, "complete", **fields, **more))
+        more = {"status": status, "notices": told or None, "progress": _encode_progress(progress)}
+        return parse_task(self._post_claim(claim, "complete", **fields, **more))
 
     def fail(  # noqa: PLR0913 - each says something of its own
         self,
@@ -144,7 +146,7 @@ class WorkerCalls:
         traceback: str | None = None,
         is_final: bool = False,
         retry_after: timedelta | None = None,
-        progress: Iterable[ProgressStep | str] | None = None,
+        progress: Iterable[ProgressNote | str] | None = None,
         queries: int = 0,
         tokens: int = 0,
     ) -> TaskView:
@@ -168,9 +170,11 @@ class WorkerCalls:
             NotFound: The task was deleted.
         """
         error = {"type": error_type, "message": message, "traceback": traceback}
-        fields = wire_fields({"is_final": is_final, "retry_after": retry_after, "queries": queries, "tokens": tokens})
+        fields = to_wire_fields(
+            {"is_final": is_final, "retry_after": retry_after, "queries": queries, "tokens": tokens}
+        )
         error = {name: value for name, value in error.items() if value is not None}
-        return task_of(self._said(claim, "fail", error=error, progress=_steps(progress), **fields))
+        return parse_task(self._post_claim(claim, "fail", error=error, progress=_encode_progress(progress), **fields))
 
     def release(
         self,
@@ -178,7 +182,7 @@ class WorkerCalls:
         reason: str | None = None,
         after: timedelta | None = None,
         *,
-        progress: Iterable[ProgressStep | str] | None = None,
+        progress: Iterable[ProgressNote | str] | None = None,
     ) -> TaskView:
         """Give back what this worker cannot finish. It costs no attempt.
 
@@ -192,11 +196,16 @@ class WorkerCalls:
             LeaseLost: It is no longer this worker's. There is nothing left to do.
             NotFound: The task was deleted.
         """
-        return task_of(
-            self._said(claim, "release", progress=_steps(progress), **wire_fields({"reason": reason, "after": after}))
+        return parse_task(
+            self._post_claim(
+                claim,
+                "release",
+                progress=_encode_progress(progress),
+                **to_wire_fields({"reason": reason, "after": after}),
+            )
         )
 
-    def _return_unread(self, content: object, error: Unavailable) -> None:
+    def _release_unreadable(self, content: object, error: Unavailable) -> None:
         """Give back a claim that cannot be read, if it says at least which it is."""
         match content:
             case {"task": {"id": str(task_id)}, "executionId": str(execution_id), "leaseToken": str(token)}:
@@ -205,31 +214,33 @@ class WorkerCalls:
                 log.warning("a claim says not even which it is; its lease will lapse: %s", error)
                 return
         log.warning("given back: it cannot be read, is the API newer than this client? %s", error, extra=about)
-        fields = wire_fields({"reason": "The client cannot read the task.", "after": UNREAD_WAIT})
+        fields = to_wire_fields({"reason": "The client cannot read the task.", "after": UNREADABLE_RETRY_DELAY})
         try:
-            self._tell(task_id, execution_id, token, "release", fields)
+            self._post_execution(task_id, execution_id, token, "release", fields)
         except CloudschedError as refused:
             log.warning("it could not be given back either, its lease will lapse: %s", refused, extra=about)
 
-    def _said(self, claim: ClaimView, verb: str, **content: Any) -> Answer:
+    def _post_claim(self, claim: ClaimView, verb: str, **content: Any) -> ApiResponse:
         given = {name: value for name, value in content.items() if value is not None}
-        return self._tell(claim.task.id, claim.execution_id, claim.lease_token, verb, given)
+        return self._post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, given)
 
-    def _tell(self, task_id: str, execution_id: str, token: str, verb: str, content: dict[str, Any]) -> Answer:
+    def _post_execution(
+        self, task_id: str, execution_id: str, token: str, verb: str, content: dict[str, Any]
+    ) -> ApiResponse:
         path = f"/v1/tasks/{quote(task_id, safe='')}/executions/{quote(execution_id, safe='')}/{verb}"
-        return self._connection.send("POST", path, {"leaseToken": token, **content}, is_safe=True)
+        return self._connection.send("POST", path, {"leaseToken": token, **content}, is_idempotent=True)
 
 
-def _as_it_is(content: object) -> object:
+def _identity(content: object) -> object:
     return content
 
 
-def _steps(progress: Iterable[ProgressStep | str] | None) -> list[dict[str, Any]] | None:
+def _encode_progress(progress: Iterable[ProgressNote | str] | None) -> list[dict[str, Any]] | None:
     if progress is None:
         return None
-    return [step.to_wire() if isinstance(step, ProgressStep) else {"text": step} for step in progress]
+    return [step.to_wire() if isinstance(step, ProgressNote) else {"text": step} for step in progress]
 
 
-def task_of(answer: Answer) -> TaskView:
+def parse_task(answer: ApiResponse) -> TaskView:
     """Return the task that an answer shows, with its ETag."""
-    return answer.read("a task", lambda content: TaskView.of(content, answer.etag))
+    return answer.read("a task", lambda content: TaskView.from_response(content, answer.etag))

@@ -53,7 +53,7 @@ class Access:
         return bool(self.firebase_project or self.service_accounts or self.api_keys)
 
     @classmethod
-    def of(cls, env: Mapping[str, str]) -> Access:
+    def from_environment(cls, env: Mapping[str, str]) -> Access:
         """Read it from variables; what is not set keeps its default.
 
         Raises:
@@ -69,9 +69,9 @@ class Access:
                 if name == "reachable":
                     _require_networks(variable, text.split())
             elif name in _NUMBERS:
-                values[name] = _number(variable, text)
+                values[name] = _parse_number(variable, text)
             elif name == "trust_cloud_run":
-                values[name] = _switch(variable, text)
+                values[name] = _parse_switch(variable, text)
             else:
                 values[name] = text
         access = cls(**values)  # type: ignore[arg-type]  # each by its own kind, above
@@ -81,9 +81,9 @@ class Access:
             )
         return access
 
-    def variables(self) -> dict[str, str | None]:
-        """Return the variables from which `of` reads it again."""
-        return {VARIABLES[each.name]: _text(getattr(self, each.name)) for each in fields(self)}
+    def to_variables(self) -> dict[str, str | None]:
+        """Return the variables from which `from_environment` reads it again."""
+        return {VARIABLES[each.name]: _format_value(getattr(self, each.name)) for each in fields(self)}
 
 
 VARIABLES: Final[Mapping[str, str]] = {
@@ -103,7 +103,7 @@ _LISTS = {"audiences", "service_accounts", "api_keys", "origins", "reachable"}
 _NUMBERS = {"max_active_tasks", "max_creations"}
 
 
-def _number(variable: str, text: str) -> int:
+def _parse_number(variable: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise Misconfigured(f"{variable} is {text!r}; it must be a whole number from 1 on.")
     return int(text)
@@ -119,13 +119,13 @@ def _require_networks(variable: str, texts: Iterable[str]) -> None:
             ) from None
 
 
-def _switch(variable: str, text: str) -> bool:
+def _parse_switch(variable: str, text: str) -> bool:
     if text not in {"on", "off"}:
         raise Misconfigured(f"{variable} is {text!r}; it must be on or off.")
     return text == "on"
 
 
-def _text(value: object) -> str | None:
+def _format_value(value: object) -> str | None:
     if isinstance(value, bool):
         return "on" if value else None
     if isinstance(value, tuple):

@@ -36,7 +36,7 @@ class Sandbox:
     calls: int = 100
 
     @classmethod
-    def of(cls, env: Mapping[str, str]) -> Sandbox:
+    def from_environment(cls, env: Mapping[str, str]) -> Sandbox:
         """Read it from variables; what is not set keeps its default.
 
         Raises:
@@ -44,14 +44,14 @@ class Sandbox:
         """
         defaults = cls()
         return cls(
-            memory=_whole(env, "memory", defaults.memory // _MIB, 4096) * _MIB,
-            time=timedelta(seconds=_seconds(env, VARIABLES["time"], defaults.time.total_seconds())),
-            output=_whole(env, "output", defaults.output // _KIB, 32 * 1024) * _KIB,
-            calls=_whole(env, "calls", defaults.calls, 2000),
+            memory=_parse_integer(env, "memory", defaults.memory // _MIB, 4096) * _MIB,
+            time=timedelta(seconds=_parse_seconds(env, VARIABLES["time"], defaults.time.total_seconds())),
+            output=_parse_integer(env, "output", defaults.output // _KIB, 32 * 1024) * _KIB,
+            calls=_parse_integer(env, "calls", defaults.calls, 2000),
         )
 
-    def variables(self) -> dict[str, str | None]:
-        """Return the variables from which `of` reads it again."""
+    def to_variables(self) -> dict[str, str | None]:
+        """Return the variables from which `from_environment` reads it again."""
         return {
             VARIABLES["memory"]: str(self.memory // _MIB),
             VARIABLES["time"]: f"{self.time.total_seconds():g}",
@@ -68,15 +68,15 @@ VARIABLES: Final[Mapping[str, str]] = {
 }
 
 
-def _whole(env: Mapping[str, str], name: str, default: int, most: int) -> int:
+def _parse_integer(env: Mapping[str, str], name: str, default: int, maximum: int) -> int:
     variable = VARIABLES[name]
     text = env.get(variable, "").strip() or str(default)
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))) or not 1 <= int(text) <= most:
-        raise Misconfigured(f"{variable} is {text!r}; it must be a whole number from 1 to {most}.")
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(maximum))) or not 1 <= int(text) <= maximum:
+        raise Misconfigured(f"{variable} is {text!r}; it must be a whole number from 1 to {maximum}.")
     return int(text)
 
 
-def _seconds(env: Mapping[str, str], variable: str, default: float) -> float:
+def _parse_seconds(env: Mapping[str, str], variable: str, default: float) -> float:
     text = env.get(variable, "").strip() or str(default)
     try:
         value = float(text) if text.isascii() else math.nan

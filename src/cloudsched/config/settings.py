@@ -104,29 +104,29 @@ class Settings:
             tasks_emulator=env.get("CLOUD_TASKS_EMULATOR_HOST") or None,
             firestore_emulator=env.get("FIRESTORE_EMULATOR_HOST") or None,
             invoker=env.get("CLOUDSCHED_INVOKER") or None,
-            default_lead=_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
-            minimum_lead=_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
-            fallback=_switch(env, "CLOUDSCHED_FALLBACK"),
-            retention=_retention(env, defaults.retention),
+            default_lead=_parse_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
+            minimum_lead=_parse_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
+            fallback=_parse_switch(env, "CLOUDSCHED_FALLBACK"),
+            retention=_parse_retention(env, defaults.retention),
             bucket=env.get("CLOUDSCHED_BUCKET") or None,
-            time_limit=_time_limit(env, defaults.time_limit),
-            replays_each_step=_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
-            access=Access.of(env),
-            sandbox=Sandbox.of(env),
+            time_limit=_parse_time_limit(env, defaults.time_limit),
+            replays_each_step=_parse_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
+            access=Access.from_environment(env),
+            sandbox=Sandbox.from_environment(env),
             is_deployed="K_SERVICE" in env,
         )
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables from which `from_environment` reads these settings again."""
-        return {name: value for name, value in self._variables().items() if value}
+        return {name: value for name, value in self._to_variables().items() if value}
 
-    def around(self, **more: str) -> dict[str, str]:
+    def to_child_environment(self, **more: str) -> dict[str, str]:
         """Return this process's environment, with these settings in place of what it says about them, and `more`."""
-        ours = self._variables()
+        ours = self._to_variables()
         theirs = {name: value for name, value in os.environ.items() if name not in ours}
         return {**theirs, **self.to_environment(), **more}
 
-    def _variables(self) -> dict[str, str | None]:
+    def _to_variables(self) -> dict[str, str | None]:
         return {
             "GOOGLE_CLOUD_PROJECT": self.project,
             "CLOUDSCHED_LOCATION": self.location,
@@ -147,8 +147,8 @@ class Settings:
             "CLOUDSCHED_BUCKET": self.bucket,
             "CLOUDSCHED_TIME_LIMIT_SECONDS": f"{self.time_limit.total_seconds():g}",
             "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
-            **self.access.variables(),
-            **self.sandbox.variables(),
+            **self.access.to_variables(),
+            **self.sandbox.to_variables(),
             "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
         }
 
@@ -158,14 +158,14 @@ def is_firebase_emulated() -> bool:
     return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
 
 
-def _switch(env: Mapping[str, str], name: str) -> bool:
+def _parse_switch(env: Mapping[str, str], name: str) -> bool:
     text = env.get(name, "off")
     if text not in {"on", "off", ""}:
         raise Misconfigured(f"{name} is {text!r}; it must be on or off.")
     return text == "on"
 
 
-def _retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:
+def _parse_retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:
     text = env.get("CLOUDSCHED_RETENTION_DAYS")
     if text is None:
         return default
@@ -180,14 +180,14 @@ def _retention(env: Mapping[str, str], default: timedelta | None) -> timedelta |
     return days
 
 
-def _time_limit(env: Mapping[str, str], default: timedelta) -> timedelta:
-    limit = _seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", default)
+def _parse_time_limit(env: Mapping[str, str], default: timedelta) -> timedelta:
+    limit = _parse_seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", default)
     if not limit:
         raise Misconfigured("CLOUDSCHED_TIME_LIMIT_SECONDS is 0; it must be above that: no handler could do anything.")
     return limit
 
 
-def _seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:
+def _parse_seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:
     text = env.get(name)
     if text is None:
         return default

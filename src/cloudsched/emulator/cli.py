@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cloudsched.emulator.http.control_json import BadRequest, read_faults
+from cloudsched.emulator.http.control_json import InvalidControlRequest, read_faults
 
 if TYPE_CHECKING:
     from cloudsched.emulator.model.faults import Faults
@@ -23,7 +23,7 @@ _FAULT_HELP: Final = (
 )
 
 
-def _instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
+def _parse_instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
     if value is None:
         return None
     try:
@@ -35,24 +35,24 @@ def _instant(_context: click.Context, _option: click.Parameter, value: str | Non
     return at.astimezone(UTC)
 
 
-def _faults(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Faults:
+def _parse_faults(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Faults:
     try:
         pairs = dict(value.split("=", 1) for value in values)
-        return read_faults({name: _number(text) for name, text in pairs.items()})
-    except BadRequest as error:
+        return read_faults({name: _parse_number(text) for name, text in pairs.items()})
+    except InvalidControlRequest as error:
         raise click.BadParameter(str(error)) from None
     except ValueError:
         raise click.BadParameter("A fault is given as NAME=VALUE, such as duplicate=0.1.") from None
 
 
-def _number(text: str) -> int | float | str:
+def _parse_number(text: str) -> int | float | str:
     try:
         return int(text) if text.isdigit() else float(text)
     except ValueError:
         return text
 
 
-def _refused(error: OSError, host: str, port: int) -> str:
+def _startup_error(error: OSError, host: str, port: int) -> str:
     """Say what the system did not give: a file, or else the port."""
     if error.filename is not None:
         return f"{error.filename} cannot be opened: {error.strerror}."
@@ -66,11 +66,11 @@ def _refused(error: OSError, host: str, port: int) -> str:
 @click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml: queues to create, in gcloud's names.")
 @click.option("--queue", "names", multiple=True, metavar="NAME", help="A queue to create; its full name. Repeatable.")
 @click.option("--auto-create-queues", is_flag=True, help="A task for a missing queue creates the queue.")
-@click.option("--freeze", callback=_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
+@click.option("--freeze", callback=_parse_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
 @click.option("--app-engine", default="", metavar="URL", help="Where App Engine targets are found.")
 @click.option("--functions-url", metavar="TEMPLATE", help="Where Firebase functions are found.")
 @click.option("--tokens", type=click.Choice(TOKEN_MODES), default="valid", help="What OIDC and OAuth tokens are like.")
-@click.option("--fault", "faults", callback=_faults, multiple=True, metavar="NAME=VALUE", help=_FAULT_HELP)
+@click.option("--fault", "faults", callback=_parse_faults, multiple=True, metavar="NAME=VALUE", help=_FAULT_HELP)
 @click.option("--seed", type=int, help="Makes the ids of unnamed tasks the same from run to run.")
 def emulator(
     *,
@@ -99,7 +99,7 @@ def emulator(
         )
         server.start()
     except OSError as error:
-        raise click.UsageError(_refused(error, settings["host"], settings["port"])) from None
+        raise click.UsageError(_startup_error(error, settings["host"], settings["port"])) from None
     except (BadQueue, UnreadableData) as error:
         raise click.UsageError(str(error)) from None
     click.echo(f"Cloud Tasks emulator ready on {server.address}")

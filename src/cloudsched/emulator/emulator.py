@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cloudsched.emulator.api.admin_service import Administration
 from cloudsched.emulator.api.methods import administration_methods, task_methods
-from cloudsched.emulator.api.tasks_service import TaskCalls
+from cloudsched.emulator.api.tasks_service import CloudTasksService
 from cloudsched.emulator.http.control import Control
 from cloudsched.emulator.http.control_clock import ClockControl
-from cloudsched.emulator.http.listener import Front
-from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, Rest
+from cloudsched.emulator.http.listener import Listener
+from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL, RestGateway
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.observer import Logs
-from cloudsched.emulator.model.queues import Board
+from cloudsched.emulator.model.observer import CompositeObserver
+from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.runtime.clock import MovableClock
-from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_PATIENCE, Runner
+from cloudsched.emulator.runtime.dispatcher import DEFAULT_LIMIT, DEFAULT_TARGET_TIMEOUT, Dispatcher
 from cloudsched.emulator.runtime.history import Attempt, History
-from cloudsched.emulator.runtime.http_sender import Courier, plan
-from cloudsched.emulator.runtime.operations import Desk
-from cloudsched.emulator.runtime.tokens import TokenMode, Tokens
-from cloudsched.emulator.runtime.waiters import Waiters
-from cloudsched.emulator.storage.queue_yaml import Declared, declare, read_queues
-from cloudsched.emulator.storage.write_ahead_log import Journal
+from cloudsched.emulator.runtime.http_sender import HttpSender, build_request
+from cloudsched.emulator.runtime.operations import ControlOperations
+from cloudsched.emulator.runtime.tokens import TokenIssuer, TokenMode
+from cloudsched.emulator.runtime.waiters import CompletionWaiters
+from cloudsched.emulator.storage.queue_yaml import QueueDeclarations, create_declared_queues, read_queues
+from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
 
 if TYPE_CHECKING:
     from cloudsched.emulator.runtime.explain import Explanation
@@ -68,14 +68,14 @@ class CloudTasksEmulator:
         port: int = 0,
         clock: MovableClock | None = None,
         data: Path | None = None,
-        queues: Declared = None,
+        queues: QueueDeclarations = None,
         *,
         auto_create_queues: bool = False,
         app_engine: str = "",
         functions_url: str = DEFAULT_FUNCTIONS_URL,
         faults: Faults | None = None,
         tokens: TokenMode = "valid",
-        patience: timedelta = DEFAULT_PATIENCE,
+        patience: timedelta = DEFAULT_TARGET_TIMEOUT,
         seed: int | None = None,
     ) -> None:
         self.clock = clock or MovableClock()
@@ -90,10 +90,10 @@ class CloudTasksEmulator:
         self._auto_create_queues = auto_create_queues
         self._faults = faults or Faults()
         self._history = History()
-        self._tokens = Tokens(tokens)
+        self._tokens = TokenIssuer(tokens)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._desk: Desk | None = None
+        self._operations: ControlOperations | None = None
         self._stopping: asyncio.Event | None = None
 
     def __enter__(self) -> Self:
@@ -155,67 +155,69 @@ class CloudTasksEmulator:
     async def _serve(self, ready: Future[None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        waiters, declared = Waiters(), read_queues(self._queues)
-        board = Board(self._auto_create_queues, waiters, self._faults)
+        waiters, declared = CompletionWaiters(), read_queues(self._queues)
+        board = Queues(self._auto_create_queues, waiters, self._faults)
         async with AsyncExitStack() as stack:
-            journal: Journal | None = None
+            journal: WriteAheadLog | None = None
             if self._data is not None:
-                journal = Journal(self._data, board, self.clock.now())
+                journal = WriteAheadLog(self._data, board, self.clock.now())
                 stack.push_async_callback(journal.close)
-                board.listen(Logs(waiters, journal))
-            declare(board, declared, self.clock.now())
-            courier = Courier()
+                board.set_observer(CompositeObserver(waiters, journal))
+            create_declared_queues(board, declared, self.clock.now())
+            courier = HttpSender()
             stack.push_async_callback(courier.close)
-            runner = Runner(
+            runner = Dispatcher(
                 board,
                 self.clock,
-                plan=lambda dispatch: plan(dispatch, self._app_engine, self._tokens.authorization),
+                build_request=lambda dispatch: build_request(
+                    dispatch, self._app_engine, self._tokens.make_authorization
+                ),
                 send=lambda request: courier.send(request, self.clock.now),
                 history=self._history,
-                patience=self._patience,
+                target_timeout=self._patience,
             )
             stack.push_async_callback(runner.close)
-            calls = TaskCalls(board, self.clock.now, runner.start, self._random)
+            calls = CloudTasksService(board, self.clock.now, runner.start, self._random)
             administration = Administration(calls)
             methods = [*task_methods(calls), *administration_methods(administration)]
-            desk = Desk(
-                board=board,
+            desk = ControlOperations(
+                queues=board,
                 clock=self.clock,
-                runner=runner,
+                dispatcher=runner,
                 history=self._history,
                 waiters=waiters,
                 administration=administration,
                 declared=declared,
-                journal=journal,
+                wal=journal,
             )
             control = Control(desk, ClockControl(self.clock, runner), self._tokens)
 
             def settle() -> Awaitable[None] | None:
-                runner.kick()
-                return journal.synced() if journal is not None else None
+                runner.wake()
+                return journal.wait_for_sync() if journal is not None else None
 
-            front = Front(methods, Rest(methods, self._functions_url), control, settle)
+            front = Listener(methods, RestGateway(methods, self._functions_url), control, settle)
             stack.push_async_callback(front.close)
             self._port = await front.listen(self._host, self._port)
-            self._desk = desk
-            self.clock.watch(self._clock_changed)
-            stack.callback(self._leave)
-            runner.kick()
+            self._operations = desk
+            self.clock.watch(self._on_clock_changed)
+            stack.callback(self._detach)
+            runner.wake()
             ready.set_result(None)
             await self._stopping.wait()
 
-    def _leave(self) -> None:
-        self._desk = None
-        self.clock.unwatch(self._clock_changed)
+    def _detach(self) -> None:
+        self._operations = None
+        self.clock.unwatch(self._on_clock_changed)
 
-    def _clock_changed(self) -> None:
-        desk, loop = self._desk, self._loop
+    def _on_clock_changed(self) -> None:
+        desk, loop = self._operations, self._loop
         if desk is None or loop is None:
             return
         if threading.current_thread() is self._thread:
-            desk.runner.clock_changed()
+            desk.dispatcher.on_clock_changed()
         else:
-            loop.call_soon_threadsafe(desk.runner.clock_changed)
+            loop.call_soon_threadsafe(desk.dispatcher.on_clock_changed)
 
     # Time ------------------------------------------------------------------------------------------------------
 
@@ -229,13 +231,13 @@ class CloudTasksEmulator:
             ValueError: if it would go back.
             ClockBusy: if the clock is being moved already.
         """
-        return self._call(lambda desk: desk.runner.advance(by))
+        return self._call(lambda desk: desk.dispatcher.advance(by))
 
     def advance_to(self, instant: datetime) -> int:
         """Move the clock forward to an instant; see `advance`."""
         if instant.tzinfo is None:
             raise ValueError(f"{instant!r} has no time zone; an instant needs one, such as UTC.")
-        return self._call(lambda desk: desk.runner.advance_to(instant))
+        return self._call(lambda desk: desk.dispatcher.advance_to(instant))
 
     def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
         """Move the clock from dispatch to dispatch until nothing is left that could be delivered.
@@ -247,7 +249,7 @@ class CloudTasksEmulator:
             NotIdle: if that many dispatches were delivered and there are still more.
             ClockBusy: if the clock is being moved already.
         """
-        return self._call(lambda desk: desk.runner.run_until_idle(limit))
+        return self._call(lambda desk: desk.dispatcher.run_until_idle(limit))
 
     # What happened ---------------------------------------------------------------------------------------------
 
@@ -257,7 +259,7 @@ class CloudTasksEmulator:
 
     def waiting(self, queue: str = "") -> list[Explanation]:
         """Every task that is not done, why, and when it fires next; of all queues, or of the one of that full name."""
-        return self._call(lambda desk: _soon(lambda: desk.waiting(queue)))
+        return self._call(lambda desk: _run_in_loop(lambda: desk.list_waiting(queue)))
 
     def explain(self, name: str) -> Explanation | None:
         """Why the task of that full name waits, and when it fires next; None if it is done.
@@ -265,7 +267,7 @@ class CloudTasksEmulator:
         Raises:
             UnknownTask: if there is none, and there was none lately.
         """
-        return self._call(lambda desk: _soon(lambda: desk.explain(name)))
+        return self._call(lambda desk: _run_in_loop(lambda: desk.explain(name)))
 
     def wait(self, name: str, timeout: float = 10.0) -> list[Attempt]:
         """Wait until the task of that full name is done, given up or deleted, and return its attempts.
@@ -280,7 +282,7 @@ class CloudTasksEmulator:
 
     def inject(self, faults: Faults) -> None:
         """Inject these faults from now on; `Faults()` for none."""
-        self._call(lambda desk: _soon(lambda: desk.inject(faults)))
+        self._call(lambda desk: _run_in_loop(lambda: desk.set_faults(faults)))
 
     def issue_tokens(self, mode: TokenMode) -> None:
         """Make tokens of that sort from now on."""
@@ -290,8 +292,8 @@ class CloudTasksEmulator:
         """Forget every task, queue, name and attempt; the declared queues are there again. The clock stays."""
         self._call(lambda desk: desk.reset())
 
-    def _call(self, call: Callable[[Desk], Coroutine[Any, Any, T]]) -> T:
-        desk, loop = self._desk, self._loop
+    def _call(self, call: Callable[[ControlOperations], Coroutine[Any, Any, T]]) -> T:
+        desk, loop = self._operations, self._loop
         if desk is None or loop is None:
             raise RuntimeError("The emulator is not running.")
         if threading.current_thread() is self._thread:
@@ -299,6 +301,6 @@ class CloudTasksEmulator:
         return asyncio.run_coroutine_threadsafe(call(desk), loop).result()
 
 
-async def _soon(call: Callable[[], T]) -> T:
+async def _run_in_loop(call: Callable[[], T]) -> T:
     """Make a call in the event loop."""
     return call()

@@ -11,56 +11,56 @@ from typing import TYPE_CHECKING
 
 from cloudsched.app import App
 from cloudsched.errors import Misconfigured
-from cloudsched.local.import_errors import telling_what_is_wrong
+from cloudsched.local.import_errors import explain_import_errors
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-USUAL = (Path("functions/handlers.py"), Path("handlers.py"))
+DEFAULT_FILES = (Path("functions/handlers.py"), Path("handlers.py"))
 """Where handlers are looked for if nobody says where they are."""
-_NAME_ONE = "Name a module, or a file that ends in .py."
+_NAME_HINT = "Name a module, or a file that ends in .py."
 _EXAMPLE = '"from cloudsched import App; app = App()", then functions decorated with @app.handler("name")'
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedApp:
     """An app, and where it was found."""
 
     app: App
     origin: str
 
 
-def load(where: str | None, *, or_examples: bool = True) -> Loaded:
+def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
     """Return the app that `where` names: a file, or a module, with ``:name`` behind it if it has several.
 
     Without it the usual places are looked at; if there is nothing, the package's own examples are taken.
 
     Args:
-        where: The file or the module.
+        target: The file or the module.
         or_examples: Whether the examples will do.
 
     Raises:
         Misconfigured: There is no such file or module, or no app in it; or it cannot be imported.
     """
-    if where is None:
-        usual = next((path for path in USUAL if path.is_file()), None)
+    if target is None:
+        usual = next((path for path in DEFAULT_FILES if path.is_file()), None)
         if usual is not None:
-            return load(str(usual))
-        names = " or ".join(str(path) for path in USUAL)
+            return load_app(str(usual))
+        names = " or ".join(str(path) for path in DEFAULT_FILES)
         if not or_examples:
             raise Misconfigured(
                 f"There is no {names} here. Go to the folder that has it, or name the file with your handlers: "
                 "--handlers FILE."
             )
-        return Loaded(
-            load("cloudsched.local.examples").app, f"cloudsched's own examples, since there is no {names} here"
+        return LoadedApp(
+            load_app("cloudsched.local.examples").app, f"cloudsched's own examples, since there is no {names} here"
         )
-    place, _, name = where.partition(":")
-    module = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
-    return Loaded(_app_in(module, name, where), where)
+    place, _, name = target.partition(":")
+    module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
+    return LoadedApp(_find_app(module, name, target), target)
 
 
-def _app_in(module: ModuleType, name: str, where: str) -> App:
+def _find_app(module: ModuleType, name: str, where: str) -> App:
     apps = {key: value for key, value in vars(module).items() if isinstance(value, App)}
     if name:
         if name not in apps:
@@ -74,7 +74,7 @@ def _app_in(module: ModuleType, name: str, where: str) -> App:
     return next(iter(different.values()))
 
 
-def _from_file(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     try:
         is_file = path.is_file()
     except OSError as error:
@@ -89,15 +89,15 @@ def _from_file(path: Path) -> ModuleType:
         raise Misconfigured(f"{path} cannot be imported.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # annotations are resolved through it
-    with telling_what_is_wrong(shown):
+    with explain_import_errors(shown):
         spec.loader.exec_module(module)
     return module
 
 
-def _from_module(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise Misconfigured(f"{name!r} is no module. {_NAME_ONE}")
+        raise Misconfigured(f"{name!r} is no module. {_NAME_HINT}")
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` does
-    with telling_what_is_wrong(name):
+    with explain_import_errors(name):
         return importlib.import_module(name)

@@ -39,5 +39,5 @@ class Report(BaseModel):
 @app.handler("report", expected_duration=timedelta(minutes=1))
 def report(ctx: Context, payload: Report) -> dict[str, str]:
     """Say what day it is where the task lives."""
-    local = ctx.scheduled_for.astimezone(zones.tzinfo(ctx.task.timezone))
+    local = ctx.scheduled_for.astimezone(zones.load_tzinfo(ctx.task.timezone))
     return {"about": payload.about, "day": f"{local:%A %d %B %Y}"}

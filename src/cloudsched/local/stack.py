@@ -1,7 +1,7 @@
 """The local stack: API, executor, sweep, a local Cloud Tasks and a store, in one process.
 
 The local Cloud Tasks owns the clock. The app of this process looks at the same one; other processes that are given
-`Stack.environment` ask for it over HTTP. Whoever moves it moves them all.
+`Stack.to_environment` ask for it over HTTP. Whoever moves it moves them all.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from cloudsched.emulator.emulator import CloudTasksEmulator
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured
-from cloudsched.local.store_choice import Chosen, Wanted, chosen
-from cloudsched.local.sweep_timer import Sweeps
+from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
+from cloudsched.local.sweep_timer import SweepTimer
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.web.auth.authentication import gate_of
+from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 SWEEP_PATH = "/v1/sweep"
 """Where a sweep can be asked for."""
-FILE = "tasks.db"
+STORE_FILE_NAME = "tasks.db"
 """What the embedded store's file is called, in its folder."""
 
 
@@ -58,24 +58,24 @@ class Stack:
     """What the app has read, written and sent since the start."""
     emulator: CloudTasksEmulator
     """The local Cloud Tasks."""
-    store: Chosen
+    store: ChosenStore
     """Which store it is, and why."""
     settings: Settings
     """How other processes reach the same parts."""
     url: str
     """The address of the API and the executor, without a path."""
 
-    def environment(self) -> dict[str, str]:
+    def to_environment(self) -> dict[str, str]:
         """Return the variables by which another process finds this stack."""
         return {**self.settings.to_environment(), "CLOUDSCHED_URL": self.url}
 
 
 @contextmanager
-def running(
+def run_stack(
     app: App,
     *,
     base: Settings | None = None,
-    store: Wanted = "auto",
+    store: StoreChoice = "auto",
     data: Path | None = None,
     clock: MovableClock | None = None,
     port: int = 0,
@@ -96,14 +96,14 @@ def running(
         CloudschedError: A part cannot be started; the message says which, and what to do.
     """
     base = dataclasses.replace(base or Settings(), is_deployed=False)
-    gate_of(base)  # who may come in is found to be misspelt before anybody comes
+    authenticator_for(base)  # who may come in is found to be misspelt before anybody comes
     clock = clock or MovableClock()
     counts = Counts()
     with ExitStack() as parts:
-        choice = parts.enter_context(chosen(store, address=base.firestore_emulator, kept=data is not None))
-        file = _file(data, parts) if choice.kind == "sqlite" else None
-        web = parts.enter_context(WebServer(application(app), port=port))
-        emulator = parts.enter_context(_cloud_tasks(base, clock, tasks_port))
+        choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
+        file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
+        web = parts.enter_context(WebServer(make_application(app), port=port))
+        emulator = parts.enter_context(_run_cloud_tasks(base, clock, tasks_port))
         settings = dataclasses.replace(
             base,
             executor_url=f"http://{web.address}",
@@ -117,22 +117,22 @@ def running(
         opened = App(settings)  # makes the parts that the settings name
         parts.callback(opened.close)
         parts.enter_context(
-            app.replaced(
+            app.override(
                 settings,
                 store=CountingStore(opened.store, counts),
                 dispatcher=CountingDispatcher(opened.dispatcher, counts),
                 clock=clock,
             )
         )
-        _send_again(app)
+        _redispatch_active_tasks(app)
         web.serve()
         parts.callback(web.stop)  # nothing may come in when the app has its own parts again
         parts.callback(emulator.stop)
-        parts.enter_context(Sweeps(app, clock))
+        parts.enter_context(SweepTimer(app, clock))
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
 
 
-def application(app: App) -> WSGIApplication:
+def make_application(app: App) -> WSGIApplication:
     """Return the three functions of an app as one WSGI application."""
 
     @Request.application
@@ -147,7 +147,7 @@ def application(app: App) -> WSGIApplication:
 
 
 @contextmanager
-def _cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iterator[CloudTasksEmulator]:
+def _run_cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iterator[CloudTasksEmulator]:
     location = f"projects/{settings.project}/locations/{settings.location}"
     queues = [f"{location}/queues/{queue_id(settings.queue, priority)}" for priority in Priority]
     emulator = CloudTasksEmulator(port=port, clock=clock, queues=queues)
@@ -163,17 +163,17 @@ def _cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iterator
         emulator.stop()
 
 
-def _file(data: Path | None, parts: ExitStack) -> Path:
+def _prepare_store_file(data: Path | None, parts: ExitStack) -> Path:
     """Return where the embedded store is kept; a temporary folder goes when the stack does."""
     folder = data or Path(parts.enter_context(TemporaryDirectory(prefix="cloudsched-")))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Misconfigured(f"{folder} cannot be made a folder: {error}. Name another one.") from error
-    return (folder / FILE).resolve()
+    return (folder / STORE_FILE_NAME).resolve()
 
 
-def _send_again(app: App) -> None:
+def _redispatch_active_tasks(app: App) -> None:
     """Fill the new, empty queue with what the store already waits for, if it was kept; an empty edit does it."""
     token: str | None = None
     while True:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 INTERVAL = timedelta(minutes=1)
-_BREATH = 0.2
+_MIN_INTERVAL = 0.2
 """How long, in real seconds, a clock that is being moved is let go before it is looked at again."""
 
 
-class Sweeps:
+class SweepTimer:
     """Sweeps in a thread of its own, in a ``with``: each minute, and after each jump of the clock of more than that.
 
     While the clock is walked a long way it sweeps as often as it can without holding up the walk, and once after it.
@@ -32,21 +32,21 @@ class Sweeps:
         self._app = app
         self._clock = clock
         self._swept_at = clock.now()
-        self._moved = threading.Event()
+        self._clock_moved = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="sweep", daemon=True)
 
     def __enter__(self) -> Self:
-        self._clock.watch(self._moved.set)
+        self._clock.watch(self._clock_moved.set)
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._clock.unwatch(self._moved.set)
+        self._clock.unwatch(self._clock_moved.set)
         self._stopped.set()
-        self._moved.set()
+        self._clock_moved.set()
         self._thread.join()
 
     def _work(self) -> None:
@@ -54,10 +54,10 @@ class Sweeps:
             left = self._swept_at + INTERVAL - self._clock.now()
             if left <= timedelta(0):
                 self._sweep()
-                self._stopped.wait(_BREATH)
+                self._stopped.wait(_MIN_INTERVAL)
                 continue
-            self._moved.wait(left.total_seconds() if self._clock.mode == "running" else None)
-            self._moved.clear()
+            self._clock_moved.wait(left.total_seconds() if self._clock.mode == "running" else None)
+            self._clock_moved.clear()
 
     def _sweep(self) -> None:
         self._swept_at = self._clock.now()

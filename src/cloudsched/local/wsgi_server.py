@@ -22,12 +22,12 @@ THREADS = 32
 GRACE_SECONDS = 2
 """How long a request that is being answered may go on when the server is stopped."""
 
-LONGEST_BODY = 16 * 1024 * 1024
+MAX_CHUNKED_BODY_BYTES = 16 * 1024 * 1024
 """How many bytes of a body in chunks are read at the most, with what is between them; the API takes far less."""
-_PIECE = 64 * 1024
+_CHUNK_SIZE = 64 * 1024
 
 
-class _Chunks(ChunkedRFile):
+class _ChunkedBody(ChunkedRFile):
     """A body in chunks, which is read to its end, or until it is found not to be one."""
 
     is_broken = False
@@ -53,17 +53,17 @@ class _Gateway(Gateway_10):
         if not self.req.chunked_read:
             super().respond()  # of a body that says how long it is, cheroot reads the rest
             return
-        body = self.env["wsgi.input"] = _Chunks(self.req.conn.rfile, LONGEST_BODY)
+        body = self.env["wsgi.input"] = _ChunkedBody(self.req.conn.rfile, MAX_CHUNKED_BODY_BYTES)
         super().respond()
-        if body.is_broken or not _is_read(body):
+        if body.is_broken or not _drain(body):
             self.req.close_connection = True
 
 
-def _is_read(body: _Chunks) -> bool:
+def _drain(body: _ChunkedBody) -> bool:
     """Read a body to its end, and return whether that was found."""
     trailers: Callable[[], Iterable[bytes]] = body.read_trailer_lines  # type: ignore[assignment]  # its stub errs
     try:
-        while body.read(_PIECE):
+        while body.read(_CHUNK_SIZE):
             pass
         for _ in trailers():
             pass
@@ -90,7 +90,7 @@ class WebServer:
         self._server.gateway = _Gateway
         self._server.expiration_interval = 0.1  # how long, in seconds, it may take to see that it is to stop
         self._ready: Future[None] = Future()
-        self._may_answer = threading.Event()
+        self._serving = threading.Event()
         # The workers are made by this thread, and daemons like it: a handler that hangs does not keep the process.
         self._thread = threading.Thread(target=self._serve, name="web-server", daemon=True)
 
@@ -121,11 +121,11 @@ class WebServer:
 
     def serve(self) -> None:
         """Begin to answer; who has connected already has waited."""
-        self._may_answer.set()
+        self._serving.set()
 
     def stop(self) -> None:
         """Answer nobody any more; does nothing the second time."""
-        self._may_answer.set()
+        self._serving.set()
         stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)
         stopping.start()
         stopping.join(GRACE_SECONDS + 1)
@@ -137,5 +137,5 @@ class WebServer:
             self._ready.set_exception(error)
             return
         self._ready.set_result(None)
-        self._may_answer.wait()
+        self._serving.wait()
         self._server.serve()

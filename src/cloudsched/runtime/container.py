@@ -16,41 +16,47 @@ from cloudsched.adapters.clocks import EmulatorClock, ManualClock, SystemClock
 from cloudsched.adapters.fallback_queue import FallbackDispatcher
 from cloudsched.config.settings import Settings
 from cloudsched.domain.transitions.drafts import LeadTimes
-from cloudsched.engine.dispatch.sender import Sender
-from cloudsched.engine.dispatch.signing_keys import Keys
-from cloudsched.engine.execution.attempts import Runs
-from cloudsched.engine.execution.durable_services import Durable
+from cloudsched.engine.dispatch.sender import DispatchSender
+from cloudsched.engine.dispatch.signing_keys import SigningKeys
+from cloudsched.engine.execution.attempts import AttemptRunner
+from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.executor import Executor
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.run_script import with_scripts
-from cloudsched.engine.ports.task_counter import ListedTally
-from cloudsched.engine.pull.claims import Pulls
-from cloudsched.engine.pull.offers import Offers
+from cloudsched.engine.ports.task_counter import ListingTaskCounter
+from cloudsched.engine.pull.claims import WorkerClaims
+from cloudsched.engine.pull.offers import WorkQueue
 from cloudsched.engine.state.locks import Locks
 from cloudsched.engine.tasks.scheduler import Scheduler
 from cloudsched.engine.tasks.sweeper import Sweeper
 from cloudsched.errors import Misconfigured, QueueUnavailable, StoreUnavailable
-from cloudsched.runtime.factories import Part, cloud_tasks, firestore, firestore_listener, firestore_tally
+from cloudsched.runtime.factories import (
+    lazy_property,
+    open_cloud_tasks_dispatcher,
+    open_firestore_listener,
+    open_firestore_store,
+    open_firestore_task_counter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from cloudsched.adapters.circuit_breaker import Circuit
+    from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
     from cloudsched.engine.ports.listener import Listener
     from cloudsched.engine.ports.queue import Dispatcher
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.ports.task_counter import Tally
+    from cloudsched.engine.ports.task_counter import TaskCounter
     from cloudsched.engine.ports.tracing import Tracer
     from cloudsched.errors import Unavailable
 
 T = TypeVar("T")
 
 
-class Assembly:
+class Container:
     """The parts of one app; `App` says which of them may be given."""
 
     def __init__(
@@ -69,12 +75,12 @@ class Assembly:
         self._dispatcher = dispatcher
         self._blobs = blobs
         self._clock = clock
-        self.assembling = threading.RLock()
-        self._circuits: dict[str, Circuit[Any]] = {}
+        self.build_lock = threading.RLock()
+        self._circuits: dict[str, CircuitBreakerProxy[Any]] = {}
         self._chance = chance or random.Random()  # noqa: S311 - it spreads retries, it guards nothing
 
     @contextmanager
-    def replaced(
+    def override(
         self,
         settings: Settings | None = None,
         *,
@@ -91,7 +97,7 @@ class Assembly:
         """
         before = self.__dict__.copy()
         self.__dict__.clear()
-        Assembly.__init__(self, settings, store=store, dispatcher=dispatcher, blobs=blobs, clock=clock, chance=chance)
+        Container.__init__(self, settings, store=store, dispatcher=dispatcher, blobs=blobs, clock=clock, chance=chance)
         self.registry = before["registry"]
         try:
             yield self
@@ -107,12 +113,12 @@ class Assembly:
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
 
-    @Part
+    @lazy_property
     def settings(self) -> Settings:
         """What can be set from outside."""
         return self._settings or Settings.from_environment()
 
-    @Part
+    @lazy_property
     def clock(self) -> Clock:
         """Where the present comes from."""
         settings = self.settings
@@ -122,7 +128,7 @@ class Assembly:
             return self._clock
         return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
 
-    @Part
+    @lazy_property
     def store(self) -> Store:
         """Where tasks are kept."""
         if self._store is not None:
@@ -130,27 +136,27 @@ class Assembly:
         if self.settings.store == "sqlite":
             from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - only who uses it pays for it
 
-            return SqliteStore(self.settings.data, let_go=self.blobs.let_go)
-        return self._guarded("store", firestore(self.settings), StoreUnavailable)
+            return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
+        return self._with_circuit_breaker("store", open_firestore_store(self.settings), StoreUnavailable)
 
-    @Part
-    def tally(self) -> Tally:
+    @lazy_property
+    def task_counter(self) -> TaskCounter:
         """What counts an owner's tasks."""
         if self._store is not None or self.settings.store == "sqlite":
-            return ListedTally(self.store)
-        return firestore_tally(self.settings)
+            return ListingTaskCounter(self.store)
+        return open_firestore_task_counter(self.settings)
 
-    @Part
+    @lazy_property
     def dispatcher(self) -> Dispatcher:
         """What carries dispatches to the executor."""
         if self._dispatcher is not None:
             return self._dispatcher
-        return self._guarded("queue", cloud_tasks(self.settings), QueueUnavailable)
+        return self._with_circuit_breaker("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
 
-    def _guarded(self, name: str, port: T, error: type[Unavailable]) -> T:
-        from cloudsched.adapters.circuit_breaker import Circuit  # noqa: PLC0415 - only remote services need it
+    def _with_circuit_breaker(self, name: str, port: T, error: type[Unavailable]) -> T:
+        from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy  # noqa: PLC0415 - only remote services need it
 
-        circuit = Circuit(port, error, f"The {name}")
+        circuit = CircuitBreakerProxy(port, error, f"The {name}")
         self._circuits[name] = circuit
         return circuit.port
 
@@ -159,14 +165,14 @@ class Assembly:
         """The state of the circuit breaker before each remote service that was used: closed, open or half_open."""
         return {name: circuit.state for name, circuit in self._circuits.items()}
 
-    @Part
+    @lazy_property
     def blobs(self) -> Blobs:
         """Where results are kept that are too large for a document."""
         from cloudsched.adapters.blobs import open_blobs  # noqa: PLC0415 - only who uses it pays for it
 
         return self._blobs or open_blobs(self.settings.bucket, self.settings.data)
 
-    @Part
+    @lazy_property
     def interpreter(self) -> Interpreter:
         """What runs the scripts that tasks bring along."""
         from cloudsched.adapters.quickjs.interpreter import QuickJs  # noqa: PLC0415 - only who uses it pays for it
@@ -174,13 +180,13 @@ class Assembly:
         limits = self.settings.sandbox
         return QuickJs(memory=limits.memory, time=limits.time, output=limits.output)
 
-    @Part
+    @lazy_property
     def _handlers(self) -> Registry:
         return with_scripts(self.registry, lambda: self.interpreter, self.settings.sandbox.calls)
 
-    @Part
-    def _durable(self) -> Durable:
-        return Durable(
+    @lazy_property
+    def _durable(self) -> DurableServices:
+        return DurableServices(
             store=self.store,
             blobs=self.blobs,
             sender=self._sender,
@@ -191,15 +197,15 @@ class Assembly:
             locks=self._locks,
         )
 
-    @Part
-    def _keys(self) -> Keys:
-        return Keys(self.settings.secret, self.settings.previous_secret)
+    @lazy_property
+    def _keys(self) -> SigningKeys:
+        return SigningKeys(self.settings.secret, self.settings.previous_secret)
 
-    @Part
-    def _sender(self) -> Sender:
-        return Sender(self.dispatcher, self._keys)
+    @lazy_property
+    def _sender(self) -> DispatchSender:
+        return DispatchSender(self.dispatcher, self._keys)
 
-    @Part
+    @lazy_property
     def scheduler(self) -> Scheduler:
         """What changes tasks."""
         lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
@@ -211,25 +217,25 @@ class Assembly:
             lead=lead,
             retention=self.settings.retention,
             committer=self._durable.committer,
-            nesting=self._durable.nesting,
-            journals=self._durable.journals,
+            child_tasks=self._durable.child_tasks,
+            archive=self._durable.archive,
             locks=self._locks,
         )
 
-    @Part
+    @lazy_property
     def tracer(self) -> Tracer:
         """What follows a task from its caller through the queue to its handler."""
-        from cloudsched.runtime.telemetry import tracer_of  # noqa: PLC0415 - looks for what is installed
+        from cloudsched.runtime.telemetry import make_tracer  # noqa: PLC0415 - looks for what is installed
 
-        return tracer_of(self.settings)
+        return make_tracer(self.settings)
 
-    @Part
+    @lazy_property
     def _locks(self) -> Locks:
         return Locks(self.store, self._sender)
 
-    @Part
-    def _runs(self) -> Runs:
-        return Runs(
+    @lazy_property
+    def _runs(self) -> AttemptRunner:
+        return AttemptRunner(
             store=self.store,
             durable=self._durable,
             locks=self._locks,
@@ -240,14 +246,14 @@ class Assembly:
             tracer=self.tracer,
         )
 
-    @Part
+    @lazy_property
     def executor(self) -> Executor:
         """What runs them."""
         return Executor(
             store=self.store,
             committer=self._durable.committer,
             locks=self._locks,
-            runs=self._runs,
+            attempt_runner=self._runs,
             sender=self._sender,
             clock=self.clock,
             registry=self._handlers,
@@ -255,33 +261,35 @@ class Assembly:
             tracer=self.tracer,
         )
 
-    @Part
-    def pulls(self) -> Pulls:
+    @lazy_property
+    def worker_claims(self) -> WorkerClaims:
         """What workers get their work from."""
         is_by_hand = isinstance(self.clock, ManualClock)  # what a test sees is the same on a machine that stands still
-        offers = Offers(
+        offers = WorkQueue(
             store=self.store,
             committer=self._durable.committer,
             locks=self._locks,
             clock=self.clock,
             random=self._chance,
-            seconds=(lambda: 0.0) if is_by_hand else time.monotonic,
+            monotonic=(lambda: 0.0) if is_by_hand else time.monotonic,
         )
-        return Pulls(store=self.store, offers=offers, runs=self._runs, clock=self.clock, random=self._chance)
+        return WorkerClaims(
+            store=self.store, work_queue=offers, attempt_runner=self._runs, clock=self.clock, random=self._chance
+        )
 
-    @Part
+    @lazy_property
     def listener(self) -> Listener | None:
         """What tells workers that there is something for them; None where they have to look by themselves."""
         if self._store is not None or self.settings.store == "sqlite":
             return None
-        return firestore_listener(self.settings)
+        return open_firestore_listener(self.settings)
 
-    @Part
+    @lazy_property
     def sweeper(self) -> Sweeper:
         """What repairs them."""
         sender = self._sender
         if self.settings.fallback:
-            sender = Sender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
+            sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
         return Sweeper(
-            store=self.store, nesting=self._durable.nesting, sender=sender, clock=self.clock, locks=self._locks
+            store=self.store, child_tasks=self._durable.child_tasks, sender=sender, clock=self.clock, locks=self._locks
         )

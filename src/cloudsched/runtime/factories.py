@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     from cloudsched.adapters.firestore.listener import FirestoreListener
     from cloudsched.adapters.firestore.store import FirestoreStore
-    from cloudsched.adapters.firestore.task_counter import FirestoreTally
+    from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
     from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
     from cloudsched.config.settings import Settings
 
 T = TypeVar("T")
 
 
-class Part(Generic[T]):
+class lazy_property(Generic[T]):  # noqa: N801 - it is used as `property` is
     """A part that is made when it is first needed, once, whichever thread needs it."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
@@ -30,34 +30,36 @@ class Part(Generic[T]):
     def __get__(self, app: Any, owner: type) -> T:  # noqa: ANN401 - the app, which is above this
         if app is None:
             return cast("T", self)  # as seen from the class, by help() and the like
-        with app.assembling:
+        with app.build_lock:
             if self._name not in app.__dict__:
                 app.__dict__[self._name] = self._make(app)
             return cast("T", app.__dict__[self._name])
 
 
-def firestore(settings: Settings) -> FirestoreStore:
+def open_firestore_store(settings: Settings) -> FirestoreStore:
     """Return the store that the settings name, in Firestore."""
     from cloudsched.adapters.firestore.store import FirestoreStore  # noqa: PLC0415 - as said above
 
     return FirestoreStore(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
 
 
-def firestore_tally(settings: Settings) -> FirestoreTally:
+def open_firestore_task_counter(settings: Settings) -> FirestoreTaskCounter:
     """Return what counts an owner's tasks, in Firestore."""
-    from cloudsched.adapters.firestore.task_counter import FirestoreTally  # noqa: PLC0415 - as said above
+    from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter  # noqa: PLC0415 - as said above
 
-    return FirestoreTally(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
+    return FirestoreTaskCounter(
+        project=settings.project, database=settings.database, emulator=settings.firestore_emulator
+    )
 
 
-def firestore_listener(settings: Settings) -> FirestoreListener:
+def open_firestore_listener(settings: Settings) -> FirestoreListener:
     """Return what tells workers of new work, in Firestore."""
     from cloudsched.adapters.firestore.listener import FirestoreListener  # noqa: PLC0415 - as said above
 
     return FirestoreListener(project=settings.project, database=settings.database, emulator=settings.firestore_emulator)
 
 
-def cloud_tasks(settings: Settings) -> CloudTasksDispatcher:
+def open_cloud_tasks_dispatcher(settings: Settings) -> CloudTasksDispatcher:
     """Return the queue that the settings name, in Cloud Tasks.
 
     Raises:

@@ -19,7 +19,7 @@ from cloudsched.engine.ports.tracing import Tracer, current_trace
 if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
 
-_STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 """What each record has; all else was said by whoever logged it."""
 
 
@@ -50,19 +50,19 @@ class CloudFormatter(logging.Formatter):
             line["logging.googleapis.com/trace"] = f"projects/{self._project}/traces/{trace.trace_id}"
             line["logging.googleapis.com/spanId"] = trace.span_id
             line["logging.googleapis.com/trace_sampled"] = trace.is_sampled
-        more = {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
+        more = {name: value for name, value in record.__dict__.items() if name not in _STANDARD_ATTRIBUTES}
         return json.dumps({**more, **line}, default=str)
 
 
-def tracer_of(settings: Settings) -> Tracer:
+def make_tracer(settings: Settings) -> Tracer:
     """Return what makes spans: in the cloud OpenTelemetry, if it is installed, whose spans and metrics are exported."""
     is_local = settings.firestore_emulator or settings.tasks_emulator
     if not settings.is_deployed or is_local or not _has_exporters():
         return Tracer()
-    from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer, export  # noqa: PLC0415 - an extra
+    from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer, configure_exporters  # noqa: PLC0415 - an extra
 
     try:
-        export(settings.project)
+        configure_exporters(settings.project)
     except Exception:  # whatever is wrong with it, tasks run without being watched
         logging.getLogger(__name__).exception("nothing is exported", extra={"action": "nothing is exported"})
         return Tracer()
@@ -70,7 +70,7 @@ def tracer_of(settings: Settings) -> Tracer:
     return OpenTelemetryTracer()
 
 
-def log_for_cloud(settings: Settings) -> None:
+def configure_cloud_logging(settings: Settings) -> None:
     """Log as Cloud Logging reads it, if this is the cloud. Harmless to repeat."""
     root = logging.getLogger()
     if not settings.is_deployed or any(isinstance(each.formatter, CloudFormatter) for each in root.handlers):

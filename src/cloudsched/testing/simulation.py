@@ -35,12 +35,12 @@ from cloudsched.adapters.operation_counts import CountingDispatcher, CountingSto
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.pull import Pull
-from cloudsched.emulator.model.errors import Code, Refused
+from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HORIZON, Answer, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
-from cloudsched.emulator.model.token_bucket import Bucket
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.emulator.model.token_bucket import TokenBucket
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated, Unavailable
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.engine.execution.attempts import Verdict
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.execution.attempts import DeliveryResult
+    from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Page, Store
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
@@ -69,16 +69,16 @@ class Delivery:
     at: datetime
     name: str
     body: bytes
-    verdict: Verdict | None
+    result: DeliveryResult | None
     error: Exception | None = None
 
 
 class SimulatedQueue:
     """A `Dispatcher` over the local Cloud Tasks' queue model, delivering when it is told the time."""
 
-    def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], Verdict]) -> None:
+    def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], DeliveryResult]) -> None:
         config = QueueConfig()
-        self._model = Queue("simulated", config, Bucket.full(config.rate_limits, clock.now()))
+        self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.now()))
         self._clock = clock
         self._deliver = deliver
         self.is_down = False
@@ -86,26 +86,26 @@ class SimulatedQueue:
         self.deliveries: list[Delivery] = []
         """Everything that was delivered, in order."""
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Take a dispatch, as the model of the real service does."""
         if self.is_down:
             raise QueueUnavailable("The simulated queue", "it is down, as the test says")
         now = self._clock.now()
-        if envelope.at > now + HORIZON:
+        if message.at > now + HORIZON:
             raise QueueUnavailable(
                 "The simulated queue", f"it takes nothing that is more than {HORIZON.days} days ahead"
             )
-        target = HttpTarget("http://executor", headers={"X-Cloudsched-Token": envelope.token}, body=envelope.body)
+        target = HttpTarget("http://executor", headers={"X-Cloudsched-Token": message.token}, body=message.body)
         try:
-            self._model.add(QueuedTask(envelope.name, target, max(envelope.at, now), now), now)
-        except Refused as refused:
+            self._model.add(QueuedTask(message.name, target, max(message.at, now), now), now)
+        except RpcError as refused:
             if refused.code is not Code.ALREADY_EXISTS:
                 raise QueueUnavailable("The simulated queue", str(refused)) from refused
 
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def lose_everything(self) -> None:
+    def purge(self) -> None:
         """Forget all that waits, as a purge of the real queue does."""
         self._model.purge(self._clock.now())
 
@@ -115,9 +115,9 @@ class SimulatedQueue:
 
     def deliver_due(self) -> None:
         """Deliver what is due now; what fails is put back, with the queue's backoff."""
-        while (sent := next(self._model.due(self._clock.now()), None)) is not None:
+        while (sent := next(self._model.take_due(self._clock.now()), None)) is not None:
             answer = self._attempt(sent.task)
-            self._model.answered(sent, answer, self._clock.now())
+            self._model.finish_attempt(sent, answer, self._clock.now())
 
     def _attempt(self, task: QueuedTask) -> Answer:
         target = task.target
@@ -161,19 +161,19 @@ class Simulation:
         self.counts = Counts()
         self.queue = SimulatedQueue(self.clock, app.deliver)
         self._inner = SqliteStore() if store is None else store
-        self._is_own = store is None
+        self._owns_store = store is None
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
         self._swept_at = start
         settings = {"replays_each_step": replay, **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
-        self._workers: list[Wanted] = []
+        self._workers: list[WorkerFilter] = []
 
     def __enter__(self) -> Self:
         """Give the app this simulation's parts."""
         self._stack.enter_context(
-            self.app.replaced(
+            self.app.override(
                 self._settings,
                 store=self._store,
                 dispatcher=CountingDispatcher(self.queue, self.counts),
@@ -188,7 +188,7 @@ class Simulation:
     ) -> None:
         """Give the app its own parts back."""
         self._stack.close()
-        if self._is_own:
+        if self._owns_store:
             self._inner.close()
 
     @property
@@ -216,7 +216,7 @@ class Simulation:
             raise ValueError(f"{until} is in the past: it is {self.now}, and time does not go back.")
         self._work()
         while (at := self._next_event()) is not None and at <= until:
-            self._step(at)
+            self._run_events_at(at)
         self.clock.move_to(until)
 
     def run_until_idle(self, limit: timedelta = timedelta(days=366)) -> None:
@@ -225,7 +225,7 @@ class Simulation:
         until = self.now + limit
         self._work()
         while (at := self._next_event()) is not None and at <= until:
-            self._step(at)
+            self._run_events_at(at)
 
     def add_worker(
         self, queue: str, *skills: str, handlers: Iterable[str] | None = None, owner: str | None = None
@@ -244,9 +244,9 @@ class Simulation:
             ValueError: No task can name such a queue or skill.
         """
         for skill in (None, *skills):
-            _require_lane(queue, skill)
+            _require_valid_queue(queue, skill)
         names = [each.name for each in self.app.registry] if handlers is None else handlers
-        self._workers.append(Wanted(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
+        self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
 
     def work(self) -> int:
         """Let the workers take and run all that is offered now; return how many attempts that were.
@@ -255,20 +255,20 @@ class Simulation:
         """
         attempts = 0
         for wanted in self._workers:
-            while claims := self.app.pulls.claim(wanted):
-                begun = self.app.pulls.begin(claims[0])
+            while claims := self.app.worker_claims.claim(wanted):
+                begun = self.app.worker_claims.start(claims[0])
                 if begun is not None:
-                    self.app.pulls.end(begun, self.app.pulls.call(begun))
+                    self.app.worker_claims.finish(begun, self.app.worker_claims.invoke_handler(begun))
                 attempts += 1
         return attempts
 
     def executions(self, task_id: str) -> list[Execution]:
         """Return all executions of a task, the earliest first."""
-        return list(_all(lambda token: self.app.executions(task_id, limit=500, page_token=token)))[::-1]
+        return list(_iter_pages(lambda token: self.app.executions(task_id, limit=500, page_token=token)))[::-1]
 
     def inbox(self, owner: str) -> list[Message]:
         """Return all messages in an owner's inbox, the earliest first."""
-        return list(_all(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
+        return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
 
     def _next_event(self) -> datetime | None:
         moments = [at for at in (self.queue.wake_at(), self._next_sweep()) if at is not None]
@@ -276,14 +276,14 @@ class Simulation:
 
     def _next_sweep(self) -> datetime | None:
         """Return the first minute at which the sweep will find something; at all others it does nothing."""
-        wake_at = self._store.next_wake()
+        wake_at = self._store.next_wakeup()
         if wake_at is None:
             return None
         earliest = max(wake_at + GRACE, self._swept_at + timedelta(microseconds=1), self.now)
         past = timedelta(seconds=earliest.second, microseconds=earliest.microsecond)
         return earliest if not past else earliest - past + _MINUTE
 
-    def _step(self, at: datetime) -> None:
+    def _run_events_at(self, at: datetime) -> None:
         sweep_at = self._next_sweep()
         self.clock.move_to(at)
         if sweep_at is not None and sweep_at <= at:
@@ -300,15 +300,15 @@ class Simulation:
                 self.queue.deliver_due()
 
 
-def _require_duration(method: str, given: object) -> None:
-    if not isinstance(given, timedelta):
-        kind = type(given).__name__
-        raise TypeError(f"{method} takes a timedelta, such as timedelta(seconds=60); {given!r} is of type {kind}.")
-    if given < timedelta(0):
-        raise ValueError(f"{method} was given {given!r}; time does not go back.")
+def _require_duration(method: str, value: object) -> None:
+    if not isinstance(value, timedelta):
+        kind = type(value).__name__
+        raise TypeError(f"{method} takes a timedelta, such as timedelta(seconds=60); {value!r} is of type {kind}.")
+    if value < timedelta(0):
+        raise ValueError(f"{method} was given {value!r}; time does not go back.")
 
 
-def _require_lane(queue: str, skill: str | None) -> None:
+def _require_valid_queue(queue: str, skill: str | None) -> None:
     try:
         Pull(queue=queue, skill=skill)
     except ValidationError as error:
@@ -316,7 +316,7 @@ def _require_lane(queue: str, skill: str | None) -> None:
         raise ValueError(f"{which}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
 
 
-def _all(page_after: Callable[[str | None], Page[T]]) -> Iterator[T]:
+def _iter_pages(page_after: Callable[[str | None], Page[T]]) -> Iterator[T]:
     page = page_after(None)
     yield from page.items
     while page.next_page_token:

@@ -14,9 +14,9 @@ from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wrappers import Response
 
 from cloudsched.engine.ports.tracing import Tracer
-from cloudsched.runtime.telemetry import log_for_cloud
-from cloudsched.web.api.parse import body_bytes
-from cloudsched.web.api.problems import problem
+from cloudsched.runtime.telemetry import configure_cloud_logging
+from cloudsched.web.api.parse import read_body
+from cloudsched.web.api.problems import render_problem
 from cloudsched.web.auth.authentication import require_account
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def serve_api(app: App, request: Request) -> Response:
     """Answer a client; see `cloudsched.web.api.router`."""
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
 
-    with _traced(app, request):
-        return Api(app).answer(request)
+    with _trace_request(app, request):
+        return Api(app).handle(request)
 
 
 def serve_execute(app: App, request: Request) -> Response:
@@ -45,13 +45,13 @@ def serve_execute(app: App, request: Request) -> Response:
     dispatch; 503 if the store or the queue did not answer, so that Cloud Tasks delivers it again.
     """
     if request.method != "POST":
-        return problem(MethodNotAllowed(["POST"]))
+        return render_problem(MethodNotAllowed(["POST"]))
     try:
-        with _traced(app, request):
-            verdict = app.deliver(body_bytes(request), request.headers.get(TOKEN_HEADER, ""))
+        with _trace_request(app, request):
+            verdict = app.deliver(read_body(request), request.headers.get(TOKEN_HEADER, ""))
     except Exception as error:  # noqa: BLE001 - told to the queue by its status, and logged if it is ours
-        return problem(error)
-    return _json({"action": verdict.action, "why": verdict.why})
+        return render_problem(error)
+    return _json_response({"action": verdict.action, "why": verdict.reason})
 
 
 def serve_sweep(app: App, request: Request) -> Response:
@@ -60,23 +60,23 @@ def serve_sweep(app: App, request: Request) -> Response:
     401 to all others, if the settings name the service account that it comes with; else Cloud Run alone sees to that.
     """
     if request.method != "POST":
-        return problem(MethodNotAllowed(["POST"]))
+        return render_problem(MethodNotAllowed(["POST"]))
     try:
         if (sweeper := app.settings.access.sweeper) is not None:
             require_account(app.settings, request, sweeper)
-        body_bytes(request)
-        with _traced(app, request), app.tracer.span("sweep"):
+        read_body(request)
+        with _trace_request(app, request), app.tracer.span("sweep"):
             done = app.sweep()
     except Exception as error:  # noqa: BLE001 - the same
-        return problem(error)
-    return _json(dataclasses.asdict(done))
+        return render_problem(error)
+    return _json_response(dataclasses.asdict(done))
 
 
-def _traced(app: App, request: Request) -> AbstractContextManager[None]:
+def _trace_request(app: App, request: Request) -> AbstractContextManager[None]:
     """Do what is in the ``with`` as a part of the trace that the request belongs to, by W3C Trace Context."""
-    log_for_cloud(app.settings)
+    configure_cloud_logging(app.settings)
     return Tracer().span("request", request.headers.get("traceparent", ""))
 
 
-def _json(content: object) -> Response:
+def _json_response(content: object) -> Response:
     return Response(json.dumps(content), 200, {"Content-Type": "application/json"})

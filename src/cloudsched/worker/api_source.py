@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from pydantic import ValidationError
 
-from cloudsched.client.worker_api import UNREAD_WAIT
-from cloudsched.domain.documents.document import STORED
+from cloudsched.client.worker_api import UNREADABLE_RETRY_DELAY
+from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, Run
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
-from cloudsched.domain.documents.task import MAX_KEPT, Task
-from cloudsched.engine.durable.no_journal import Undurable
-from cloudsched.engine.execution.failure_hooks import announce_failure
+from cloudsched.domain.documents.task import MAX_RETENTION, Task
+from cloudsched.engine.durable.no_journal import NoJournal
+from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
-from cloudsched.worker.source import Hold
+from cloudsched.worker.source import LeaseKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
     from cloudsched.client.client import Client
     from cloudsched.client.views import ClaimView, TaskView
-    from cloudsched.domain.documents.execution import ProgressStep
-    from cloudsched.domain.transitions.finish import Report
-    from cloudsched.engine.durable.durable_run import Journal
+    from cloudsched.domain.documents.execution import ProgressNote
+    from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.handlers.registry import Registry
-    from cloudsched.engine.pull.offers import Wanted
+    from cloudsched.engine.pull.offers import WorkerFilter
 
 log = logging.getLogger(__name__)
 
-_KNOWN = frozenset(field.alias for field in Task.model_fields.values())
+_TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
 """What a task says. The API shows more, and a newer one more than that."""
-_RECORDED = frozenset(field.alias for field in Execution.model_fields.values())
+_EXECUTION_FIELDS = frozenset(field.alias for field in Execution.model_fields.values())
 """What an execution's record says; the same."""
 
 
@@ -56,39 +56,41 @@ class ServerClock:
     """
 
     def __init__(self) -> None:
-        self._setting: tuple[datetime, float] | None = None
+        self._reference: tuple[datetime, float] | None = None
 
     def set(self, at: datetime) -> None:
         """Take note of what time it is there."""
-        self._setting = at.astimezone(UTC), time.monotonic()
+        self._reference = at.astimezone(UTC), time.monotonic()
 
     def now(self) -> datetime:
         """Return the present instant."""
-        if self._setting is None:
+        if self._reference is None:
             return datetime.now(UTC)
-        at, since = self._setting
+        at, since = self._reference
         return at + timedelta(seconds=time.monotonic() - since)
 
 
-class ApiDesk:
+class ApiSource:
     """A `Desk` that is an API.
 
     Args:
         connect: Makes a client; each thread has its own.
         registry: The handlers.
-        wanted: What the worker can run.
-        place: Where that is, for people.
+        worker_filter: What the worker can run.
+        location: Where that is, for people.
     """
 
-    def __init__(self, connect: Callable[[], Client], registry: Registry, wanted: Wanted, place: str) -> None:
+    def __init__(
+        self, connect: Callable[[], Client], registry: Registry, worker_filter: WorkerFilter, location: str
+    ) -> None:
         self._connect = connect
         self._local = threading.local()
         self._clients: list[Client] = []
-        self._handlers = None if wanted.handlers is None else [each.name for each in registry]
+        self._handlers = None if worker_filter.handlers is None else [each.name for each in registry]
         self.registry = registry
-        self.wanted = wanted
-        self.place = place
-        self.listens = False
+        self.worker_filter = worker_filter
+        self.location = location
+        self.can_listen = False
         self.clock = ServerClock()
 
     @property
@@ -100,9 +102,9 @@ class ApiDesk:
             self._clients.append(client)
         return client
 
-    def claim(self, limit: int) -> Sequence[ApiAssignment]:
+    def claim(self, limit: int) -> Sequence[ApiWork]:
         """Claim runs: one request. What cannot be understood is given back."""
-        wanted = self.wanted
+        wanted = self.worker_filter
         claims = self.client.claim(
             wanted.queue,
             worker=wanted.worker,
@@ -111,9 +113,9 @@ class ApiDesk:
             owner=wanted.owner,
             limit=limit,
         )
-        return [assignment for claim in claims if (assignment := self._understood(claim)) is not None]
+        return [assignment for claim in claims if (assignment := self._parse_claim(claim)) is not None]
 
-    def listening(self, ring: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - nobody rings
+    def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - nobody rings
         """Do nothing: the worker has to look now and then."""
         return nullcontext()
 
@@ -122,83 +124,85 @@ class ApiDesk:
         while self._clients:
             self._clients.pop().close()
 
-    def _understood(self, claim: ClaimView) -> ApiAssignment | None:
+    def _parse_claim(self, claim: ClaimView) -> ApiWork | None:
         try:
             self.clock.set(claim.started_at)
-            return ApiAssignment(self, claim)
+            return ApiWork(self, claim)
         except (ValidationError, OverflowError, CloudschedError) as error:
             why = str(error).replace("\n", " ")[:300]
             about = {"action": "misfit", "taskId": claim.task.id}
             log.warning("given back: it cannot be understood, is the API newer than this worker? %s", why, extra=about)
             try:
-                self.client.release(claim, "The worker cannot understand the task.", UNREAD_WAIT)
+                self.client.release(claim, "The worker cannot understand the task.", UNREADABLE_RETRY_DELAY)
             except CloudschedError:
                 log.warning("it could not be given back either; its lease will lapse")
             return None
 
 
-class ApiAssignment:
+class ApiWork:
     """A run that was claimed through the API."""
 
-    def __init__(self, desk: ApiDesk, claim: ClaimView) -> None:
-        self._desk = desk
+    def __init__(self, source: ApiSource, claim: ClaimView) -> None:
+        self._source = source
         self._claim = claim
         self._context: Context | None = None
-        self.task = _task_of(claim)
-        self.run = _run_of(claim, desk.wanted.worker)
-        self.hold = Hold(self._renew, self.task.expected_duration)
+        self.task = _to_task(claim)
+        self.run = _to_run(claim, source.worker_filter.worker)
+        self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
 
-    def begin(self) -> Context | None:
+    def start(self) -> Context | None:
         """Return its context."""
-        journal = Undurable(self.task.id, self.run.execution_id, self._desk.clock)
+        journal = NoJournal(self.task.id, self.run.execution_id, self._source.clock)
         # It has all that a context and a call use of a journal.
-        as_journal = cast("Journal", journal)
-        self._context = Context(self.task, self.run, self._desk.clock, self.hold.renew, as_journal)
+        as_journal = cast("DurableRun", journal)
+        self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, as_journal)
         return self._context
 
-    def call(self) -> Report:
+    def call(self) -> AttemptReport:
         """Call the handler."""
         if self._context is None:
             raise ValueError(f"execution {self.run.execution_id} has not begun")
-        return call_handler(self._desk.registry, self._context)
+        return call_handler(self._source.registry, self._context)
 
-    def end(self, report: Report) -> bool:
+    def finish(self, report: AttemptReport) -> bool:
         """Tell the API how it ended. A result that it does not take is the attempt's failure."""
         try:
-            answer = self._say(report)
+            answer = self._report(report)
         except (LeaseLost, NotFound):
             return False
         except InvalidInput as error:
             if not isinstance(report.outcome, Done):
                 raise
             refused = Fail(f"The API does not take what the handler returned: {error}")
-            return self.end(replace(report, outcome=refused, error=None, notices=()))
+            return self.finish(replace(report, outcome=refused, error=None, notices=()))
         if answer.failed_execution is not None:
-            self._announce(answer, answer.failed_execution)
+            self._run_failure_hook(answer, answer.failed_execution)
         return True
 
-    def _announce(self, answer: TaskView, failed: dict[str, Any]) -> None:
+    def _run_failure_hook(self, answer: TaskView, failed: dict[str, Any]) -> None:
         """Call the handler's hook, which the API has not. Its failure changes nothing any more."""
         news = {"status": answer.status, "message": answer.message, "updated_at": answer.updated_at}
         try:
-            record = Execution.model_validate({name: value for name, value in failed.items() if name in _RECORDED})
+            record = Execution.model_validate(
+                {name: value for name, value in failed.items() if name in _EXECUTION_FIELDS}
+            )
         except (ValidationError, CloudschedError) as error:
             about = {"action": "hook skipped", "taskId": self.task.id, "executionId": self.run.execution_id}
             log.warning("no on_failure is called: its record cannot be read, is the API newer? %s", error, extra=about)
             return
-        announce_failure(self._desk.registry, self.task.model_copy(update=news), [record])
+        run_failure_hooks(self._source.registry, self.task.model_copy(update=news), [record])
 
     def release(self, reason: str) -> bool:
         """Give it back."""
-        progress = () if self._context is None else self._context.said.progress
+        progress = () if self._context is None else self._context.output.progress
         try:
-            self._desk.client.release(self._claim, reason, progress=progress or None)
+            self._source.client.release(self._claim, reason, progress=progress or None)
         except (LeaseLost, NotFound):
             return False
         return True
 
-    def _say(self, report: Report) -> TaskView:
-        client, claim = self._desk.client, self._claim
+    def _report(self, report: AttemptReport) -> TaskView:
+        client, claim = self._source.client, self._claim
         used: dict[str, Any] = {
             "progress": report.progress or None,
             "queries": report.queries,
@@ -210,25 +214,25 @@ class ApiAssignment:
             case Cancel(reason):
                 return client.complete(claim, status="CANCELLED", message=reason, **used)
             case Retry(reason, after):
-                kind, text, trace = _error_of(report.error, "Retry", reason)
-                wait = None if after is None else min(after, MAX_KEPT)
+                kind, text, trace = _error_fields(report.error, "Retry", reason)
+                wait = None if after is None else min(after, MAX_RETENTION)
                 return client.fail(claim, kind, text, traceback=trace, retry_after=wait, **used)
             case Fail(reason):
-                kind, text, trace = _error_of(report.error, "Fail", reason)
+                kind, text, trace = _error_fields(report.error, "Fail", reason)
                 return client.fail(claim, kind, text, traceback=trace, is_final=True, **used)
             case Snooze(until, reason):
-                rest = until if isinstance(until, timedelta) else until - self._desk.clock.now()
-                later = min(max(rest, timedelta(0)), MAX_KEPT)
+                rest = until if isinstance(until, timedelta) else until - self._source.clock.now()
+                later = min(max(rest, timedelta(0)), MAX_RETENTION)
                 return client.release(claim, reason, later, progress=report.progress or None)
             case Suspend():
                 raise ValueError("a handler without a journal is not suspended")
             case unknown:
                 assert_never(unknown)
 
-    def _renew(self, progress: Sequence[ProgressStep]) -> LeaseState:
+    def _renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
         """Send a heartbeat. Raises Unavailable if it was not answered, whatever is in the way."""
         try:
-            beat = self._desk.client.heartbeat(self._claim, progress or None)
+            beat = self._source.client.heartbeat(self._claim, progress or None)
         except (LeaseLost, NotFound):
             return LeaseState(None, is_cancelled=True)
         except Unavailable:
@@ -237,18 +241,18 @@ class ApiAssignment:
             raise StoreUnavailable("The API", f"it refuses the heartbeat: {error}") from error
         if beat.renewed_at is not None:
             try:
-                self._desk.clock.set(beat.renewed_at)
+                self._source.clock.set(beat.renewed_at)
             except OverflowError as error:
                 raise StoreUnavailable("The API", "it says that it is no time that there is") from error
         return LeaseState(beat.lease_until, is_cancelled=beat.is_cancelled, renewed_at=beat.renewed_at)
 
 
-def _task_of(claim: ClaimView) -> Task:
-    known = {name: value for name, value in claim.task_data.items() if name in _KNOWN}
-    return Task.model_validate(known, context=STORED)
+def _to_task(claim: ClaimView) -> Task:
+    known = {name: value for name, value in claim.task_data.items() if name in _TASK_FIELDS}
+    return Task.model_validate(known, context=STORED_CONTEXT)
 
 
-def _run_of(claim: ClaimView, worker: str) -> Run:
+def _to_run(claim: ClaimView, worker: str) -> Run:
     lease = Lease(token=claim.lease_token, started_at=claim.started_at, until=claim.lease_until, worker=worker)
     return Run(
         execution_id=claim.execution_id,
@@ -261,5 +265,5 @@ def _run_of(claim: ClaimView, worker: str) -> Run:
     )
 
 
-def _error_of(error: ExecutionError | None, kind: str, reason: str) -> tuple[str, str, str | None]:
+def _error_fields(error: ExecutionError | None, kind: str, reason: str) -> tuple[str, str, str | None]:
     return (kind, reason, None) if error is None else (error.type, error.message, error.traceback)

@@ -28,8 +28,8 @@ from tenacity import (
 )
 
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
-from cloudsched.domain.transitions.finish import Report
-from cloudsched.engine.execution.invoke import kept_error
+from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.execution.invoke import truncate_error
 from cloudsched.errors import Forbidden, QuotaExceeded, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
@@ -38,43 +38,43 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.worker.source import Assignment
+    from cloudsched.worker.source import ClaimedWork
 
 log = logging.getLogger(__name__)
 
-BEATS = 3
+HEARTBEATS_PER_LEASE = 3
 """How many heartbeats are sent in the time that a lease lasts."""
-SHORTEST_BEAT = 0.05
+MIN_HEARTBEAT_INTERVAL = 0.05
 """How many seconds are between two heartbeats at least."""
-FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+INITIAL_BACKOFF, MAX_BACKOFF = 0.5, 30.0
 """How many seconds pass before a result is brought again of which nobody has heard, at first and at the most."""
-PATIENCE = timedelta(hours=1)
+RESULT_DELIVERY_TIMEOUT = timedelta(hours=1)
 """How long a result is brought again and again: no lease is longer."""
-UNHEARD = (Unavailable, QuotaExceeded, Unauthenticated, Forbidden)
+UNDELIVERED = (Unavailable, QuotaExceeded, Unauthenticated, Forbidden)
 """Why nobody has heard of a result yet. Somebody may have taken the key away by mistake: it can come back."""
-_GIVE_BACK = object()
+_RELEASE = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class AttemptSummary:
     """What became of an attempt, for people."""
 
-    assignment: Assignment
-    what: str
+    work: ClaimedWork
+    status: str
     """succeeded, failed, retrying, snoozed, suspended, cancelled, lost or released."""
-    why: str
+    reason: str
     """What there is to say about that; may be empty."""
     seconds: float
 
 
-class Place:
+class Slot:
     """Runs one assignment at a time.
 
     Args:
         number: Which of the worker's places it is.
         time_limit: How long one attempt may take; after that its lease is left to lapse.
-        free: Called with this place when an attempt has ended, or is given up.
-        tell: Called with what became of it, before that.
+        on_free: Called with this place when an attempt has ended, or is given up.
+        on_attempt_finished: Called with what became of it, before that.
     """
 
     def __init__(
@@ -82,27 +82,27 @@ class Place:
         number: int,
         *,
         time_limit: timedelta,
-        free: Callable[[Place], None],
-        tell: Callable[[Ended], None],
+        on_free: Callable[[Slot], None],
+        on_attempt_finished: Callable[[AttemptSummary], None],
     ) -> None:
         self._time_limit = time_limit.total_seconds()
-        self._free = free
-        self._tell = tell
-        self._assignments: SimpleQueue[Assignment] = SimpleQueue()
-        self._calls: SimpleQueue[tuple[Assignment, Context]] = SimpleQueue()
-        self._mail: SimpleQueue[object] = SimpleQueue()
-        self._is_given_up = threading.Event()
-        for what, work in (("place", self._look_after), ("handler", self._call)):
+        self._on_free = on_free
+        self._on_attempt_finished = on_attempt_finished
+        self._queue: SimpleQueue[ClaimedWork] = SimpleQueue()
+        self._calls: SimpleQueue[tuple[ClaimedWork, Context]] = SimpleQueue()
+        self._reports: SimpleQueue[object] = SimpleQueue()
+        self._release_requested = threading.Event()
+        for what, work in (("place", self._supervise), ("handler", self._call)):
             threading.Thread(target=work, name=f"worker-{what}-{number}", daemon=True).start()
 
-    def take(self, assignment: Assignment) -> None:
+    def assign(self, assignment: ClaimedWork) -> None:
         """Begin with an assignment; the place is free."""
-        self._assignments.put(assignment)
+        self._queue.put(assignment)
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """Give back what is being done, at once. The handler may go on in its thread, unheard: take nothing more."""
-        self._is_given_up.set()
-        self._mail.put(_GIVE_BACK)
+        self._release_requested.set()
+        self._reports.put(_RELEASE)
 
     # ── The thread that calls handlers ───────────────────────────────────────────────────────────────────────────
 
@@ -112,108 +112,109 @@ class Place:
             try:
                 report = assignment.call()
             except BaseException as error:  # noqa: BLE001 - SystemExit and its like end their attempt, and nothing else
-                report = _collapsed(context, error)
-            self._mail.put(report)
+                report = _report_crash(context, error)
+            self._reports.put(report)
 
     # ── The thread that looks after them ─────────────────────────────────────────────────────────────────────────
 
-    def _look_after(self) -> None:
+    def _supervise(self) -> None:
         while True:
-            assignment = self._assignments.get()
+            assignment = self._queue.get()
             began = time.monotonic()
             try:
-                what, why = self._attempt(assignment)
+                what, why = self._run_attempt(assignment)
             except Exception as error:
-                log.exception("the attempt is left to lapse", extra=_about(assignment, "left"))
-                what, why = "lost", _words(error)
+                log.exception("the attempt is left to lapse", extra=_log_fields(assignment, "left"))
+                what, why = "lost", _error_text(error)
             with suppress(Exception):  # nobody hears it; that is no reason to stop
-                self._tell(Ended(assignment, what, why, time.monotonic() - began))
-            self._free(self)
+                self._on_attempt_finished(AttemptSummary(assignment, what, why, time.monotonic() - began))
+            self._on_free(self)
 
-    def _attempt(self, assignment: Assignment) -> tuple[str, str]:
+    def _run_attempt(self, assignment: ClaimedWork) -> tuple[str, str]:
         try:
-            context = assignment.begin()
+            context = assignment.start()
         except Unavailable as error:
-            return self._released(assignment, f"It could not begin: {error}")
+            return self._release(assignment, f"It could not begin: {error}")
         if context is None:
             return "lost", "its lease had ended before it could begin"
         give_up_at = time.monotonic() + self._time_limit
         self._calls.put((assignment, context))
-        report = self._awaited(assignment, context, give_up_at)
-        if not isinstance(report, Report):
-            return self._released(assignment, "Its worker was stopped.")
-        return self._ended(assignment, context, report)
+        report = self._wait_for_report(assignment, context, give_up_at)
+        if not isinstance(report, AttemptReport):
+            return self._release(assignment, "Its worker was stopped.")
+        return self._deliver_result(assignment, context, report)
 
-    def _awaited(self, assignment: Assignment, context: Context, give_up_at: float) -> object:
+    def _wait_for_report(self, assignment: ClaimedWork, context: Context, give_up_at: float) -> object:
         """Return what the handler's thread reports, or that it is to be given back; keep the lease meanwhile."""
         is_told = False
         while True:
-            wait = self._until_next_beat(assignment, give_up_at)
+            wait = self._seconds_to_next_heartbeat(assignment, give_up_at)
             try:
-                return self._mail.get(timeout=wait)
+                return self._reports.get(timeout=wait)
             except Empty:
-                self._beat(assignment, context, give_up_at)
+                self._send_heartbeat(assignment, context, give_up_at)
             if not is_told:
-                is_told = _told(assignment)
+                is_told = _warn_if_unwanted(assignment)
 
-    def _until_next_beat(self, assignment: Assignment, give_up_at: float) -> float | None:
+    def _seconds_to_next_heartbeat(self, assignment: ClaimedWork, give_up_at: float) -> float | None:
         """Return in how many seconds there is something to do; None if there is nothing any more."""
-        hold, now = assignment.hold, time.monotonic()
-        if hold.is_lost or hold.is_let_go:
+        hold, now = assignment.lease_keeper, time.monotonic()
+        if hold.is_lost or hold.has_stopped_renewing:
             return None
-        between = _between_beats(assignment)
+        between = _heartbeat_interval(assignment)
         since = now - hold.renewed_at
         # A heartbeat that was due and not answered is sent again sooner than that.
-        left = between - since if since < between else between / BEATS
-        return max(SHORTEST_BEAT, min(left, give_up_at - now))
+        left = between - since if since < between else between / HEARTBEATS_PER_LEASE
+        return max(MIN_HEARTBEAT_INTERVAL, min(left, give_up_at - now))
 
-    def _beat(self, assignment: Assignment, context: Context, give_up_at: float) -> None:
+    def _send_heartbeat(self, assignment: ClaimedWork, context: Context, give_up_at: float) -> None:
         """Renew the lease, if nobody else has done that just now, or see that it has been renewed for long enough."""
-        hold = assignment.hold
+        hold = assignment.lease_keeper
         if time.monotonic() >= give_up_at:
-            hold.let_go()
+            hold.stop_renewing()
             limit = timedelta(seconds=self._time_limit)
-            log.warning("no more heartbeats after %s: the lease lapses", limit, extra=_about(assignment, "let go"))
+            log.warning("no more heartbeats after %s: the lease lapses", limit, extra=_log_fields(assignment, "let go"))
             return
-        if time.monotonic() - hold.renewed_at < _between_beats(assignment):
+        if time.monotonic() - hold.renewed_at < _heartbeat_interval(assignment):
             return
         try:
             context.heartbeat()
         except Unavailable as error:
-            log.warning("not renewed: %s", error, extra=_about(assignment, "not renewed"))
+            log.warning("not renewed: %s", error, extra=_log_fields(assignment, "not renewed"))
         except Exception:
-            log.exception("not renewed", extra=_about(assignment, "not renewed"))
+            log.exception("not renewed", extra=_log_fields(assignment, "not renewed"))
 
-    def _ended(self, assignment: Assignment, context: Context, report: Report) -> tuple[str, str]:
+    def _deliver_result(self, assignment: ClaimedWork, context: Context, report: AttemptReport) -> tuple[str, str]:
         """Bring the result until somebody has heard of it."""
 
         def again(state: RetryCallState) -> None:
             if state.attempt_number == 1 and state.outcome is not None:
                 why = state.outcome.exception()
-                log.warning("its result is kept, and brought again: %s", why, extra=_about(assignment, "kept"))
-            if not assignment.hold.is_lost and time.monotonic() - assignment.hold.renewed_at >= _between_beats(
-                assignment
+                log.warning("its result is kept, and brought again: %s", why, extra=_log_fields(assignment, "kept"))
+            if (
+                not assignment.lease_keeper.is_lost
+                and time.monotonic() - assignment.lease_keeper.renewed_at >= _heartbeat_interval(assignment)
             ):
                 with suppress(Exception):
                     context.heartbeat()
 
         bringing = Retrying(
-            retry=retry_if_exception_type(UNHEARD),
-            wait=wait_exponential(FIRST_WAIT, LONGEST_WAIT) + wait_random(0, FIRST_WAIT),
-            stop=stop_after_delay(PATIENCE) | stop_when_event_set(self._is_given_up),
-            sleep=sleep_using_event(self._is_given_up),
+            retry=retry_if_exception_type(UNDELIVERED),
+            wait=wait_exponential(INITIAL_BACKOFF, MAX_BACKOFF) + wait_random(0, INITIAL_BACKOFF),
+            stop=stop_after_delay(RESULT_DELIVERY_TIMEOUT) | stop_when_event_set(self._release_requested),
+            sleep=sleep_using_event(self._release_requested),
             before_sleep=again,
             reraise=True,
         )
         try:
-            has_ended = bringing(assignment.end, report)
-        except UNHEARD as error:
+            has_ended = bringing(assignment.finish, report)
+        except UNDELIVERED as error:
             return "lost", f"nobody has heard of its result: {error}"
         if not has_ended:
             return "lost", "somebody else may run it by now; its result was dropped"
-        return _said(assignment, report)
+        return _summarize(assignment, report)
 
-    def _released(self, assignment: Assignment, reason: str) -> tuple[str, str]:
+    def _release(self, assignment: ClaimedWork, reason: str) -> tuple[str, str]:
         try:
             if assignment.release(reason):  # also if the lease was lost: it may be that nobody has taken over
                 return "released", reason
@@ -222,46 +223,46 @@ class Place:
         return "lost", "its lease had ended before it could be given back"
 
 
-def _told(assignment: Assignment) -> bool:
+def _warn_if_unwanted(assignment: ClaimedWork) -> bool:
     """Log that a run is not wanted from this worker any more, if a heartbeat (also the handler's own) found that."""
-    if assignment.hold.is_lost:
+    if assignment.lease_keeper.is_lost:
         log.warning(
             "the lease is lost: what its handler returns counts only if nobody has taken over",
-            extra=_about(assignment, "lost"),
+            extra=_log_fields(assignment, "lost"),
         )
-    elif assignment.hold.is_cancelled:
-        log.warning("cancelled: ctx.heartbeat() tells its handler", extra=_about(assignment, "cancelled"))
-    return assignment.hold.is_lost or assignment.hold.is_cancelled
+    elif assignment.lease_keeper.is_cancelled:
+        log.warning("cancelled: ctx.heartbeat() tells its handler", extra=_log_fields(assignment, "cancelled"))
+    return assignment.lease_keeper.is_lost or assignment.lease_keeper.is_cancelled
 
 
-def _between_beats(assignment: Assignment) -> float:
-    return max(SHORTEST_BEAT, assignment.hold.duration.total_seconds() / BEATS)
+def _heartbeat_interval(assignment: ClaimedWork) -> float:
+    return max(MIN_HEARTBEAT_INTERVAL, assignment.lease_keeper.duration.total_seconds() / HEARTBEATS_PER_LEASE)
 
 
-def _collapsed(context: Context, error: BaseException) -> Report:
+def _report_crash(context: Context, error: BaseException) -> AttemptReport:
     """Return what is reported of a handler that wanted to end more than itself: it has failed."""
-    said = context.said
+    said = context.output
     trace = "".join(traceback.format_exception(error))
-    kept = kept_error(type(error).__qualname__, _words(error), trace)
-    return Report(
+    kept = truncate_error(type(error).__qualname__, _error_text(error), trace)
+    return AttemptReport(
         Retry(kept.message),
         kept,
         progress=said.progress,
         queries=said.queries,
         tokens=said.tokens,
-        entries=context.journal.unwritten,
-        calls_made=context.journal.calls_made,
+        entries=context.durable_run.pending_entries,
+        calls_made=context.durable_run.calls_made,
     )
 
 
-def _said(assignment: Assignment, report: Report) -> tuple[str, str]:
+def _summarize(assignment: ClaimedWork, report: AttemptReport) -> tuple[str, str]:
     run, retry = assignment.run, assignment.task.retry
     match report.outcome:
         case Done():
             return "succeeded", ""
         case Retry(reason):
             why = f"{report.error.type}: {reason}" if report.error else reason
-            return "failed" if run.attempt - run.forgiven > retry.max_retries else "retrying", why
+            return "failed" if run.attempt - run.attempts_before_suspension > retry.max_retries else "retrying", why
         case Fail(reason):
             return "failed", f"{report.error.type}: {reason}" if report.error else reason
         case Snooze(_, reason):
@@ -272,12 +273,12 @@ def _said(assignment: Assignment, report: Report) -> tuple[str, str]:
             return "cancelled", reason
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     try:
         return str(error) or type(error).__qualname__
     except Exception:  # noqa: BLE001 - an exception's own text may fail as well
         return type(error).__qualname__
 
 
-def _about(assignment: Assignment, action: str) -> dict[str, str]:
+def _log_fields(assignment: ClaimedWork, action: str) -> dict[str, str]:
     return {"action": action, "taskId": assignment.task.id, "executionId": assignment.run.execution_id}

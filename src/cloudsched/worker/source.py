@@ -16,56 +16,56 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import timedelta
 
-    from cloudsched.domain.documents.execution import ProgressStep, Run
+    from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.finish import Report
+    from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.handlers.context import Context
-    from cloudsched.engine.pull.offers import Wanted
+    from cloudsched.engine.pull.offers import WorkerFilter
 
 
-class Assignment(Protocol):
+class ClaimedWork(Protocol):
     """One run that is this worker's as long as its lease lasts.
 
-    * Its methods are called by one thread, in this order: `begin` and `call`; then `end` or `release`, again and again
+    * Its methods are called by one thread, in this order: `start` and `call`; then `finish` or `release`, again and again
       if there was no answer. Only `call` is made in another thread, beside the renewals of the lease.
     * Each of them raises `Unavailable` if there was no answer.
     """
 
     task: Task
     run: Run
-    hold: Hold
+    lease_keeper: LeaseKeeper
 
-    def begin(self) -> Context | None:
+    def start(self) -> Context | None:
         """Return what the handler is given; None if the lease has ended already."""
         ...
 
-    def call(self) -> Report:
+    def call(self) -> AttemptReport:
         """Call the handler, and return how that ended."""
         ...
 
-    def end(self, report: Report) -> bool:
+    def finish(self, report: AttemptReport) -> bool:
         """Say how it ended; return False if the lease was lost, so that this was dropped."""
         ...
 
     def release(self, reason: str) -> bool:
-        """Let another worker run it, at no cost; return False if the lease was lost. May come before `begin`."""
+        """Let another worker run it, at no cost; return False if the lease was lost. May come before `start`."""
         ...
 
 
-class Desk(Protocol):
+class WorkSource(Protocol):
     """Where a worker gets its work, and brings what became of it. Any thread may use it."""
 
-    wanted: Wanted
+    worker_filter: WorkerFilter
     """What the worker can run."""
-    place: str
+    location: str
     """Where the desk is, in a few words for people."""
 
     @property
-    def listens(self) -> bool:
+    def can_listen(self) -> bool:
         """Whether something rings here when there may be new work."""
         ...
 
-    def claim(self, limit: int) -> Sequence[Assignment]:
+    def claim(self, limit: int) -> Sequence[ClaimedWork]:
         """Claim up to so many runs.
 
         Raises:
@@ -75,8 +75,8 @@ class Desk(Protocol):
         """
         ...
 
-    def listening(self, ring: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `ring` when there may be new work, as long as the context lasts, in any thread."""
+    def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `notify` when there may be new work, as long as the context lasts, in any thread."""
         ...
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Desk(Protocol):
         ...
 
 
-class Hold:
+class LeaseKeeper:
     """A worker's hold on a run: its lease, renewed by the handler and by the worker, one at a time.
 
     Args:
@@ -92,9 +92,9 @@ class Hold:
         duration: How long the lease lasts at first.
     """
 
-    def __init__(self, renew: Callable[[Sequence[ProgressStep]], LeaseState], duration: timedelta) -> None:
-        self._ask = renew
-        self._asking = threading.Lock()
+    def __init__(self, renew: Callable[[Sequence[ProgressNote]], LeaseState], duration: timedelta) -> None:
+        self._renew = renew
+        self._renew_lock = threading.Lock()
         self.duration = duration
         """How long the lease lasts from its last renewal: its task may be edited meanwhile."""
         self.renewed_at = time.monotonic()
@@ -103,15 +103,15 @@ class Hold:
         """Whether it was found to be somebody else's, or nobody's."""
         self.is_cancelled = False
         """Whether the task was found not to want it any more."""
-        self.is_let_go = False
+        self.has_stopped_renewing = False
         """Whether nobody renews it any more, so that it lapses."""
 
-    def renew(self, progress: Sequence[ProgressStep]) -> LeaseState:
+    def renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
         """Renew the lease, unless it was let go. Raises Unavailable if there was no answer."""
-        with self._asking:
-            if self.is_let_go:
+        with self._renew_lock:
+            if self.has_stopped_renewing:
                 return LeaseState(None, is_cancelled=True)
-            state = self._ask(progress)
+            state = self._renew(progress)
             self.renewed_at = time.monotonic()
             if state.until is not None and state.renewed_at is not None:
                 self.duration = state.until - state.renewed_at
@@ -119,23 +119,23 @@ class Hold:
             self.is_cancelled = state.is_cancelled
             return state
 
-    def let_go(self) -> None:
+    def stop_renewing(self) -> None:
         """Renew the lease no more, whoever asks for it: it is to lapse."""
-        self.is_let_go = True
+        self.has_stopped_renewing = True
 
 
-def misfit(wanted: Wanted, task: Task) -> str | None:
+def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:
     """Return why a worker must not run a task that was given to it; None if it may.
 
     The desk should have seen to that. A worker runs code on a machine of its own, so it looks for itself.
     """
-    if task.pull is None or task.pull.queue != wanted.queue:
+    if task.pull is None or task.pull.queue != worker_filter.queue:
         where = f"in queue {task.pull.queue!r}" if task.pull else "for no worker"
-        return f"it is {where}, and this worker is of queue {wanted.queue!r}"
-    if task.pull.skill is not None and task.pull.skill not in wanted.skills:
+        return f"it is {where}, and this worker is of queue {worker_filter.queue!r}"
+    if task.pull.skill is not None and task.pull.skill not in worker_filter.skills:
         return f"it asks for the skill {task.pull.skill!r}, which this worker has not"
-    if wanted.handlers is not None and task.handler not in wanted.handlers:
+    if worker_filter.handlers is not None and task.handler not in worker_filter.handlers:
         return f"this worker has no handler {task.handler!r}"
-    if wanted.owner not in {None, task.owner}:
-        return f"it is owned by {task.owner!r}, and this worker works for {wanted.owner!r} alone"
+    if worker_filter.owner not in {None, task.owner}:
+        return f"it is owned by {task.owner!r}, and this worker works for {worker_filter.owner!r} alone"
     return None

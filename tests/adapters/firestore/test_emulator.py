@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.adapters.firestore.emulator import HOW_TO_GET, Found, Missing, find
+from cloudsched.adapters.firestore.emulator import INSTALL_HINT, EmulatorNotFound, FirestoreEmulator, find_emulator
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """Answers whether somebody else could have taken its port before it listened there."""
 
 
-def stand_in() -> Found:
-    return Found("a test's own", (sys.executable, "-c", _STAND_IN))
+def stand_in() -> FirestoreEmulator:
+    return FirestoreEmulator("a test's own", (sys.executable, "-c", _STAND_IN))
 
 
 def child_of(address: str) -> int:
@@ -100,8 +100,10 @@ def make_file(path: Path) -> Path:
 
 
 def test_without_anything_it_says_what_was_missing_and_how_to_get_it(tools: Path, tmp_path: Path) -> None:
-    found = find(None, home=tmp_path)
-    assert found == Missing("there is no gcloud on the PATH, and firebase-tools has not downloaded one", HOW_TO_GET)
+    found = find_emulator(None, home=tmp_path)
+    assert found == EmulatorNotFound(
+        "there is no gcloud on the PATH, and firebase-tools has not downloaded one", INSTALL_HINT
+    )
     assert list(tools.iterdir()) == []
 
 
@@ -111,12 +113,12 @@ def test_the_gcloud_sdk_is_found_through_its_link(tools: Path, tmp_path: Path) -
     make_file(sdk / "lib" / "googlecloudsdk" / "__init__.py")
     (tools / "gcloud").symlink_to(sdk / "bin" / "gcloud")
     make_tool(tools / "java")
-    found = find(None, home=tmp_path)
-    assert isinstance(found, Missing)
+    found = find_emulator(None, home=tmp_path)
+    assert isinstance(found, EmulatorNotFound)
     assert found.reason.startswith("the gcloud SDK has no Firestore emulator installed")
     jar = make_file(sdk / "platform" / "cloud-firestore-emulator" / "cloud-firestore-emulator.jar")
-    found = find(None, home=tmp_path)
-    assert isinstance(found, Found)
+    found = find_emulator(None, home=tmp_path)
+    assert isinstance(found, FirestoreEmulator)
     assert str(jar) in found.reason
     assert found.command[0] == str(tools / "java")
     assert str(jar) in found.command
@@ -127,9 +129,9 @@ def test_a_wrapper_around_gcloud_is_asked_for_the_sdk(tools: Path, tmp_path: Pat
     make_tool(tools / "gcloud", f"echo {sdk}")
     make_tool(tools / "java")
     make_file(sdk / "platform" / "cloud-firestore-emulator" / "cloud-firestore-emulator.jar")
-    assert isinstance(find(None, home=tmp_path), Found)
+    assert isinstance(find_emulator(None, home=tmp_path), FirestoreEmulator)
     make_tool(tools / "gcloud", "exit 1")
-    assert isinstance(find(None, home=tmp_path), Missing)
+    assert isinstance(find_emulator(None, home=tmp_path), EmulatorNotFound)
 
 
 def test_of_the_downloads_of_firebase_tools_the_newest_is_taken(tools: Path, tmp_path: Path) -> None:
@@ -137,40 +139,40 @@ def test_of_the_downloads_of_firebase_tools_the_newest_is_taken(tools: Path, tmp
     folder = tmp_path / ".cache" / "firebase" / "emulators"
     for version in ("1.9.2", "1.19.8", "1.2.10"):
         make_file(folder / f"cloud-firestore-emulator-v{version}.jar")
-    found = find(None, home=tmp_path)
-    assert isinstance(found, Found)
+    found = find_emulator(None, home=tmp_path)
+    assert isinstance(found, FirestoreEmulator)
     assert found.command[-1] == str(folder / "cloud-firestore-emulator-v1.19.8.jar")
 
 
 @pytest.mark.usefixtures("tools")
 def test_without_java_it_says_so(tmp_path: Path) -> None:
     make_file(tmp_path / ".cache" / "firebase" / "emulators" / "cloud-firestore-emulator-v1.jar")
-    found = find(None, home=tmp_path)
-    assert isinstance(found, Missing)
+    found = find_emulator(None, home=tmp_path)
+    assert isinstance(found, EmulatorNotFound)
     assert "no java" in found.reason
 
 
 def test_an_address_is_used_and_left_running() -> None:
     with stand_in() as running:
-        found = find(running.address)
-        assert isinstance(found, Found)
+        found = find_emulator(running.address)
+        assert isinstance(found, FirestoreEmulator)
         with found:
             assert found.start() == running.address
-        assert isinstance(find(running.address), Found)
+        assert isinstance(find_emulator(running.address), FirestoreEmulator)
 
 
 @pytest.mark.parametrize("address", ["localhost", "127.0.0.1:x", ":8080"])
 def test_an_address_that_is_none_is_said(address: str) -> None:
-    found = find(address)
-    assert isinstance(found, Missing)
+    found = find_emulator(address)
+    assert isinstance(found, EmulatorNotFound)
     assert "not host:port" in found.reason
 
 
 def test_an_address_where_nothing_answers_is_said() -> None:
     with socket.socket() as deaf:  # it has the port, so that nobody else can, and does not listen
         deaf.bind(("127.0.0.1", 0))
-        found = find(f"127.0.0.1:{deaf.getsockname()[1]}")
-    assert isinstance(found, Missing)
+        found = find_emulator(f"127.0.0.1:{deaf.getsockname()[1]}")
+    assert isinstance(found, EmulatorNotFound)
     assert "nothing answers there" in found.reason
 
 
@@ -187,7 +189,7 @@ def test_it_is_stopped_with_everything_that_it_started() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere no two may be bound to one port.")
 def test_nobody_else_is_given_its_port_while_it_starts() -> None:
-    with Found("a test's own", (sys.executable, "-c", _LATE)) as emulator:
+    with FirestoreEmulator("a test's own", (sys.executable, "-c", _LATE)) as emulator:
         connection = http.client.HTTPConnection(emulator.address, timeout=60)
         connection.request("GET", "/")
         assert connection.getresponse().read() == b"was held"
@@ -206,7 +208,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
 
 
 def test_one_that_ends_at_once_says_why() -> None:
-    emulator = Found("a test's own", ("/bin/sh", "-c", "echo This needs Java 11; exit 3"))
+    emulator = FirestoreEmulator("a test's own", ("/bin/sh", "-c", "echo This needs Java 11; exit 3"))
     with pytest.raises(StoreUnavailable, match="This needs Java 11"):
         emulator.start()
     emulator.stop()
@@ -214,22 +216,22 @@ def test_one_that_ends_at_once_says_why() -> None:
 
 _OWNER = """
 import sys
-from cloudsched.adapters.firestore.emulator import Found, find
-emulator = find()
+from cloudsched.adapters.firestore.emulator import FirestoreEmulator, find_emulator
+emulator = find_emulator()
 print(emulator.start(), emulator._process.pid, flush=True)
 sys.stdin.read()
 """
 
 
 def test_googles_own_goes_with_us_when_we_are_killed(firestore_address: str) -> None:
-    if not isinstance(find(), Found):
+    if not isinstance(find_emulator(), FirestoreEmulator):
         pytest.skip(f"{firestore_address} was given, and there is none to start")
     owner = subprocess.Popen(  # noqa: S603 - our own interpreter, our own script
         (sys.executable, "-c", _OWNER), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert owner.stdout is not None
     address, group = owner.stdout.readline().split()
-    assert isinstance(find(address), Found)
+    assert isinstance(find_emulator(address), FirestoreEmulator)
     os.kill(owner.pid, signal.SIGKILL)
     owner.communicate()
 
@@ -241,4 +243,4 @@ def test_googles_own_goes_with_us_when_we_are_killed(firestore_address: str) -> 
         return False
 
     assert eventually(group_is_gone)
-    assert isinstance(find(address), Missing)
+    assert isinstance(find_emulator(address), EmulatorNotFound)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 from google.cloud.firestore_v1.types import firestore as messages
-from tests.contract.listener_harness import AT_ONCE, LATE, Bell, eventually, listening
+from tests.contract.listener_harness import AT_ONCE, LATE, NotificationCounter, open_listener, wait_until
 
 from cloudsched.adapters.firestore import listener as firestore_listening
-from cloudsched.adapters.firestore.listener import FIRST_WAIT, FirestoreListener, wait_after
+from cloudsched.adapters.firestore.listener import INITIAL_BACKOFF, FirestoreListener, reconnect_delay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def _refused(code: grpc.StatusCode) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firestore_listening, "FIRST_WAIT", timedelta(milliseconds=1))
+    monkeypatch.setattr(firestore_listening, "INITIAL_BACKOFF", timedelta(milliseconds=1))
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def test_what_may_pass_is_tried_again(script: list[Any], caplog: pytest.LogCaptu
     """Also when Firestore ends the stream without an error; a long outage is one line in the log, its end another."""
     caplog.set_level(logging.INFO)
     fake = Fake(script, script, script, [_CURRENT])
-    with _served(fake) as listener, listening(listener, ["gpu"]):
+    with _served(fake) as listener, open_listener(listener, ["gpu"]):
         assert len(fake.requests) == 4
     levels = [each.levelname for each in caplog.records if each.name == firestore_listening.__name__]
     assert levels == ["WARNING", "INFO"]
@@ -92,10 +92,10 @@ def test_what_no_try_can_mend_is_said_once(
     script: list[Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From then on it rings every few seconds, so that the worker looks; leaving is as quick as ever."""
-    monkeypatch.setattr(firestore_listening, "LOOK", timedelta(milliseconds=5))
-    bell, fake = Bell(), Fake(script)
-    with _served(fake) as listener, listener.listen(["gpu"], None, bell.ring):
-        eventually(lambda: bell.rings > 3, "it goes on")
+    monkeypatch.setattr(firestore_listening, "FALLBACK_POLL", timedelta(milliseconds=5))
+    bell, fake = NotificationCounter(), Fake(script)
+    with _served(fake) as listener, listener.listen(["gpu"], None, bell.notify):
+        wait_until(lambda: bell.notifications > 3, "it goes on")
     assert not _threads()
     assert len(fake.requests) == 1
     (record,) = [each for each in caplog.records if each.name == firestore_listening.__name__]
@@ -106,15 +106,15 @@ def test_what_no_try_can_mend_is_said_once(
 def test_a_missing_index_says_what_to_deploy(caplog: pytest.LogCaptureFixture) -> None:
     """Firestore says it of the target, not of the call."""
     fake = Fake([_refused(C.FAILED_PRECONDITION)])
-    with _served(fake) as listener, listener.listen(["gpu"], None, Bell().ring):
-        eventually(lambda: "FAILED_PRECONDITION" in caplog.text, "it says so")
+    with _served(fake) as listener, listener.listen(["gpu"], None, NotificationCounter().notify):
+        wait_until(lambda: "FAILED_PRECONDITION" in caplog.text, "it says so")
     assert "FAILED_PRECONDITION: why Deploy infra/firestore.indexes.json." in caplog.text
 
 
 def test_it_goes_on_where_it_was_and_begins_anew_if_that_is_forgotten() -> None:
     """Whoever goes on from a token is billed for what has changed alone; Firestore keeps tokens for a while."""
     fake = Fake([_CURRENT, C.UNAVAILABLE], [C.INVALID_ARGUMENT], [_CURRENT])
-    with _served(fake) as listener, listening(listener, ["gpu", "gpu/cuda"], "ada") as bell:
+    with _served(fake) as listener, open_listener(listener, ["gpu", "gpu/cuda"], "ada") as bell:
         bell.wait()
         tokens = [each.add_target.resume_token for each in fake.requests]
     assert tokens == [b"", b"here", b""]
@@ -124,9 +124,9 @@ def test_it_goes_on_where_it_was_and_begins_anew_if_that_is_forgotten() -> None:
 
 def test_waits_grow_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as long each time, and never longer than a minute."""
-    monkeypatch.setattr(firestore_listening, "FIRST_WAIT", FIRST_WAIT)
-    waits = [wait_after(failures) for failures in range(1, 1000)]
-    assert waits[:3] == [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4]
+    monkeypatch.setattr(firestore_listening, "INITIAL_BACKOFF", INITIAL_BACKOFF)
+    waits = [reconnect_delay(failures) for failures in range(1, 1000)]
+    assert waits[:3] == [INITIAL_BACKOFF, INITIAL_BACKOFF * 2, INITIAL_BACKOFF * 4]
     assert max(waits) == waits[-1] == timedelta(minutes=1)
 
 
@@ -138,36 +138,38 @@ def test_failures_count_until_a_stream_has_lasted(monkeypatch: pytest.MonkeyPatc
         asked.append(failures)
         return timedelta()
 
-    monkeypatch.setattr(firestore_listening, "wait_after", noted)
+    monkeypatch.setattr(firestore_listening, "reconnect_delay", noted)
     fake = Fake([_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT])
-    with _served(fake) as listener, listening(listener, ["gpu"]):
-        eventually(lambda: len(fake.requests) == 4, "it gave up")
+    with _served(fake) as listener, open_listener(listener, ["gpu"]):
+        wait_until(lambda: len(fake.requests) == 4, "it gave up")
     assert asked == [1, 2, 3]
     asked.clear()
-    monkeypatch.setattr(firestore_listening, "LONGEST_WAIT", timedelta())
+    monkeypatch.setattr(firestore_listening, "MAX_BACKOFF", timedelta())
     fake = Fake([_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT])
-    with _served(fake) as listener, listening(listener, ["gpu"]):
-        eventually(lambda: len(fake.requests) == 3, "it gave up")
+    with _served(fake) as listener, open_listener(listener, ["gpu"]):
+        wait_until(lambda: len(fake.requests) == 3, "it gave up")
     assert asked == [1, 1]
 
 
 def test_leaving_is_quick_while_it_waits_and_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that is told to stop stops, whatever becomes of Firestore."""
-    for wait in ("FIRST_WAIT", "LONGEST_WAIT"):
+    for wait in ("INITIAL_BACKOFF", "MAX_BACKOFF"):
         monkeypatch.setattr(firestore_listening, wait, 2 * LATE)  # at least half of it is waited
     monkeypatch.setattr(firestore_listening, "_DEADLINE", LATE)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
         addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in (silent, gone)]
         gone.close()
         for address in addresses:
-            with FirestoreListener(project="demo", emulator=address).listen(["gpu"], None, Bell().ring):
+            with FirestoreListener(project="demo", emulator=address).listen(
+                ["gpu"], None, NotificationCounter().notify
+            ):
                 assert _threads()
                 left_at = time.monotonic()
             assert time.monotonic() - left_at < AT_ONCE
             assert not _threads()
     fake = Fake([C.UNAVAILABLE])
-    with _served(fake) as listener, listener.listen(["gpu"], None, Bell().ring):
-        eventually(lambda: fake.requests, "it did not try")
+    with _served(fake) as listener, listener.listen(["gpu"], None, NotificationCounter().notify):
+        wait_until(lambda: fake.requests, "it did not try")
         left_at = time.monotonic()
     assert not _threads()
     assert time.monotonic() - left_at < AT_ONCE

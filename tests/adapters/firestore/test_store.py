@@ -19,16 +19,16 @@ from google.cloud.firestore_v1.types import firestore as messages
 from google.cloud.firestore_v1.types import write as proto
 
 from cloudsched.adapters.firestore import store as firestore_adapter
-from cloudsched.adapters.firestore.listener import listing_of_arrivals
+from cloudsched.adapters.firestore.listener import build_arrival_listing
 from cloudsched.adapters.firestore.queries import (
+    BY_WAKE_TIME,
     EXECUTIONS,
     MESSAGES,
     STEPS,
-    WAKING,
     Listing,
-    listing_of_due,
-    listing_of_offers,
-    listing_of_tasks,
+    build_due_listing,
+    build_offer_listing,
+    build_task_listing,
 )
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.task import TaskStatus
@@ -172,8 +172,8 @@ def test_a_call_is_made_again_where_google_says_so(
 ) -> None:
     handler, store = fake
     calls: Sequence[tuple[Callable[[], object], int]] = (
-        (lambda: store.execution("a", "b"), calls_of_read),
-        (lambda: store.tasks(TaskQuery(), limit=1), calls_of_read),
+        (lambda: store.load_execution("a", "b"), calls_of_read),
+        (lambda: store.list_tasks(TaskQuery(), limit=1), calls_of_read),
         (lambda: store.commit(make_task(), None), calls_of_commit),
     )
     for call, expected in calls:
@@ -212,7 +212,7 @@ def test_what_no_retry_mends_says_what_to_do(
     handler, store = fake
     handler.failures = [(code, details)]
     with pytest.raises(error, match=hint):
-        store.tasks(TaskQuery(), limit=1)
+        store.list_tasks(TaskQuery(), limit=1)
 
 
 def test_a_missing_database_is_no_conflict(fake: tuple[Fake, FirestoreStore], make_task: MakeTask) -> None:
@@ -253,19 +253,19 @@ def test_records_whose_task_is_gone_are_purged_unless_it_is_made_again(
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
     task = make_task()
     store.commit(task, None, [make_execution(task, "e")])
-    commit = store._calls.commit  # noqa: SLF001 - the seam at which it is overtaken
+    commit = store._rpc.commit  # noqa: SLF001 - the seam at which it is overtaken
     commit([proto.Write.pb()(delete=f"projects/{project}/databases/(default)/documents/tasks/{task.id}")])
 
     def overtaken(writes: Sequence[Any]) -> Any:  # noqa: ANN401 - Firestore's answer
-        monkeypatch.setattr(store._calls, "commit", commit)  # noqa: SLF001 - as above
+        monkeypatch.setattr(store._rpc, "commit", commit)  # noqa: SLF001 - as above
         store.commit(task, None, [make_execution(task, "e")])
         return commit(writes)
 
     if is_made_again:
-        monkeypatch.setattr(store._calls, "commit", overtaken)  # noqa: SLF001 - as above
+        monkeypatch.setattr(store._rpc, "commit", overtaken)  # noqa: SLF001 - as above
     store.purge(task.id)
     assert (store.load(task.id) is not None) is is_made_again
-    assert (store.execution(task.id, "e") is not None) is is_made_again
+    assert (store.load_execution(task.id, "e") is not None) is is_made_again
     store.close()
 
 
@@ -287,12 +287,12 @@ def test_what_firestore_has_no_type_for_is_a_bug_not_a_wrong_value(
 
 
 def _listings() -> Iterator[Listing]:
-    yield from (WAKING, EXECUTIONS, STEPS, MESSAGES, listing_of_due(NOW))
-    yield from (listing_of_offers(["gpu"], "ada"), listing_of_arrivals(["gpu"], "ada"))
+    yield from (BY_WAKE_TIME, EXECUTIONS, STEPS, MESSAGES, build_due_listing(NOW))
+    yield from (build_offer_listing(["gpu"], "ada"), build_arrival_listing(["gpu"], "ada"))
     for filters in itertools.product(
         (None, "a"), (None, TaskStatus.ACTIVE), (None, "h"), (None, NOW), (None, NOW), (None, "p")
     ):
-        yield listing_of_tasks(TaskQuery(*filters))
+        yield build_task_listing(TaskQuery(*filters))
 
 
 def test_every_composite_index_that_a_list_needs_is_deployed_and_no_other() -> None:
@@ -303,7 +303,7 @@ def test_every_composite_index_that_a_list_needs_is_deployed_and_no_other() -> N
         (equal, order) = index["fields"]
         assert equal["order"] == "ASCENDING"
         deployed.add((index["collectionGroup"], equal["fieldPath"], order["fieldPath"], order["order"]))
-    assert deployed == {(each.collection, *composite) for each in _listings() for composite in each.composites}
+    assert deployed == {(each.collection, *composite) for each in _listings() for composite in each.composite_indexes}
 
 
 def test_only_what_a_list_asks_for_is_indexed() -> None:

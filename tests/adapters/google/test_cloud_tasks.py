@@ -18,14 +18,14 @@ from google.cloud.tasks_v2.types import task as task_types
 from cloudsched.adapters.google import cloud_tasks as cloudtasks_adapter
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.engine.ports.queue import Envelope
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 AT = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
-ENVELOPE = Envelope("abc-task", AT, b'{"a":1}', "the token")
+ENVELOPE = QueueMessage("abc-task", AT, b'{"a":1}', "the token")
 QUEUES = "projects/p/locations/l/queues"
 C = grpc.StatusCode
 PATIENCE = 60.0
@@ -132,7 +132,7 @@ def test_the_queue_proves_who_it_is_if_told_to(fake: tuple[Fake, str]) -> None:
 def test_each_priority_has_its_queue_and_falls_back_to_the_normal_one(
     fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, priority: Priority, queue: str
 ) -> None:
-    envelope = Envelope("n", AT, b"", "t", priority)
+    envelope = QueueMessage("n", AT, b"", "t", priority)
     dispatcher.create(envelope)
     assert [request.parent for request in fake[0].requests] == [f"{QUEUES}/{queue}"]
     fake[0].requests.clear()

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.contract.script_cases import AMPLE, NOW, Json, brief, tight
+from tests.contract.script_cases import GENEROUS_SECONDS, NOW, Json, limited_interpreter, script_input
 
-from cloudsched.adapters.quickjs.process import Process
-from cloudsched.engine.ports.interpreter import Answer
+from cloudsched.adapters.quickjs.process import ScriptProcess
+from cloudsched.engine.ports.interpreter import ScriptResponse
 from cloudsched.errors import InterpreterUnavailable, LimitExceeded, ScriptFailed
 
 
@@ -29,9 +29,12 @@ def test_its_process_has_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable, no descriptor but its pipes, no way to files, sockets and processes; and it is gone at the end."""
     monkeypatch.setenv("CLOUDSCHED_SECRET", "do-not-tell-anybody")
     before = _children()
-    with Path(__file__).open() as file, tight(AMPLE).run(brief("await sleep(1)")) as script:
+    with (
+        Path(__file__).open() as file,
+        limited_interpreter(GENEROUS_SECONDS).run(script_input("await sleep(1)")) as script,
+    ):
         os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - even so
-        script.go_on((), NOW)
+        script.resume((), NOW)
         (child,) = _children() - before
         home = Path(f"/proc/{child}")
         assert (home / "environ").read_bytes() == b"TZ=UTC0\0"
@@ -49,21 +52,21 @@ def test_its_process_has_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_process_that_dies_is_told_as_that() -> None:
     """It may have been the machine's fault: another attempt may succeed."""
     before = _children()
-    with tight(AMPLE).run(brief("await sleep(1)")) as script:
-        script.go_on((), NOW)
+    with limited_interpreter(GENEROUS_SECONDS).run(script_input("await sleep(1)")) as script:
+        script.resume((), NOW)
         (child,) = _children() - before
         os.kill(child, signal.SIGKILL)
         with pytest.raises(InterpreterUnavailable, match="died"):
-            script.go_on([Answer(1)], NOW)
+            script.resume([ScriptResponse(1)], NOW)
 
 
 WALLED = """
 import sys
 sys.path[:0] = sys.argv[1:]
-from cloudsched.adapters.quickjs.sandbox import close_walls
+from cloudsched.adapters.quickjs.sandbox import enter_sandbox
 import _socket, ctypes, posix
 open_ = open
-assert close_walls(2**28, 9)
+assert enter_sandbox(2**28, 9)
 def refused(what):
     try:
         what()
@@ -89,7 +92,7 @@ posix.write(1, b"done")
 
 
 @linux
-def test_the_walls_hold_even_for_machine_code() -> None:
+def test_the_sandbox_holds_even_for_machine_code() -> None:
     """Python itself, shut in as a script's process is, opens, connects, forks and kills nothing."""
     command = [sys.executable, "-I", "-c", WALLED, str(Path(__file__).parents[3] / "src")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
@@ -139,7 +142,7 @@ def test_a_process_that_floods_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_process_that_leaves_or_hangs_is_told(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """One that ends has died; one that does not answer is killed in time, also while it is being written to."""
     with pytest.raises(InterpreterUnavailable if "exit" in code else LimitExceeded):
-        _with_child(monkeypatch, code, 0.1 if "sleep" in code else AMPLE, given="x" * 1_000_000)
+        _with_child(monkeypatch, code, 0.1 if "sleep" in code else GENEROUS_SECONDS, given="x" * 1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -149,49 +152,54 @@ def test_a_loop_is_stopped_inside_first(monkeypatch: pytest.MonkeyPatch, loop: s
     """By the processor's time, so that a slow machine kills no script that was in time; its process says so itself."""
     said: list[bytes | None] = []
 
-    class Heard(Process):
+    class Heard(ScriptProcess):
         def exchange(self, message: bytes) -> bytes | None:
             said.append(super().exchange(message))
             return said[-1]
 
     monkeypatch.setattr(
-        "cloudsched.adapters.quickjs.interpreter.Process", lambda command, _, output: Heard(command, 60, output)
+        "cloudsched.adapters.quickjs.interpreter.ScriptProcess", lambda command, _, output: Heard(command, 60, output)
     )
-    with tight(0.1).run(brief(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
-        script.go_on((), NOW)
+    with limited_interpreter(0.1).run(script_input(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
+        script.resume((), NOW)
     assert said == [b'{"limit":"time"}\n']
 
 
 @linux
 def test_a_built_in_that_uses_the_processor_up_is_told_as_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel ends it before the clock does, and the error names the time; another attempt would meet the same."""
-    patient = Process
+    patient = ScriptProcess
     monkeypatch.setattr(
-        "cloudsched.adapters.quickjs.interpreter.Process", lambda command, _, output: patient(command, 60, output)
+        "cloudsched.adapters.quickjs.interpreter.ScriptProcess", lambda command, _, output: patient(command, 60, output)
     )
     loop = "return Array(2 ** 32 - 1).join('')"
-    with tight(0.1).run(brief(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
-        script.go_on((), NOW)
+    with limited_interpreter(0.1).run(script_input(loop)) as script, pytest.raises(LimitExceeded, match=r"0\.1 s"):
+        script.resume((), NOW)
 
 
 def test_a_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is no failure of the script."""
     monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", "raise SystemExit(7)")
-    with pytest.raises(InterpreterUnavailable, match="exit"), tight().run(brief("return 1")):
+    with pytest.raises(InterpreterUnavailable, match="exit"), limited_interpreter().run(script_input("return 1")):
         pass
 
 
 def test_a_python_that_is_not_there_is_told_without_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The script's author reads it, and is not told where things are."""
     monkeypatch.setattr(sys, "executable", "/not/there/python")
-    with pytest.raises(InterpreterUnavailable, match="did not start: No such file") as told, tight().run(brief("")):
+    with (
+        pytest.raises(InterpreterUnavailable, match="did not start: No such file") as told,
+        limited_interpreter().run(script_input("")),
+    ):
         pass
     assert "/not" not in str(told.value)
 
 
-def _with_child(monkeypatch: pytest.MonkeyPatch, code: str, seconds: float = AMPLE, given: Json = None) -> None:
+def _with_child(
+    monkeypatch: pytest.MonkeyPatch, code: str, seconds: float = GENEROUS_SECONDS, given: Json = None
+) -> None:
     """Run a script in a process that is ready, and then does something of its own."""
     child = f"from posix import read, write\nwrite(1, b'ready\\n')\nread(0, 9)\n{code}\nwhile read(0, 65536): pass"
     monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", child)
-    with tight(seconds).run(brief("return 1", given)) as script:
-        script.go_on((), NOW)
+    with limited_interpreter(seconds).run(script_input("return 1", given)) as script:
+        script.resume((), NOW)

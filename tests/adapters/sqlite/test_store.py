@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cloudsched.adapters.sqlite import database as sqlite_database
-from cloudsched.adapters.sqlite.queries import List, list_of_offers, list_of_tasks
+from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.schema import LAYOUT
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.pull import Offer
@@ -147,23 +147,23 @@ def test_every_commit_waits_for_the_disk(file_store: SqliteStore) -> None:
     assert writer.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def _lists() -> Iterator[List]:
+def _lists() -> Iterator[Listing]:
     for owner, handler, status, due_from, due_until, parent in itertools.product(
         (None, "ada"), (None, "greet"), (None, TaskStatus.ACTIVE), (None, NOW), (None, NOW), (None, "p")
     ):
-        yield list_of_tasks(TaskQuery(owner, status, handler, due_from, due_until, parent))
-    yield List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(0,))
-    yield List("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=("a",))
-    yield List("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=("a",))
+        yield build_task_listing(TaskQuery(owner, status, handler, due_from, due_until, parent))
+    yield Listing("tasks", "wake_at", conditions=("wake_at <= ?",), values=(0,))
+    yield Listing("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=("a",))
+    yield Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=("a",))
 
 
 @pytest.mark.parametrize("after", [None, (NOW, "a")], ids=["first", "next"])
 @pytest.mark.parametrize("wanted", list(_lists()), ids=lambda wanted: f"{wanted.table}-{' '.join(wanted.conditions)}")
-def test_every_list_walks_an_index_in_its_order(wanted: List, after: tuple[datetime, str] | None) -> None:
+def test_every_list_walks_an_index_in_its_order(wanted: Listing, after: tuple[datetime, str] | None) -> None:
     database = sqlite3.connect(":memory:")
     for statement in LAYOUT:
         database.execute(statement)
-    text, values = wanted.statement(after, 10)
+    text, values = wanted.to_statement(after, 10)
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     database.close()
     assert len(plan) == 1, plan
@@ -179,7 +179,7 @@ def test_offers_walk_one_index_a_lane(owner: str | None, after: tuple[str, str] 
     database = sqlite3.connect(":memory:")
     for statement in LAYOUT:
         database.execute(statement)
-    text, values = list_of_offers(["gpu", "gpu/cuda"], owner, 10, after)
+    text, values = build_offer_statement(["gpu", "gpu/cuda"], owner, 10, after)
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     database.close()
     index = "tasks_offered_of_owner (owner=? AND lane=?" if owner else "tasks_offered (lane=?"
@@ -204,8 +204,8 @@ def test_a_file_of_the_layout_before_is_brought_up_to_date(path: Path, make_task
         store = SqliteStore(path)
         stored = store.load("a")
         assert stored
-        version = store.commit(task.model_copy(update={"offer": Offer(lane="gpu", order="2 a")}), stored.version)
-        assert store.offered(["gpu"], limit=1)[0].version == version
+        version = store.commit(task.model_copy(update={"offer": Offer(queue_key="gpu", order="2 a")}), stored.version)
+        assert store.list_claimable(["gpu"], limit=1)[0].version == version
         store.close()
 
 
@@ -229,7 +229,7 @@ def test_the_same_file_is_opened_again(path: Path, make_task: MakeTask) -> None:
 
 def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the disk takes for each of them."""
-    monkeypatch.setattr(sqlite_database, "BUSY_SECONDS", 60)
+    monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_SECONDS", 60)
     barrier, stores = threading.Barrier(8), list[SqliteStore]()
 
     def open_it() -> None:
@@ -282,7 +282,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_file_that_another_process_holds_is_unavailable(
     path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_database, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_SECONDS", 0.05)
     store = SqliteStore(path)
     task = make_task()
     version = store.commit(task, None)
@@ -319,10 +319,10 @@ def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_tas
     file_store.commit(task, version)
     database = file_store._database  # noqa: SLF001 - to hold the lock while the group gathers
     threads = [threading.Thread(target=commit, args=arguments) for arguments in wanted]
-    with database._writing:  # noqa: SLF001 - the same
+    with database._write_lock:  # noqa: SLF001 - the same
         for thread in threads:
             thread.start()
-        while len(database._waiting) < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
+        while len(database._pending) < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
             threading.Event().wait(0.001)
     for thread in threads:
         thread.join()

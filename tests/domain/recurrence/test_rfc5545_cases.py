@@ -28,7 +28,7 @@ def check(case: dict[str, Any]) -> None:
         exdates=case.get("exdates", ()),
     )
     expected = [datetime.fromisoformat(text) for text in case["expected"]]
-    zone = zones.tzinfo(case["tzid"])
+    zone = zones.load_tzinfo(case["tzid"])
     begin = expected[0]
     if case.get("listFromStartAt"):
         begin = min(begin, datetime.fromisoformat(case["startAt"]).replace(tzinfo=zone))

@@ -53,11 +53,11 @@ def seconds_for(rule: str, later: datetime | None = None) -> tuple[float, float,
 
     One that is refused costs nothing more, and what is returned in its place says why.
     """
-    zones.zone(START["timezone"])  # reading a zone's file is not the rule's work
+    zones.load_zone(START["timezone"])  # reading a zone's file is not the rule's work
     made, asked = list[float](), list[float]()
     result: Schedule | InvalidSchedule | None = None
     for _ in range(3):
-        recurrence.compiled.cache_clear()
+        recurrence.compile_recurrence.cache_clear()
         rrule.parse_rule.cache_clear()
         with measured() as spent:
             try:

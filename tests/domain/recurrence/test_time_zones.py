@@ -21,9 +21,9 @@ def test_every_zone_agrees_with_zoneinfo() -> None:
     """At every clock change, a second around it, and at random instants from 1811 to 2603."""
     chance = random.Random(3)  # noqa: S311 -- reproducible examples, no secret
     asked = 0
-    for name in zones.names():
-        of, shown = zones.zone(name), zones.tzinfo(name)
-        instants = [change + beside for change in of.until(0).changes for beside in (-1, 0, 1)]
+    for name in zones.zone_names():
+        of, shown = zones.load_zone(name), zones.load_tzinfo(name)
+        instants = [change + beside for change in of.table_for(0).changes for beside in (-1, 0, 1)]
         instants += [chance.randrange(-5_000_000_000, FAR) for _ in range(20)]
         for instant in instants:
             offset = (zones.EPOCH + timedelta(seconds=instant)).astimezone(shown).utcoffset()
@@ -37,11 +37,11 @@ def test_the_package_decides_not_the_system() -> None:
     program = (
         "import zoneinfo; zoneinfo.reset_tzpath(['/nowhere']);"
         "from cloudsched.domain.recurrence import time_zones as zones;"
-        "print(zones.zone('America/Vancouver').until(0).changes)"
+        "print(zones.load_zone('America/Vancouver').table_for(0).changes)"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout  # noqa: S603 -- our own program
-    assert printed.strip() == str(zones.zone("America/Vancouver").until(0).changes)
-    assert zones.tzinfo("Europe/Paris") is not zoneinfo.ZoneInfo("Europe/Paris")
+    assert printed.strip() == str(zones.load_zone("America/Vancouver").table_for(0).changes)
+    assert zones.load_tzinfo("Europe/Paris") is not zoneinfo.ZoneInfo("Europe/Paris")
     assert zones.version()[:4].isdigit()
 
 
@@ -49,14 +49,14 @@ def test_the_package_decides_not_the_system() -> None:
     "name", ["Europe/Pariss", "europe/paris", "", "../../etc/passwd", "/etc/localtime", "x" * 9999]
 )
 def test_an_unknown_zone_is_refused_with_a_hint(name: str) -> None:
-    for ask in (zones.zone, zones.tzinfo):
+    for ask in (zones.load_zone, zones.load_tzinfo):
         with pytest.raises(InvalidSchedule, match="timezone"):
             ask(name)
 
 
 def test_a_near_miss_is_named() -> None:
     with pytest.raises(InvalidSchedule, match="Europe/Paris"):
-        zones.zone("Europe/Pariss")
+        zones.load_zone("Europe/Pariss")
 
 
 @pytest.mark.parametrize(

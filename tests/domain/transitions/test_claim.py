@@ -13,10 +13,10 @@ from cloudsched import Done, RetryPolicy, Schedule, Task, TaskDraft
 from cloudsched.domain.documents.outcome import Retry
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.claim import Begin, Drop, Hop, on_dispatch
-from cloudsched.domain.transitions.drafts import LeadTimes, edited, new_task
-from cloudsched.domain.transitions.finish import Report, extended, on_outcome
-from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, lapses, wakes
+from cloudsched.domain.transitions.claim import Claim, Drop, Hop, on_dispatch
+from cloudsched.domain.transitions.drafts import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.finish import AttemptReport, on_heartbeat, on_outcome
+from cloudsched.domain.transitions.planning import Dispatch, dispatch_for, executor_wakeups, lease_expiries
 from cloudsched.testing import START
 
 HOUR = timedelta(hours=1)
@@ -33,7 +33,7 @@ def drafted(**more: Any) -> TaskDraft:
 def planned(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task, and the dispatch for its first occurrence, at one o'clock."""
     task = new_task(drafted(**more), START, LeadTimes()).task
-    (wake,) = wakes(task)
+    (wake,) = executor_wakeups(task)
     return task, dispatch_for(task, wake, START)
 
 
@@ -41,21 +41,21 @@ def claimed(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task whose first occurrence is run under the lease "mine" until five past one."""
     task, dispatch = planned(**more)
     decision = on_dispatch(task, dispatch, AT_ONE, "mine")
-    assert isinstance(decision, Begin)
+    assert isinstance(decision, Claim)
     assert decision.run
-    return decision.step.task, dispatch
+    return decision.transition.task, dispatch
 
 
 def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
     """The plan moves on, the run is leased, and nothing is recorded yet."""
     task, dispatch = planned()
     decision = on_dispatch(task, dispatch, AT_ONE, "mine")
-    assert isinstance(decision, Begin)
+    assert isinstance(decision, Claim)
     assert decision.run
     assert decision.run.lease
     assert (decision.run.lease.token, decision.run.lease.until) == ("mine", AT_ONE + LEASE)
-    assert decision.step.executions == ()
-    assert decision.step.task.next_execution_time == START + 2 * HOUR
+    assert decision.transition.executions == ()
+    assert decision.transition.task.next_execution_time == START + 2 * HOUR
 
 
 def test_a_dispatch_that_is_early_hops() -> None:
@@ -70,7 +70,7 @@ def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
     task, dispatch = planned()
     paused = lifecycle.pause(task, START).task
     later = {
-        "edit": edited(task, drafted(title="New"), START, LeadTimes()).task,
+        "edit": apply_edit(task, drafted(title="New"), START, LeadTimes()).task,
         "pause": paused,
         "cancel": lifecycle.cancel(task, START).task,
         "delete": lifecycle.delete(task, START).task,
@@ -85,11 +85,11 @@ def test_a_dispatch_of_a_task_that_is_not_active_runs_nothing(status: str) -> No
     task, dispatch = planned()
     assert isinstance(on_dispatch(task.model_copy(update={"status": status}), dispatch, AT_ONE, "mine"), Drop)
     running, dispatch = claimed()
-    failed = on_outcome(running, dispatch.execution_id, "mine", Report(Retry("x")), AT_ONE, CHANCE)
+    failed = on_outcome(running, dispatch.execution_id, "mine", AttemptReport(Retry("x")), AT_ONE, CHANCE)
     assert failed
-    (wake,) = wakes(failed.task)
+    (wake,) = executor_wakeups(failed.task)
     again = dispatch_for(failed.task, wake, AT_ONE)
-    assert isinstance(on_dispatch(failed.task, again, AT_ONE, "mine"), Begin)
+    assert isinstance(on_dispatch(failed.task, again, AT_ONE, "mine"), Claim)
     assert isinstance(on_dispatch(failed.task.model_copy(update={"status": status}), again, AT_ONE, "mine"), Drop)
 
 
@@ -104,10 +104,10 @@ def test_a_lease_that_ended_is_taken_over_as_the_next_attempt() -> None:
     """The lost attempt is in the record as TIMED_OUT, and the same commit claims the next one."""
     task, dispatch = claimed()
     decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Begin)
+    assert isinstance(decision, Claim)
     assert decision.run
     assert (decision.run.attempt, decision.run.attempts[0].status) == (2, "TIMED_OUT")
-    (record,) = decision.step.executions
+    (record,) = decision.transition.executions
     assert (record.status, record.id) == ("RETRYING", dispatch.execution_id)
 
 
@@ -115,23 +115,23 @@ def test_a_lease_that_ended_with_the_last_attempt_is_the_end() -> None:
     """Nothing is run; the occurrence is recorded as TIMED_OUT, and the task goes on."""
     task, dispatch = claimed(retry=RetryPolicy(max_retries=0))
     decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Begin)
+    assert isinstance(decision, Claim)
     assert decision.run is None
-    assert [one.status for one in decision.step.executions] == ["TIMED_OUT"]
-    assert decision.step.task.next_execution_time == START + 2 * HOUR
+    assert [one.status for one in decision.transition.executions] == ["TIMED_OUT"]
+    assert decision.transition.task.next_execution_time == START + 2 * HOUR
 
 
 def test_an_old_dispatch_closes_a_lapsed_attempt_and_begins_none() -> None:
     """What follows an edit is sent with the new revision."""
     task, dispatch = claimed()
-    newer = edited(task, drafted(title="New"), AT_ONE, LeadTimes()).task
+    newer = apply_edit(task, drafted(title="New"), AT_ONE, LeadTimes()).task
     decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(decision, Begin)
+    assert isinstance(decision, Claim)
     assert decision.run is None
-    (wake,) = wakes(decision.step.task)
-    own = dispatch_for(decision.step.task, wake, AT_ONE + LEASE)
+    (wake,) = executor_wakeups(decision.transition.task)
+    own = dispatch_for(decision.transition.task, wake, AT_ONE + LEASE)
     assert own.revision == newer.revision
-    assert isinstance(on_dispatch(decision.step.task, own, AT_ONE + LEASE, "theirs"), Begin)
+    assert isinstance(on_dispatch(decision.transition.task, own, AT_ONE + LEASE, "theirs"), Claim)
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel"])
@@ -139,13 +139,16 @@ def test_a_lapsed_attempt_of_a_task_that_is_held_is_closed_all_the_same(verb: st
     """Paused, it waits for its next attempt; cancelled, it is recorded as CANCELLED. Neither runs."""
     task, _ = claimed()
     held = getattr(lifecycle, verb)(task, AT_ONE).task
-    (lapse,) = lapses(held)
+    (lapse,) = lease_expiries(held)
     assert held.wake_at == lapse.due_at == AT_ONE + LEASE
     decision = on_dispatch(held, dispatch_for(held, lapse, lapse.due_at), lapse.due_at, "theirs")
-    assert isinstance(decision, Begin)
+    assert isinstance(decision, Claim)
     assert decision.run is None
-    (record,) = decision.step.executions
-    assert (record.status, len(decision.step.task.runs)) == {"pause": ("RETRYING", 1), "cancel": ("CANCELLED", 0)}[verb]
+    (record,) = decision.transition.executions
+    assert (record.status, len(decision.transition.task.runs)) == {
+        "pause": ("RETRYING", 1),
+        "cancel": ("CANCELLED", 0),
+    }[verb]
 
 
 @pytest.mark.parametrize("outcome", [Done(), Retry("x")])
@@ -153,26 +156,26 @@ def test_only_the_holder_of_the_lease_ends_an_attempt(outcome: Done | Retry) -> 
     """A late finisher whose run was taken over, or is done, changes nothing; nor does its heartbeat."""
     task, dispatch = claimed()
     taken = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
-    assert isinstance(taken, Begin)
-    for other in (taken.step.task, task.model_copy(update={"runs": ()})):
-        assert on_outcome(other, dispatch.execution_id, "mine", Report(outcome), AT_ONE, CHANCE) is None
-        assert extended(other, dispatch.execution_id, "mine", (), AT_ONE) is None
-    assert on_outcome(task, dispatch.execution_id, "mine", Report(outcome), AT_ONE + 9 * LEASE, CHANCE)
+    assert isinstance(taken, Claim)
+    for other in (taken.transition.task, task.model_copy(update={"runs": ()})):
+        assert on_outcome(other, dispatch.execution_id, "mine", AttemptReport(outcome), AT_ONE, CHANCE) is None
+        assert on_heartbeat(other, dispatch.execution_id, "mine", (), AT_ONE) is None
+    assert on_outcome(task, dispatch.execution_id, "mine", AttemptReport(outcome), AT_ONE + 9 * LEASE, CHANCE)
 
 
 def test_a_lease_is_renewed_from_now_while_it_lasts() -> None:
     """Each time by the expected duration, and not once it has ended."""
     task, dispatch = claimed()
-    step = extended(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE / 2)
+    step = on_heartbeat(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE / 2)
     assert step
     assert step.task.wake_at == AT_ONE + 1.5 * LEASE
-    assert extended(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE) is None
+    assert on_heartbeat(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE) is None
 
 
 def test_what_was_done_is_not_done_again() -> None:
     """A dispatch that comes after its occurrence has ended is dropped, however late."""
     task, dispatch = claimed()
-    step = on_outcome(task, dispatch.execution_id, "mine", Report(Done()), AT_ONE, CHANCE)
+    step = on_outcome(task, dispatch.execution_id, "mine", AttemptReport(Done()), AT_ONE, CHANCE)
     assert step
     for late in (timedelta(0), HOUR, 900 * HOUR):
         assert isinstance(on_dispatch(step.task, dispatch, AT_ONE + late, "theirs"), Drop)
@@ -181,7 +184,7 @@ def test_what_was_done_is_not_done_again() -> None:
 def test_a_dispatch_for_an_earlier_attempt_is_dropped() -> None:
     """The retry has a dispatch of its own."""
     task, dispatch = claimed()
-    step = on_outcome(task, dispatch.execution_id, "mine", Report(Retry("x")), AT_ONE, CHANCE)
+    step = on_outcome(task, dispatch.execution_id, "mine", AttemptReport(Retry("x")), AT_ONE, CHANCE)
     assert step
     assert isinstance(on_dispatch(step.task, dispatch, AT_ONE, "theirs"), Drop)
 

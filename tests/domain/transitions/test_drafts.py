@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from cloudsched import Schedule, Task, TaskDraft
-from cloudsched.domain.transitions.drafts import LeadTimes, draft_of, edited, new_task
+from cloudsched.domain.transitions.drafts import LeadTimes, apply_edit, new_task, to_editable_fields
 from cloudsched.domain.transitions.lifecycle import pause
-from cloudsched.engine.tasks.scheduler import merged
+from cloudsched.engine.tasks.scheduler import apply_merge_patch
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.testing import START
 
@@ -122,15 +122,15 @@ WISHES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 def test_saying_the_same_again_changes_nothing(wish: dict[str, Any]) -> None:
     """Creating a task again with the same words, later, leaves it exactly as it is: same revision, same plan."""
     task = made(**wish)
-    assert edited(task, drafted(**wish), START + timedelta(minutes=3), LEAD).task is task
+    assert apply_edit(task, drafted(**wish), START + timedelta(minutes=3), LEAD).task is task
 
 
 @given(wish=WISHES)
 def test_an_empty_patch_changes_nothing(wish: dict[str, Any]) -> None:
     """What a task says of itself, read back as a draft, is the task."""
     task = made(**wish)
-    draft = TaskDraft.from_wire(merged(draft_of(task), {}))
-    assert edited(task, draft, START + timedelta(minutes=3), LEAD).task is task
+    draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), {}))
+    assert apply_edit(task, draft, START + timedelta(minutes=3), LEAD).task is task
 
 
 @given(wish=WISHES, other=WISHES)
@@ -138,7 +138,7 @@ def test_an_edit_makes_the_task_as_if_it_were_new(wish: dict[str, Any], other: d
     """Whatever it was before, afterwards it says what the edit says; a new revision only if that is something else."""
     other.pop("schedule", None)
     task, later = made(**wish), START + timedelta(minutes=3)
-    found = edited(task, drafted(**other), later, LEAD).task
+    found = apply_edit(task, drafted(**other), later, LEAD).task
     fresh = made(**other)
     names = set(TaskDraft.model_fields) - {"schedule", "id", "owner"}
     assert all(getattr(found, name) == getattr(fresh, name) for name in names)
@@ -149,7 +149,7 @@ def test_an_edit_makes_the_task_as_if_it_were_new(wish: dict[str, Any], other: d
 def test_an_edit_of_words_leaves_the_plan() -> None:
     """A new title moves no occurrence, not even one that is overdue."""
     task = made(schedule=HOURLY)
-    found = edited(task, drafted(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD).task
+    found = apply_edit(task, drafted(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD).task
     assert (found.next_execution_time, found.revision) == (task.next_execution_time, 2)
 
 
@@ -157,15 +157,15 @@ def test_an_edit_of_the_end_keeps_what_has_come() -> None:
     """An occurrence that is due, and waits for its dispatch, is not dropped with a new end or run limit."""
     task = made(schedule=HOURLY)
     for change in ({"until": START + 50 * HOUR}, {"max_runs": 3}):
-        found = edited(task, drafted(schedule=HOURLY, **change), START + 5 * HOUR, LEAD).task
+        found = apply_edit(task, drafted(schedule=HOURLY, **change), START + 5 * HOUR, LEAD).task
         assert found.next_execution_time == task.next_execution_time
 
 
 def test_a_new_schedule_begins_from_now_and_counts_anew() -> None:
     """The plan is the one of the last edit; runs and failures of the old one are not counted."""
-    task = made(schedule=HOURLY, max_runs=5).model_copy(update={"run_count": 4, "failures_in_row": 2})
-    found = edited(task, drafted(schedule=START + 9 * HOUR, max_runs=5), START + 5 * HOUR, LEAD).task
-    assert (found.next_execution_time, found.run_count, found.failures_in_row) == (START + 9 * HOUR, 0, 0)
+    task = made(schedule=HOURLY, max_runs=5).model_copy(update={"run_count": 4, "consecutive_failures": 2})
+    found = apply_edit(task, drafted(schedule=START + 9 * HOUR, max_runs=5), START + 5 * HOUR, LEAD).task
+    assert (found.next_execution_time, found.run_count, found.consecutive_failures) == (START + 9 * HOUR, 0, 0)
 
 
 def test_a_new_schedule_is_bound_by_the_old_one_only_where_they_meet() -> None:
@@ -175,18 +175,18 @@ def test_a_new_schedule_is_bound_by_the_old_one_only_where_they_meet() -> None:
     """
     task = made(schedule=HOURLY).model_copy(update={"planned_to": START + HOUR})
     near = START + HOUR - timedelta(seconds=1)
-    assert edited(task, drafted(schedule=near), near, LEAD).task.next_execution_time == near
+    assert apply_edit(task, drafted(schedule=near), near, LEAD).task.next_execution_time == near
     every_half = Schedule(rrule="FREQ=MINUTELY;INTERVAL=30", dtstart="2026-12-01T00:00:00")
-    assert edited(task, drafted(schedule=every_half), near, LEAD).task.next_execution_time == START + 1.5 * HOUR
+    assert apply_edit(task, drafted(schedule=every_half), near, LEAD).task.next_execution_time == START + 1.5 * HOUR
 
 
 def test_a_paused_task_stays_paused_whatever_is_edited() -> None:
     """And an instant in the past is refused for it, too, rather than found out when it is resumed."""
     task = pause(made(schedule=HOURLY), START).task
-    found = edited(task, drafted(schedule=START + HOUR), START, LEAD).task
+    found = apply_edit(task, drafted(schedule=START + HOUR), START, LEAD).task
     assert (found.status, found.next_execution_time) == ("PAUSED", None)
     with pytest.raises(InvalidSchedule, match="in the past"):
-        edited(task, drafted(schedule=START - HOUR), START, LEAD)
+        apply_edit(task, drafted(schedule=START - HOUR), START, LEAD)
 
 
 @given(
@@ -208,4 +208,4 @@ def test_a_merge_patch_is_that_of_the_rfc(target: object, patch: object) -> None
         return result
 
     if isinstance(target, dict) and isinstance(patch, dict):
-        assert merged(target, patch) == rfc(target, patch)
+        assert apply_merge_patch(target, patch) == rfc(target, patch)

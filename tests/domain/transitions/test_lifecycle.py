@@ -9,8 +9,8 @@ import pytest
 
 from cloudsched import ExecutionStatus, Task, TaskDraft, TaskStatus
 from cloudsched.domain.transitions import lifecycle
-from cloudsched.domain.transitions.drafts import LeadTimes, edited, new_task
-from cloudsched.domain.transitions.lifecycle import ALLOWED, ENDED, moved
+from cloudsched.domain.transitions.drafts import LeadTimes, apply_edit, new_task
+from cloudsched.domain.transitions.lifecycle import ALLOWED, FINAL_STATUSES, with_changes
 from cloudsched.errors import NotAllowed
 from cloudsched.testing import START
 
@@ -36,19 +36,19 @@ def test_a_status_becomes_what_the_table_allows_and_nothing_else(before: TaskSta
     """Of all pairs, exactly those in the table can be made; staying is no change, and keeps its timestamp."""
     later = START + timedelta(hours=1)
     if after is before:
-        assert moved(task_in(before), later, status=after).status_changed_at == START
+        assert with_changes(task_in(before), later, status=after).status_changed_at == START
     elif after in ALLOWED[before]:
-        assert moved(task_in(before), later, status=after).status_changed_at == later
+        assert with_changes(task_in(before), later, status=after).status_changed_at == later
     else:
         with pytest.raises(NotAllowed):
-            moved(task_in(before), later, status=after)
+            with_changes(task_in(before), later, status=after)
 
 
 def test_every_status_is_in_the_table() -> None:
     """No status is forgotten, and each of them can be left: an ended task by a new schedule."""
     assert set(ALLOWED) == set(TaskStatus)
     assert all(ALLOWED.values())
-    assert all(ALLOWED[status] == {TaskStatus.ACTIVE} for status in ENDED)
+    assert all(ALLOWED[status] == {TaskStatus.ACTIVE} for status in FINAL_STATUSES)
 
 
 @pytest.mark.parametrize(("verb", "status"), list(product(VERBS, TaskStatus)))
@@ -73,13 +73,13 @@ def test_a_verb_does_what_it_says_or_is_refused(verb: str, status: TaskStatus) -
     assert (step.task is task) == (allowed[status] == status and verb != "trigger")
 
 
-@pytest.mark.parametrize("status", sorted(ENDED))
+@pytest.mark.parametrize("status", sorted(FINAL_STATUSES))
 def test_an_ended_task_begins_again_with_a_new_schedule_only(status: TaskStatus) -> None:
     """Any other edit of it leaves it ended."""
     task = task_in(status)
-    titled = edited(task, TaskDraft.of(**_said(task, title="New")), START, LEAD).task
+    titled = apply_edit(task, TaskDraft.of(**_said(task, title="New")), START, LEAD).task
     assert (titled.status, titled.title) == (status, "New")
-    again = edited(task, TaskDraft.of(**_said(task, schedule=START + timedelta(days=1))), START, LEAD).task
+    again = apply_edit(task, TaskDraft.of(**_said(task, schedule=START + timedelta(days=1))), START, LEAD).task
     assert (again.status, again.next_execution_time) == (TaskStatus.ACTIVE, START + timedelta(days=1))
 
 
@@ -104,11 +104,11 @@ def test_a_task_that_was_deleted_waits_only_for_its_removal() -> None:
 def test_resume_goes_on_from_now() -> None:
     """Occurrences that passed during a pause are not made up for, and failures are forgiven."""
     daily = TaskDraft.of(**{**_said(task_in(TaskStatus.ACTIVE)), "schedule": {"rrule": "FREQ=HOURLY"}})
-    task = lifecycle.pause(new_task(daily, START, LEAD).task, START).task.model_copy(update={"failures_in_row": 2})
+    task = lifecycle.pause(new_task(daily, START, LEAD).task, START).task.model_copy(update={"consecutive_failures": 2})
     later = START + timedelta(hours=10)
     found = lifecycle.resume(task, later).task
     assert found.next_execution_time == START + timedelta(hours=10, minutes=5)
-    assert found.failures_in_row == 0
+    assert found.consecutive_failures == 0
     assert found.revision == 3
 
 

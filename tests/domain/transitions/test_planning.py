@@ -19,13 +19,13 @@ from cloudsched.domain.transitions.drafts import LeadTimes, new_task
 from cloudsched.domain.transitions.planning import (
     HORIZON,
     Dispatch,
-    Wake,
+    WakeUp,
     dispatch_for,
     execution_id,
+    executor_wakeups,
     repair_number,
-    start_of,
+    start_time,
     wake_instant,
-    wakes,
 )
 from cloudsched.testing import START
 
@@ -86,7 +86,7 @@ def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
 def test_a_chain_of_hops_arrives_on_the_instant_whatever_the_distance(distance: timedelta) -> None:
     """No hop is longer than 30 days, each gets nearer, all have names of their own, and the last one is on time."""
     task = task_at(START + distance + timedelta(seconds=1))
-    (wake,) = wakes(task)
+    (wake,) = executor_wakeups(task)
     now, names = START, set()
     for hop in range(1000):
         dispatch = dispatch_for(task, wake, now, hop=hop)
@@ -128,22 +128,22 @@ def test_runs_that_were_asked_for_are_told_apart() -> None:
 def test_jitter_is_stable_per_occurrence(occurrence: datetime, jitter: timedelta) -> None:
     """An occurrence starts within the jitter after its instant, and at the same moment however often it is asked."""
     task = task_at(START + timedelta(days=1), jitter=jitter)
-    start = start_of(task, occurrence)
+    start = start_time(task, occurrence)
     assert occurrence <= start <= occurrence + jitter
-    assert start == start_of(task, occurrence)
+    assert start == start_time(task, occurrence)
 
 
 def test_jitter_spreads_occurrences_and_tasks() -> None:
     """A thousand tasks of nine o'clock do not start at once, nor does one task always start at the same minute."""
     task = task_at(START + timedelta(days=1), jitter=timedelta(hours=1))
     days = [START + timedelta(days=number) for number in range(200)]
-    offsets = sorted(start_of(task, day) - day for day in days)
+    offsets = sorted(start_time(task, day) - day for day in days)
     assert len(set(offsets)) == 200
     for number in range(10):
         tenth = [at for at in offsets if number * 6 <= at.total_seconds() / 60 < (number + 1) * 6]
         assert 5 <= len(tenth) <= 45
     other = task.model_copy(update={"id": "u"})
-    assert start_of(other, days[0]) != start_of(task, days[0])
+    assert start_time(other, days[0]) != start_time(task, days[0])
 
 
 def test_the_last_representable_task_can_be_planned() -> None:
@@ -192,9 +192,9 @@ def test_a_body_that_is_no_dispatch_is_refused(change: dict[str, object]) -> Non
 def test_a_wake_that_is_no_longer_true_has_no_dispatch() -> None:
     """A paused, ended or deleted task wants nobody to come."""
     task = task_at(START + timedelta(days=1))
-    assert wakes(task) == (Wake(execution_id(START + timedelta(days=1)), *_at(1)),)
+    assert executor_wakeups(task) == (WakeUp(execution_id(START + timedelta(days=1)), *_at(1)),)
     for change in ({"status": "PAUSED"}, {"deleted_at": START}):
-        assert wakes(task.model_copy(update=change)) == ()
+        assert executor_wakeups(task.model_copy(update=change)) == ()
 
 
 def _at(days: int) -> tuple[datetime, int, datetime]:

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator.api import messages as schema
-from cloudsched.emulator.http.hpack_headers import Decoder, HeadersBroken, encode
-from cloudsched.emulator.http.http2_frames import PREFACE, ConnectionBroken, Frame, take, write
+from cloudsched.emulator.http.hpack_headers import Decoder, HeaderError, encode
+from cloudsched.emulator.http.http2_frames import PREFACE, Frame, ProtocolError, encode_frame, read_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -58,22 +58,22 @@ def test_the_reference_reads_what_we_write(block: list[tuple[str, str]]) -> None
 def test_any_bytes_are_headers_or_refused(block: bytes) -> None:
     try:
         Decoder().decode(block)
-    except HeadersBroken:
+    except HeaderError:
         return
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 255), st.binary(max_size=50)), max_size=8), st.data())
 def test_frames_survive_being_cut_anywhere(parts: list[tuple[int, int, bytes]], data: st.DataObject) -> None:
-    stream = b"".join(write(kind, flags, 7, payload) for kind, flags, payload in parts)
+    stream = b"".join(encode_frame(kind, flags, 7, payload) for kind, flags, payload in parts)
     buffer, found, at = bytearray(), [], 0
     while at < len(stream):
         step = data.draw(st.integers(1, len(stream) - at))
         buffer += stream[at : at + step]
         at += step
-        found += list(take(buffer))
+        found += list(read_frames(buffer))
     assert found == [Frame(kind, flags, 7, payload) for kind, flags, payload in parts]
-    with pytest.raises(ConnectionBroken):
-        list(take(bytearray(b"\xff" * 9)))
+    with pytest.raises(ProtocolError):
+        list(read_frames(bytearray(b"\xff" * 9)))
 
 
 class Reference:
@@ -218,7 +218,7 @@ def test_a_message_beyond_32_megabytes_is_refused(reference: Reference) -> None:
     reference.socket.recv(65536)
     chunk = bytes(16384)
     while sent < total:  # past the reference's own accounting: the server opens its windows wide
-        reference.socket.sendall(write(0, 0, stream, chunk))
+        reference.socket.sendall(encode_frame(0, 0, stream, chunk))
         sent += len(chunk)
     assert reference.finish({stream})[stream][1]["grpc-status"] == "8"
 
@@ -240,15 +240,15 @@ def test_a_message_over_the_clients_limit_does_not_stop_the_next(emulator: Cloud
         b"POST /v2 HTTP/9.9\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n",
         PREFACE + b"\xff" * 64,
-        PREFACE + write(4, 0, 0, b"123"),
-        PREFACE + write(0, 0, 1, b"no call"),
-        PREFACE + write(9, 4, 1, b""),
-        PREFACE + write(1, 4, 2, b""),
-        PREFACE + write(1, 4, 1, b"\xff\xff\xff\xff\xff\xff"),
-        PREFACE + write(1, 12, 1, b"\xff"),
-        PREFACE + write(8, 0, 0, b"\0\0\0\0"),
-        PREFACE + write(5, 0, 1, b""),
-        PREFACE + write(1, 0, 1, b"\x82") + write(6, 0, 0, b"12345678"),
+        PREFACE + encode_frame(4, 0, 0, b"123"),
+        PREFACE + encode_frame(0, 0, 1, b"no call"),
+        PREFACE + encode_frame(9, 4, 1, b""),
+        PREFACE + encode_frame(1, 4, 2, b""),
+        PREFACE + encode_frame(1, 4, 1, b"\xff\xff\xff\xff\xff\xff"),
+        PREFACE + encode_frame(1, 12, 1, b"\xff"),
+        PREFACE + encode_frame(8, 0, 0, b"\0\0\0\0"),
+        PREFACE + encode_frame(5, 0, 1, b""),
+        PREFACE + encode_frame(1, 0, 1, b"\x82") + encode_frame(6, 0, 0, b"12345678"),
     ],
 )
 def test_garbage_ends_its_own_connection_only(emulator: CloudTasksEmulator, http: Http, garbage: bytes) -> None:

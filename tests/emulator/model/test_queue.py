@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloudsched.emulator.model.errors import Code, Refused
+from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Dispatch, QueueConfig
-from cloudsched.emulator.model.queues import Board
+from cloudsched.emulator.model.queues import Queues
 from cloudsched.emulator.model.task import Answer, HttpTarget, RateLimits, RetryConfig, Task
-from cloudsched.emulator.model.token_bucket import Bucket
+from cloudsched.emulator.model.token_bucket import TokenBucket
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 QUEUE = "projects/demo/locations/here/queues/q"
@@ -24,25 +24,25 @@ OK, FAILED = Answer(status=200), Answer(status=500)
 SECOND = timedelta(seconds=1)
 
 
-def board_with(**config: object) -> Board:
-    board = Board()
+def board_with(**config: object) -> Queues:
+    board = Queues()
     board.create_queue(QUEUE, QueueConfig(**config), START)  # type: ignore[arg-type]
     return board
 
 
-def add(board: Board, task_id: str, at: datetime = START, now: datetime = START, **fields: object) -> Task:
+def add(board: Queues, task_id: str, at: datetime = START, now: datetime = START, **fields: object) -> Task:
     task = Task(task_id, TARGET, at, now, **fields)  # type: ignore[arg-type]
     board.create_task(QUEUE, task, now)
     return task
 
 
-def run(board: Board, until: datetime, answer: Answer = OK) -> list[Dispatch]:
+def run(board: Queues, until: datetime, answer: Answer = OK) -> list[Dispatch]:
     """Walk a board to an instant; each attempt is answered at once."""
     sent: list[Dispatch] = []
     while (at := board.next_wake()) is not None and at <= until:
-        for dispatch in board.due(at):
+        for dispatch in board.take_due(at):
             sent.append(dispatch)
-            board.answered(dispatch, answer, at)
+            board.finish_attempt(dispatch, answer, at)
     return sent
 
 
@@ -69,12 +69,12 @@ def test_no_window_ever_has_more_dispatches_than_the_bucket_allows(
 
 @given(rates, st.integers(0, 40))
 def test_the_bucket_is_ready_exactly_when_it_says(rate: float, spent: int) -> None:
-    bucket = Bucket.full(RateLimits(rate, 1000, 10), START)
+    bucket = TokenBucket.full(RateLimits(rate, 1000, 10), START)
     for _ in range(min(spent, 10)):
         assert bucket.take(START)
     ready = bucket.ready_at()
     if ready > START + timedelta(microseconds=2):
-        assert not Bucket(bucket.limits, bucket.filled_at, bucket.tokens).take(ready - timedelta(microseconds=2))
+        assert not TokenBucket(bucket.limits, bucket.filled_at, bucket.tokens).take(ready - timedelta(microseconds=2))
     assert bucket.take(max(ready, START))
 
 
@@ -91,11 +91,11 @@ def test_never_more_attempts_at_once_than_allowed(most: int, tasks: list[tuple[t
         now = min(at for at in (board.next_wake(), *(end for end, _ in running)) if at is not None)
         for end, dispatch in [item for item in running if item[0] <= now]:
             running.remove((end, dispatch))
-            board.answered(dispatch, OK, now)
+            board.finish_attempt(dispatch, OK, now)
             done += 1
-        running += [(now + seconds[dispatch.task.id], dispatch) for dispatch in board.due(now)]
+        running += [(now + seconds[dispatch.task.id], dispatch) for dispatch in board.take_due(now)]
         assert len(running) <= most
-    assert board.queues[QUEUE].running == 0
+    assert board.queues[QUEUE].running_attempts == 0
 
 
 operations = st.lists(
@@ -136,32 +136,32 @@ def test_whatever_happens_the_books_balance(  # noqa: C901, PLR0912 - one branch
                 flying.append(board.run_task(QUEUE, name, now))
                 dispatched[name] += 1
             elif verb == "answer" and flying:
-                board.answered(flying.pop(number % len(flying)), Answer(status=int(str(argument))), now)
+                board.finish_attempt(flying.pop(number % len(flying)), Answer(status=int(str(argument))), now)
             elif verb in {"pause", "resume"}:
                 board.pause_queue(QUEUE, paused=verb == "pause")
             elif verb == "purge":
                 board.purge_queue(QUEUE, now)
-        except Refused as refused:
+        except RpcError as refused:
             codes.add(refused.code)
-        for dispatch in board.due(now):
+        for dispatch in board.take_due(now):
             assert not queue.paused
             assert dispatch.task.id in queue.tasks
             assert dispatch.schedule_at <= now
             dispatched[dispatch.task.id] += 1
             flying.append(dispatch)
-        assert queue.running == len(flying)
+        assert queue.running_attempts == len(flying)
         for task in queue.tasks.values():
-            assert task.running or task.ticket
+            assert task.running_attempts or task.ticket
             assert task.dispatch_count == dispatched[task.id]
     board.pause_queue(QUEUE, paused=False)
     for dispatch in flying:
-        board.answered(dispatch, OK, now)
+        board.finish_attempt(dispatch, OK, now)
     run(board, now + timedelta(days=2))
     assert not queue.tasks
     assert board.next_wake() is None
     assert codes <= {Code.ALREADY_EXISTS, Code.NOT_FOUND}
     for name in ever:
-        with pytest.raises(Refused):
+        with pytest.raises(RpcError):
             add(board, name, now, now)
 
 
@@ -169,17 +169,17 @@ def test_a_name_stays_taken_for_a_day_after_the_task_is_gone() -> None:
     board = board_with()
     add(board, "once")
     run(board, START)
-    with pytest.raises(Refused, match="Requested entity already exists"):
+    with pytest.raises(RpcError, match="Requested entity already exists"):
         add(board, "once", START, START + timedelta(hours=24) - SECOND)
-    with pytest.raises(Refused, match="existed recently"):
-        board.task(QUEUE, "once", START + SECOND)
+    with pytest.raises(RpcError, match="existed recently"):
+        board.get_task(QUEUE, "once", START + SECOND)
     add(board, "once", START, START + timedelta(hours=24))
 
 
 def test_a_deleted_queues_name_stays_taken_for_a_week() -> None:
     board = board_with()
     board.delete_queue(QUEUE, START)
-    with pytest.raises(Refused, match="existed too recently"):
+    with pytest.raises(RpcError, match="existed too recently"):
         board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7) - SECOND)
     board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7))
 
@@ -207,10 +207,10 @@ def test_a_paused_queue_holds_what_it_takes_until_the_retention_is_over() -> Non
     add(board, "waits")
     add(board, "forgotten")
     assert board.next_wake() is None
-    with pytest.raises(Refused, match="existed recently"):
-        board.task(QUEUE, "forgotten", START + timedelta(days=31))
+    with pytest.raises(RpcError, match="existed recently"):
+        board.get_task(QUEUE, "forgotten", START + timedelta(days=31))
     board.pause_queue(QUEUE, paused=False)
-    assert [dispatch.task.id for dispatch in board.due(START + timedelta(days=30))] == ["waits"]
+    assert [dispatch.task.id for dispatch in board.take_due(START + timedelta(days=30))] == ["waits"]
 
 
 def test_what_outlived_its_retention_is_never_sent() -> None:
@@ -219,31 +219,31 @@ def test_what_outlived_its_retention_is_never_sent() -> None:
     add(board, "old")
     add(board, "young", START + timedelta(days=30), START + timedelta(days=1))
     board.pause_queue(QUEUE, paused=False)
-    assert [dispatch.task.id for dispatch in board.due(START + timedelta(days=31))] == ["young"]
-    assert board.queues[QUEUE].remembers("old", START + timedelta(days=31))
+    assert [dispatch.task.id for dispatch in board.take_due(START + timedelta(days=31))] == ["young"]
+    assert board.queues[QUEUE].is_name_reserved("old", START + timedelta(days=31))
 
 
 def test_run_now_ignores_pause_rate_and_schedule_and_backs_off_on_failure() -> None:
     board = board_with(rate_limits=RateLimits(0.001, 1, 1), retry_config=RetryConfig(min_backoff=10 * SECOND))
     add(board, "first")
-    board.due(START)
+    board.take_due(START)
     task = add(board, "later", START + timedelta(days=9))
     board.pause_queue(QUEUE, paused=True)
     dispatch = board.run_task(QUEUE, "later", START)
     assert dispatch.schedule_at == START
-    board.answered(dispatch, FAILED, START + SECOND)
+    board.finish_attempt(dispatch, FAILED, START + SECOND)
     assert task.schedule_at == START + 11 * SECOND
 
 
 def test_429_and_503_slow_the_queue_down_and_success_speeds_it_up_again() -> None:
-    bucket = Bucket.full(RateLimits(100), START)
+    bucket = TokenBucket.full(RateLimits(100), START)
     for second in range(4):
-        bucket.heed(Answer(status=503 if second % 2 else 429), START + second * SECOND)
+        bucket.on_response(Answer(status=503 if second % 2 else 429), START + second * SECOND)
     assert bucket.rate == pytest.approx(100 / 16)
-    bucket.heed(FAILED, START + 9 * SECOND)
+    bucket.on_response(FAILED, START + 9 * SECOND)
     assert bucket.rate == pytest.approx(100 / 16)
     for _ in range(40):
-        bucket.heed(OK, START + 9 * SECOND)
+        bucket.on_response(OK, START + 9 * SECOND)
     assert bucket.rate == 100
 
 
@@ -252,9 +252,9 @@ def test_a_clock_that_is_set_back_does_not_stop_the_queue() -> None:
     add(board, "t1")
     run(board, START)
     earlier = START - timedelta(days=365)
-    board.set_back(earlier)
+    board.rewind(earlier)
     add(board, "t2", earlier, earlier)
-    assert [dispatch.task.id for dispatch in board.due(earlier)] == ["t2"]
+    assert [dispatch.task.id for dispatch in board.take_due(earlier)] == ["t2"]
 
 
 def test_the_cost_of_a_dispatch_does_not_grow_with_what_waits() -> None:

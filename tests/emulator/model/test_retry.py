@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudsched.emulator.model.retry import backoff, exhausted, next_attempt_at
+from cloudsched.emulator.model.retry import backoff, is_exhausted, next_attempt_at
 from cloudsched.emulator.model.task import Answer, RetryConfig
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ def test_backoff_never_shrinks_and_never_exceeds_the_maximum(config: RetryConfig
 
 @given(configs, st.integers(1, 200), st.timedeltas(min_value=ZERO, max_value=timedelta(days=40)))
 def test_attempts_end_only_when_both_limits_are_reached(config: RetryConfig, attempts: int, age: timedelta) -> None:
-    over = exhausted(config, attempts, NOW - age, NOW)
+    over = is_exhausted(config, attempts, NOW - age, NOW)
     attempts_limited, duration_limited = config.max_attempts >= 0, config.max_retry_duration > ZERO
     if over:
         assert attempts_limited or duration_limited

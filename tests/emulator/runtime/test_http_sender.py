@@ -14,9 +14,9 @@ from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.emulator.api.messages import message_class
-from cloudsched.emulator.api.uri_override import overridden
+from cloudsched.emulator.api.uri_override import apply_override
 from cloudsched.emulator.model.task import HttpTarget, OidcToken
-from cloudsched.emulator.runtime.http_sender import retry_after
+from cloudsched.emulator.runtime.http_sender import parse_retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,7 +115,7 @@ def test_retry_after_is_considered(emulator: CloudTasksEmulator, grpc_client: Cl
     ],
 )
 def test_retry_after_is_read_in_both_forms(value: str, seconds: int | None) -> None:
-    assert retry_after(value, START) == (None if seconds is None else timedelta(seconds=seconds))
+    assert parse_retry_after(value, START) == (None if seconds is None else timedelta(seconds=seconds))
 
 
 def test_503_slows_the_whole_queue_down(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
@@ -196,12 +196,12 @@ def test_an_override_if_not_exists_leaves_a_url_alone() -> None:
     override.uri_override.host = "forced.example"
     override.uri_override.uri_override_enforce_mode = 1
     override.oidc_token.service_account_email = "a@example.com"
-    assert overridden(HttpTarget("https://own.example/x"), override).url == "https://own.example/x"
-    assert overridden(HttpTarget(""), override).url == "https://forced.example/"
-    assert overridden(HttpTarget("https://own.example/x"), override).auth == OidcToken("a@example.com")
+    assert apply_override(HttpTarget("https://own.example/x"), override).url == "https://own.example/x"
+    assert apply_override(HttpTarget(""), override).url == "https://forced.example/"
+    assert apply_override(HttpTarget("https://own.example/x"), override).auth == OidcToken("a@example.com")
     override.uri_override.uri_override_enforce_mode = 2
     override.uri_override.port = 0
-    assert overridden(HttpTarget("http://own.example:8/x?y"), override).url == "http://forced.example/x?y"
+    assert apply_override(HttpTarget("http://own.example:8/x?y"), override).url == "http://forced.example/x?y"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tests.emulator.conftest import PATIENCE
 
 from cloudsched.emulator import CloudTasksEmulator, Faults, StillWaiting, UnknownTask
 from cloudsched.emulator.runtime.history import History
-from cloudsched.emulator.runtime.waiters import Waiters
+from cloudsched.emulator.runtime.waiters import CompletionWaiters
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Eventually, Hit, Http, Target
@@ -61,7 +61,7 @@ def test_the_oldest_attempts_are_forgotten_first(
         add(grpc_client, target.url, START + DAY)
     emulator.run_until_idle()
     kept = emulator.attempts()
-    by_number, by_size = History(2), History(most_bytes=5)
+    by_number, by_size = History(2), History(max_body_bytes=5)
     for attempt in kept:
         by_number.add(attempt)
         by_size.add(replace(attempt, answer=replace(attempt.answer, body=b"xyz")))
@@ -151,10 +151,10 @@ def test_deleting_ends_the_wait(emulator: CloudTasksEmulator, grpc_client: Clien
 
 def test_reset_ends_the_wait() -> None:
     async def run() -> bool:
-        waiters = Waiters()
+        waiters = CompletionWaiters()
         waiting = asyncio.create_task(waiters.wait("a task", 60))
         await asyncio.sleep(0)
-        waiters.release()
+        waiters.release_all()
         return await waiting
 
     assert asyncio.run(run()) is True

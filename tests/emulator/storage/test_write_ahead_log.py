@@ -257,7 +257,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path, connect: Connect) -> N
 def test_a_file_that_has_grown_is_written_anew(
     tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log._WORTH_REWRITING", 20_000)
+    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log._MIN_REWRITE_BYTES", 20_000)
     data = tmp_path / "queues.data"
     largest = 0
     with emulator_with(data) as emulator:

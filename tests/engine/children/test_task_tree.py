@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import START, Simulation
@@ -37,7 +37,7 @@ def sim(app: App) -> Iterator[Simulation]:
     def branch(ctx: Context) -> None:
         ctx.gather(*[ctx.call("leaf") for _ in range(2)])
 
-    calling(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
+    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
     with Simulation(app) as opened:
         create(app, id="root", schedule=Schedule(rrule="FREQ=DAILY;COUNT=2", dtstart=START.replace(tzinfo=None)))
         opened.advance(DAY + timedelta(hours=1))
@@ -46,8 +46,8 @@ def sim(app: App) -> Iterator[Simulation]:
 
 def shape(tree: Tree) -> tuple[list[tuple[str, int, int]], int]:
     """Return the branches (of which day, how many leaves, how many left out), and how many branches are left out."""
-    branches = [(day(each.task), len(each.children), each.left_out) for each in tree.children]
-    return branches, tree.left_out
+    branches = [(day(each.task), len(each.children), each.omitted_children) for each in tree.children]
+    return branches, tree.omitted_children
 
 
 def day(call: Task) -> str:
@@ -112,7 +112,7 @@ def test_calls_of_a_handler_that_runs_are_shown(app: App) -> None:
         (branch,) = app.tree("root").children
         seen.append(len(branch.children))
 
-    calling(app, lambda ctx: ctx.call("late").result())
+    register_work_handler(app, lambda ctx: ctx.call("late").result())
     with Simulation(app) as sim:
         create(app, id="root")
         sim.advance(MINUTE)

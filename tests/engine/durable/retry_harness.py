@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.engine.harness import DAY, Row, calling, create
+from tests.engine.harness import DAY, Row, create, register_work_handler
 
 from cloudsched import App, Context, Execution, Settings
 from cloudsched.testing import Simulation
@@ -13,44 +13,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Bench:
+class RetryHarness:
     """An app whose handlers note what they do, and fail where they are told to."""
 
     def __init__(self) -> None:
         self.app = App(Settings())
-        self.did = list[str]()
+        self.effects = list[str]()
         self.broken = {"the code"}
 
         @self.app.handler("charge", retry=False)
         def charge(row: Row) -> int:
-            self.do(f"charge {row.n}")
+            self.perform(f"charge {row.n}")
             return row.n
 
-    def do(self, what: str) -> str:
+    def perform(self, what: str) -> str:
         """Have an effect, or fail."""
-        self.did.append(what)
+        self.effects.append(what)
         if what in self.broken:
             raise ConnectionError(what)
         return what
 
     def step(self, ctx: Context, name: str) -> str:
-        return ctx.step(name, self.do, name, retry=False)
+        return ctx.step(name, self.perform, name, retry=False)
 
-    def stumble(self) -> None:
+    def raise_if_broken(self) -> None:
         """Be the bug that is mended before the retry."""
         if "the code" in self.broken:
             raise KeyError("the code")
 
-    def retried(self, call: Callable[[Context], Any], **fields: Any) -> tuple[Execution, list[str]]:
+    def run_fix_and_retry(self, call: Callable[[Context], Any], **fields: Any) -> tuple[Execution, list[str]]:
         """Run a handler, mend all that is broken when it has failed, and retry; return what was done after that."""
-        calling(self.app, call)
+        register_work_handler(self.app, call)
         with Simulation(self.app) as sim:
             task = create(self.app, **{"retry": {"maxRetries": 0}, **fields})
             sim.run_until_idle(10 * DAY)
             (failed,) = sim.executions(task.id)
             assert failed.status == "FAILED", failed
-            self.did.clear()
+            self.effects.clear()
             self.broken.clear()
             self.app.retry(task.id)
             sim.run_until_idle(10 * DAY)
-            return self.app.execution(task.id, failed.id), self.did
+            return self.app.execution(task.id, failed.id), self.effects

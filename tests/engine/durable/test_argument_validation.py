@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create, run
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler, run
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.errors import InvalidInput, UnsupportedDocument
@@ -27,7 +27,7 @@ def app() -> App:
     return App(Settings())
 
 
-def asking(app: App, ask: Callable[[Context], object], said: list[str]) -> None:
+def register_asking_handler(app: App, ask: Callable[[Context], object], said: list[str]) -> None:
     """Let the handler ask, catch that it is refused, and go on: through a step and a replay."""
 
     def call(ctx: Context) -> str:
@@ -39,7 +39,7 @@ def asking(app: App, ask: Callable[[Context], object], said: list[str]) -> None:
         ctx.sleep(DAY)
         return "done"
 
-    calling(app, call)
+    register_work_handler(app, call)
 
 
 def _sleep(wait: Any, ctx: Context) -> None:  # noqa: ANN401 - also what is no wait
@@ -88,7 +88,7 @@ def test_a_version_may_have_a_name_of_its_own(app: App) -> None:
         told.append(ctx.version("report", Report.BETTER))
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert told == [2, 2]
     assert [type(each) for each in (*told, execution.steps[0].result)] == [int, int, int]
@@ -99,7 +99,7 @@ def test_what_cannot_be_asked_for_is_refused_at_once_and_leaves_no_gap(app: App,
     """The same in the replay, so a handler that catches it gets to its end."""
     ask, expected = REFUSED[case]
     said = list[str]()
-    asking(app, ask, said)
+    register_asking_handler(app, ask, said)
     execution = run(app)
     assert (execution.status, execution.content) == ("SUCCEEDED", "done"), execution.error
     assert [(step.number, step.kind) for step in execution.steps] == [(1, "STEP"), (2, "SLEEP")]
@@ -110,7 +110,7 @@ def test_what_cannot_be_asked_for_is_refused_at_once_and_leaves_no_gap(app: App,
 
 @pytest.mark.parametrize("wait", [60, _FAR, timedelta.max], ids=repr)
 def test_a_task_that_asked_for_an_impossible_time_has_failed_and_is_as_others(app: App, wait: Any) -> None:  # noqa: ANN401
-    calling(app, lambda ctx: ctx.sleep(wait))
+    register_work_handler(app, lambda ctx: ctx.sleep(wait))
     with Simulation(app) as sim:
         task = create(app, retry={"maxRetries": 1})
         sim.run_until_idle()
@@ -134,7 +134,7 @@ def test_a_task_that_asked_for_an_impossible_time_has_failed_and_is_as_others(ap
     ids=repr,
 )
 def test_what_is_past_is_now(app: App, wait: Any) -> None:  # noqa: ANN401 - both
-    calling(app, lambda ctx: ctx.sleep(wait))
+    register_work_handler(app, lambda ctx: ctx.sleep(wait))
     execution = run(app)
     assert (execution.status, execution.finished_at) == ("SUCCEEDED", START), execution.error
     assert execution.steps[0].due_at == START
@@ -142,14 +142,14 @@ def test_what_is_past_is_now(app: App, wait: Any) -> None:  # noqa: ANN401 - bot
 
 @pytest.mark.parametrize("timeout", [timedelta.min, timedelta(0)], ids=repr)
 def test_a_limit_that_is_past_is_over_at_once(app: App, timeout: timedelta) -> None:
-    calling(app, lambda ctx: ctx.wait_for("x", timeout=timeout))
+    register_work_handler(app, lambda ctx: ctx.wait_for("x", timeout=timeout))
     execution = run(app)
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "EventTimedOut")
 
 
 @pytest.mark.parametrize("far", [datetime(9998, 12, 31, tzinfo=UTC), timedelta(days=300_000)], ids=repr)
 def test_what_is_far_away_is_waited_for_and_can_be_cancelled(app: App, far: Any) -> None:  # noqa: ANN401 - both
-    calling(app, lambda ctx: ctx.sleep(far))
+    register_work_handler(app, lambda ctx: ctx.sleep(far))
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(DAY)
@@ -160,7 +160,7 @@ def test_what_is_far_away_is_waited_for_and_can_be_cancelled(app: App, far: Any)
 def test_a_replay_keeps_to_the_instant_that_was_recorded(app: App) -> None:
     """An instant in another zone is kept in UTC; what the replay says of it is not looked at."""
     waits = iter([datetime(2027, 1, 2, tzinfo=_WEST), START + 900 * DAY])
-    calling(app, lambda ctx: ctx.sleep(next(waits)))
+    register_work_handler(app, lambda ctx: ctx.sleep(next(waits)))
     execution = run(app)
     assert execution.finished_at == START + timedelta(hours=29)
 
@@ -178,7 +178,7 @@ def test_one_task_that_cannot_be_repaired_does_not_keep_the_sweep_from_the_other
     def other() -> str:
         return "done"
 
-    calling(app, lambda ctx: ctx.call("nap").result())
+    register_work_handler(app, lambda ctx: ctx.call("nap").result())
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -189,7 +189,7 @@ def test_one_task_that_cannot_be_repaired_does_not_keep_the_sweep_from_the_other
         with pytest.raises(UnsupportedDocument):
             app.cancel(task.id)
         innocent = create(app, handler="other", schedule=Schedule.once(sim.now + MINUTE))
-        sim.queue.lose_everything()
+        sim.queue.purge()
         sim.advance(5 * MINUTE)
         assert app.get(innocent.id).status == "COMPLETED"
     assert [each.__dict__["taskId"] for each in caplog.records if each.message == "unrepaired"]

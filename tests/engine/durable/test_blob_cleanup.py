@@ -10,14 +10,14 @@ import pytest
 from tests.engine.harness import DAY, MINUTE, create
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.documents.journal import MAX_INLINE
+from cloudsched.domain.documents.journal import MAX_INLINE_RESULT_BYTES
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LARGE = "x" * (MAX_INLINE + 1)
+LARGE = "x" * (MAX_INLINE_RESULT_BYTES + 1)
 
 
 @pytest.fixture

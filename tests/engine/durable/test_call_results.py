@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Settings, Task
 from cloudsched.errors import CallFailed
@@ -22,7 +22,7 @@ def call_of(app: App, parent: Task) -> str:
     return branch.task.id
 
 
-def asking(app: App) -> None:
+def register_parent_and_child(app: App) -> None:
     """Let the handler ask for one call, and return what it was told of its end."""
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
@@ -31,11 +31,11 @@ def asking(app: App) -> None:
         except CallFailed as failure:
             return [failure.status, failure.message]
 
-    calling(app, call)
+    register_work_handler(app, call)
 
 
 @pytest.mark.parametrize("days", [0, 3])
-def test_a_run_by_hand_does_not_answer_a_call(app: App, days: int) -> None:
+def test_a_manual_run_does_not_resolve_a_call(app: App, days: int) -> None:
     """It fails, before the call's own run has succeeded or after that."""
 
     @app.handler("c", retry=False)
@@ -46,7 +46,7 @@ def test_a_run_by_hand_does_not_answer_a_call(app: App, days: int) -> None:
         ctx.sleep(DAY)
         return "call"
 
-    asking(app)
+    register_parent_and_child(app)
     with Simulation(app) as sim:
         parent = create(app)
         sim.advance(MINUTE)
@@ -63,7 +63,7 @@ def test_a_call_that_is_cancelled_fails_although_it_was_run_by_hand(app: App) ->
             ctx.sleep(30 * DAY)
         return "by hand"
 
-    asking(app)
+    register_parent_and_child(app)
     with Simulation(app) as sim:
         parent = create(app)
         sim.advance(MINUTE)
@@ -92,7 +92,7 @@ def test_a_call_that_is_retried_by_hand_is_answered_by_that(app: App) -> None:
         ctx.wait_for("go")
         return begun.result()
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         parent = create(app)
         sim.advance(MINUTE)
@@ -119,13 +119,13 @@ def test_what_an_earlier_version_kept_of_a_call_still_answers_it(app: App) -> No
         ctx.sleep(DAY)
         return begun.result()
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         parent = create(app)
         sim.advance(MINUTE)
         stored = app.store.load(call_of(app, parent))
         assert stored
-        app.store.commit(stored.task.model_copy(update={"outcome_of": None}), stored.version)
+        app.store.commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored.version)
         sim.run_until_idle()
         (execution,) = sim.executions(parent.id)
     assert execution.content == "fine"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, MINUTE, Row, calling, create, run
+from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler, run
 
 from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Task
 from cloudsched.domain.documents import journal as limits
-from cloudsched.domain.documents.policy import retry_policy
-from cloudsched.engine.execution.claimed_run import Held
+from cloudsched.domain.documents.policy import to_retry_policy
+from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
 
@@ -28,7 +28,7 @@ def test_calls_run_side_by_side_and_come_back_in_their_order(app: App) -> None:
         ctx.sleep(timedelta(hours=10 - row.n))
         return row
 
-    calling(app, lambda ctx: ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(5)]))
+    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(5)]))
     execution = run(app)
     assert execution.content == [{"n": n} for n in range(5)]
     assert execution.finished_at == START + timedelta(hours=10)
@@ -46,7 +46,7 @@ def test_only_the_last_call_of_many_wakes_its_parent(app: App) -> None:
         replays.append(None)
         return sum(ctx.gather(*[ctx.call("nap", Row(n=n)) for n in range(1, 31)]))
 
-    calling(app, call)
+    register_work_handler(app, call)
     assert run(app).content == 465
     assert len(replays) == 2
 
@@ -60,17 +60,17 @@ def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_o
     def fine() -> str:
         return "fine"
 
-    calling(app, lambda ctx: ctx.call("fine").result())
+    register_work_handler(app, lambda ctx: ctx.call("fine").result())
     with Simulation(app) as sim:
         task = create(app)
-        finish = Held.finish
+        finish = ClaimedRun.finish
 
-        def finish_late(held: Held, *arguments: Any) -> Task | None:
+        def finish_late(held: ClaimedRun, *arguments: Any) -> Task | None:
             if held.task.id == task.id:
                 sim.queue.deliver_due()
             return finish(held, *arguments)
 
-        monkeypatch.setattr(Held, "finish", finish_late)
+        monkeypatch.setattr(ClaimedRun, "finish", finish_late)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START)
@@ -82,7 +82,7 @@ def test_what_was_sent_for_an_earlier_suspension_runs_nothing(app: App) -> None:
     def call(ctx: Context) -> int:
         return sum(ctx.wait_for("more", timeout=timedelta(hours=1)) for _ in range(10))
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -92,7 +92,7 @@ def test_what_was_sent_for_an_earlier_suspension_runs_nothing(app: App) -> None:
         assert sim.executions(task.id)[0].content == 10
         before = len(sim.queue.deliveries)
         sim.advance(DAY)
-        late = [each.verdict.why for each in sim.queue.deliveries[before:] if each.verdict]
+        late = [each.result.reason for each in sim.queue.deliveries[before:] if each.result]
     assert len(late) == 10
     assert set(late) == {"the task is COMPLETED"}
 
@@ -106,7 +106,7 @@ def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App) -> 
         ctx.sleep(DAY)
         return 1
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(timedelta(seconds=1))
@@ -115,7 +115,7 @@ def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App) -> 
             sim.advance(timedelta(seconds=1))
         before = len(sim.queue.deliveries)
         sim.advance(timedelta(hours=23))
-        late = [each.verdict.action for each in sim.queue.deliveries[before:] if each.verdict]
+        late = [each.result.action for each in sim.queue.deliveries[before:] if each.result]
     assert late == ["dropped"] * 15
 
 
@@ -126,7 +126,7 @@ def test_nobody_can_put_a_task_of_their_own_in_the_place_of_a_call(app: App) -> 
     def fine() -> str:
         return "fine"
 
-    calling(app, lambda ctx: ctx.call("fine").result())
+    register_work_handler(app, lambda ctx: ctx.call("fine").result())
     with Simulation(app) as sim:
         task = create(app, id="parent")
         taken = limits.call_id("parent", "20270101T000000Z", 1, 1)
@@ -157,7 +157,7 @@ def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
         ctx.sleep(DAY)
         return [str(each) for each in ctx.gather(*calls, return_failures=True)]
 
-    calling(app, call)
+    register_work_handler(app, call)
     content = run(app).content
     assert content[0] == "fine"
     assert {str(failure) for failure in caught} == {content[1]}
@@ -169,7 +169,9 @@ def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(app: App) 
     def forever(ctx: Context) -> None:
         ctx.wait_for("never")
 
-    calling(app, lambda ctx: [f.status for f in ctx.gather(*[ctx.call("forever") for _ in "ab"], return_failures=True)])
+    register_work_handler(
+        app, lambda ctx: [f.status for f in ctx.gather(*[ctx.call("forever") for _ in "ab"], return_failures=True)]
+    )
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -196,7 +198,7 @@ def test_a_call_that_was_begun_before_an_exception_is_made_once(
         ctx.call("alert")
         raise kind("no line")
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, retry=RetryPolicy(max_retries=retries))
         sim.advance(timedelta(seconds=20))
@@ -220,7 +222,7 @@ def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more
         app.cancel(ctx.task.id)
         raise ConnectionError("no line")
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()
@@ -241,7 +243,7 @@ def test_cancelling_a_task_cancels_all_that_runs_below_it(app: App) -> None:
     def branch(ctx: Context) -> None:
         ctx.gather(*[ctx.call("leaf") for _ in range(3)])
 
-    calling(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
+    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -255,7 +257,7 @@ def test_cancelling_a_task_cancels_all_that_runs_below_it(app: App) -> None:
         assert {app.get(each.id).status.value for each in everything} == {"CANCELLED"}
         assert {e.status.value for each in everything for e in sim.executions(each.id)} == {"CANCELLED"}
         assert not app.get(task.id).deferred
-        verdicts = {each.verdict.action.value for each in sim.queue.deliveries[before:] if each.verdict}
+        verdicts = {each.result.action.value for each in sim.queue.deliveries[before:] if each.result}
         assert verdicts == {"dropped"}
 
 
@@ -264,12 +266,12 @@ def test_a_cancel_that_dies_halfway_is_finished_by_the_sweep(app: App, monkeypat
     def leaf(ctx: Context) -> None:
         ctx.sleep(DAY)
 
-    calling(app, lambda ctx: ctx.gather(*[ctx.call("leaf") for _ in range(2)]))
+    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("leaf") for _ in range(2)]))
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
         with monkeypatch.context() as patch:
-            patch.setattr("cloudsched.engine.children.child_tasks.Nesting.cancel_below", lambda *_: 1 / 0)
+            patch.setattr("cloudsched.engine.children.child_tasks.ChildTasks.cancel_descendants", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 app.cancel(task.id)
         sim.advance(2 * MINUTE)
@@ -287,16 +289,16 @@ def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_af
         ctx.sleep(DAY)
         return f"{answer}!"
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
         (execution,) = sim.executions(task.id)
         open_steps = app.execution(task.id, execution.id).steps
-        assert [entry.folded() for entry in app.store.journal(task.id, execution.id)] == list(open_steps)
+        assert [entry.to_record() for entry in app.store.load_journal(task.id, execution.id)] == list(open_steps)
         sim.run_until_idle()
         ended = app.execution(task.id, execution.id)
-        assert app.store.journal(task.id, execution.id) == []
+        assert app.store.load_journal(task.id, execution.id) == []
     assert [(step.kind, step.result) for step in ended.steps] == [("STEP", 1), ("CALL", "fine"), ("SLEEP", None)]
     assert open_steps[:2] == ended.steps[:2]
 
@@ -309,12 +311,12 @@ def test_a_call_says_how_often_it_is_tried_as_a_handler_does(app: App, retry: Re
     def flaky() -> None:
         raise ConnectionError("no line")
 
-    calling(app, lambda ctx: ctx.call("flaky", retry=retry).result())
+    register_work_handler(app, lambda ctx: ctx.call("flaky", retry=retry).result())
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()
         (call,) = app.tree(task.id).children
-        expected = RetryPolicy(max_retries=2) if retry is None else retry_policy(retry)
+        expected = RetryPolicy(max_retries=2) if retry is None else to_retry_policy(retry)
         assert call.task.retry == expected
         assert len(sim.executions(call.task.id)[0].attempts) == expected.max_retries + 1
 
@@ -342,7 +344,7 @@ def test_what_a_call_cannot_be_told_is_refused(app: App, fields: dict[str, Any])
         except InvalidInput as error:
             refused.append(error.field)
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert {field.split(".")[0] for field in refused} == {to_camel(name) for name in fields}
     assert (execution.status, [step.child for step in execution.steps]) == ("SUCCEEDED", [None])
@@ -365,7 +367,7 @@ def test_a_call_that_is_refused_is_refused_in_every_replay(app: App, *, replay: 
                 said.append(error.field)
         return said
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app, replay=replay)
     assert execution.content == ["payload.n", 1, "payload.n", 2]
     assert [step.status for step in execution.steps] == ["FAILED", "SUCCEEDED"] * 2

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import calling, create
+from tests.engine.harness import create, register_work_handler
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.children.child_tasks import Nesting
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 MANY = 200
 
 
-class Watched(SqliteStore):
+class ReplayHookStore(SqliteStore):
     """A store that does something whenever the journal of the task ``job`` is read."""
 
     def __init__(self) -> None:
         super().__init__()
         self.at_replay: Callable[[], object] = lambda: None
 
-    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
-        entries = super().journal(task_id, execution_id)
+    def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+        entries = super().load_journal(task_id, execution_id)
         if task_id == "job":
             self.at_replay()
         return entries
@@ -50,20 +50,20 @@ def app() -> App:
     return made
 
 
-def end_one(app: App) -> bool:
+def finish_one_call(app: App) -> bool:
     """Let a worker run one call, if there is one to run."""
-    for claim in app.pulls.claim(Wanted("w")):
-        begun = app.pulls.begin(claim)
+    for claim in app.worker_claims.claim(WorkerFilter("w")):
+        begun = app.worker_claims.start(claim)
         assert begun
-        app.pulls.end(begun, app.pulls.call(begun))
+        app.worker_claims.finish(begun, app.worker_claims.invoke_handler(begun))
         return True
     return False
 
 
-def offered_and_ended(sim: Simulation) -> bool:
+def offer_and_finish_one(sim: Simulation) -> bool:
     """Offer the calls that are made, and let one of them end."""
     sim.queue.deliver_due()
-    return end_one(sim.app)
+    return finish_one_call(sim.app)
 
 
 def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App) -> None:
@@ -74,41 +74,39 @@ def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App) -> None:
         replays.append(None)
         return sum(ctx.gather(*[ctx.call("part") for _ in range(MANY)]))
 
-    calling(app, call)
-    with closing(Watched()) as store, Simulation(app, store=store) as sim:
+    register_work_handler(app, call)
+    with closing(ReplayHookStore()) as store, Simulation(app, store=store) as sim:
         create(app, id="job")
         sim.advance(timedelta(milliseconds=1))
-        store.at_replay = lambda: end_one(app)
+        store.at_replay = lambda: finish_one_call(app)
         before = sim.counts.copy()
         for _ in range(3):
             sim.advance(app.get("job").runs[0].due_at - sim.now)
         assert len(replays) == 4
         assert sim.counts.since(before).reads < 10 * MANY
-        while end_one(app):
+        while finish_one_call(app):
             sim.advance(timedelta(milliseconds=1))
         assert (app.get("job").status, len(replays)) == ("COMPLETED", 5)
 
 
 @pytest.mark.parametrize("count", [2, 30])
-def test_the_last_call_may_end_while_its_parent_looks_what_runs(
-    app: App, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
+def test_the_last_call_may_finish_while_its_parent_polls(app: App, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Its word changes nothing, since another's has come before; nobody waits for the parent's own look."""
-    look = Nesting.running
+    look = ChildTasks.calls_in_progress
 
-    def look_and_end(nesting: Nesting, *args: Any) -> set[int]:
+    def look_and_end(nesting: ChildTasks, *args: Any) -> set[int]:
         found = look(nesting, *args)
-        while end_one(app):
+        while finish_one_call(app):
             pass
         return found
 
     def call(ctx: Context) -> int:
         calls = [ctx.call("part") for _ in range(count)]
-        assert ctx.step("one ends", offered_and_ended, sim)
+        assert ctx.step("one ends", offer_and_finish_one, sim)
         return sum(ctx.gather(*calls))
 
-    monkeypatch.setattr(Nesting, "running", look_and_end)
-    calling(app, call)
+    monkeypatch.setattr(ChildTasks, "calls_in_progress", look_and_end)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         create(app, id="job")
         sim.advance(timedelta(seconds=1))
@@ -116,7 +114,7 @@ def test_the_last_call_may_end_while_its_parent_looks_what_runs(
         assert (execution.content, execution.finished_at) == (count, START)
 
 
-def test_a_parent_that_cannot_look_goes_on_at_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parent_that_cannot_poll_its_calls_resumes_at_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store does not say what runs; its end is committed none the less."""
 
     def fail(*_: object) -> set[int]:
@@ -124,16 +122,16 @@ def test_a_parent_that_cannot_look_goes_on_at_once(app: App, monkeypatch: pytest
 
     def call(ctx: Context) -> int:
         calls = [ctx.call("part") for _ in range(2)]
-        assert ctx.step("one ends", offered_and_ended, sim)
-        monkeypatch.setattr(Nesting, "running", fail)
+        assert ctx.step("one ends", offer_and_finish_one, sim)
+        monkeypatch.setattr(ChildTasks, "calls_in_progress", fail)
         return sum(ctx.gather(*calls))
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         create(app, id="job")
         sim.queue.deliver_due()
         monkeypatch.undo()
-        while end_one(app):
+        while finish_one_call(app):
             pass
         sim.advance(timedelta(seconds=1))
         (execution,) = sim.executions("job")

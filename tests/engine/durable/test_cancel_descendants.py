@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -39,30 +39,30 @@ def app() -> App:
     return made
 
 
-def left_behind(ctx: Context) -> None:
+def leave_unawaited_call(ctx: Context) -> None:
     ctx.call("long")
 
 
-def beside_a_failed_one(ctx: Context) -> None:
+def call_next_to_failed_call(ctx: Context) -> None:
     ctx.gather(ctx.call("long"), ctx.call("bad").result())
 
 
-def below_an_ended_one(ctx: Context) -> None:
+def call_under_finished_call(ctx: Context) -> None:
     ctx.call("mid").result()
     ctx.sleep(20 * DAY)
 
 
-def below_an_ended_one_of_an_ended_one(ctx: Context) -> None:
+def call_under_two_finished_calls(ctx: Context) -> None:
     ctx.call("mid").result()
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 @pytest.mark.parametrize(
-    "call", [left_behind, beside_a_failed_one, below_an_ended_one, below_an_ended_one_of_an_ended_one]
+    "call", [leave_unawaited_call, call_next_to_failed_call, call_under_finished_call, call_under_two_finished_calls]
 )
 def test_all_that_is_under_way_below_is_stopped(app: App, call: Callable[[Context], None], verb: str) -> None:
     """Also what was called by an execution, or by a call, that has ended."""
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, schedule=MONTHLY)
         sim.advance(DAY)
@@ -81,7 +81,7 @@ def unmarked(store: SqliteStore, *task_ids: str) -> None:
     for task_id in task_ids:
         stored = store.load(task_id)
         assert stored
-        store.commit(stored.task.model_copy(update={"has_called": False}), stored.version)
+        store.commit(stored.task.model_copy(update={"has_children": False}), stored.version)
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
@@ -99,7 +99,7 @@ def test_a_call_is_stopped_however_its_entry_came_into_the_journal(
         return commit(store, *arguments, **named)
 
     monkeypatch.setattr(SqliteStore, "commit", failing)
-    calling(app, lambda ctx: ctx.call("long").result())
+    register_work_handler(app, lambda ctx: ctx.call("long").result())
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(DAY)
@@ -117,7 +117,7 @@ def test_what_an_earlier_version_has_called_is_stopped(app: App, verb: str) -> N
     def through(ctx: Context) -> None:
         ctx.call("long").result()
 
-    calling(app, lambda ctx: ctx.call("through").result())
+    register_work_handler(app, lambda ctx: ctx.call("through").result())
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -133,7 +133,7 @@ def test_what_an_earlier_version_has_called_is_stopped_after_a_retry_by_hand(app
     def call(ctx: Context) -> None:
         ctx.gather(ctx.call("long"), ctx.call("bad").result())
 
-    calling(app, call)
+    register_work_handler(app, call)
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -150,7 +150,7 @@ def test_a_task_without_calls_costs_no_look_below_it(app: App) -> None:
         ctx.step("one", lambda: 1)
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         costs = []
         for verb in ("cancel", "delete"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.harness import calling, create, run
+from tests.engine.harness import create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -51,9 +51,14 @@ class Weighed(SqliteStore):
         self.known: set[int] = set()
 
     def commit(
-        self, task: Task, expect: Version | None, *args: Any, entries: Sequence[JournalEntry] = (), **more: Any
+        self,
+        task: Task,
+        expected_version: Version | None,
+        *args: Any,
+        entries: Sequence[JournalEntry] = (),
+        **more: Any,
     ) -> Version:
-        version = super().commit(task, expect, *args, entries=entries, **more)
+        version = super().commit(task, expected_version, *args, entries=entries, **more)
         if entries:
             self.sizes.append(sum(stored_size(entry.to_stored()) for entry in entries))
             self.known |= {entry.number for entry in entries}
@@ -80,16 +85,16 @@ def app() -> App:
     return made
 
 
-def gathered(ctx: Context) -> int:
+def gather_many(ctx: Context) -> int:
     return sum(map(len, ctx.gather(*[ctx.call("page") for _ in range(300)])))
 
 
-def gathered_beside_one_that_takes_long(ctx: Context) -> int:
+def gather_with_one_slow_call(ctx: Context) -> int:
     *pages, _ = ctx.gather(*[ctx.call("page") for _ in range(300)], ctx.call("nap"))
     return sum(map(len, pages))
 
 
-def gathered_after_more_are_asked_for_than_may_be(ctx: Context) -> int:
+def gather_after_too_many_calls(ctx: Context) -> int:
     calls = [ctx.call("page") for _ in range(500)]
     ctx.sleep(timedelta(minutes=5))
     ctx.call("page").result()
@@ -113,9 +118,9 @@ def asked(ctx: Context) -> int:
 @pytest.mark.parametrize(
     "call",
     [
-        gathered,
-        gathered_beside_one_that_takes_long,
-        gathered_after_more_are_asked_for_than_may_be,
+        gather_many,
+        gather_with_one_slow_call,
+        gather_after_too_many_calls,
         refused,
         asked,
     ],
@@ -123,7 +128,7 @@ def asked(ctx: Context) -> int:
 )
 def test_what_one_commit_brings_is_bounded(app: App, call: Callable[[Context], int]) -> None:
     """Each entry is recorded after the one before it, and all of them are in the record at the end."""
-    calling(app, call)
+    register_work_handler(app, call)
     with closing(Weighed()) as store, Simulation(app, store=store) as sim:
         task = create(app, expected_duration=HOUR)
         sim.run_until_idle()
@@ -146,7 +151,7 @@ def test_steps_that_are_too_many_for_their_record_are_read_with_it(app: App) -> 
                 ctx.step("bad", bad, retry=False)
         return "done"
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()
@@ -184,6 +189,6 @@ def test_a_call_takes_no_longer_to_make_in_a_long_journal(app: App) -> None:
                 ctx.call("fine")
         return spent
 
-    calling(app, call)
+    register_work_handler(app, call)
     few, many = run(app).content
     assert many < few * 1.1

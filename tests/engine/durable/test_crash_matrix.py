@@ -20,7 +20,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cloudsched.engine.execution.attempts import Verdict
+    from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.ports.store import Store
 
 WAYS = (
@@ -33,7 +33,7 @@ WAYS = (
 )
 PARTS = 6
 """How many tests share the calls of one way, so that none takes long on a busy machine."""
-_PORTS = ("load", "commit", "load_lock", "commit_lock", "journal", "tasks", "execution")
+_PORTS = ("load", "commit", "load_lock", "commit_lock", "load_journal", "list_tasks", "load_execution")
 
 
 class Killed(BaseException):
@@ -69,7 +69,7 @@ class Fault:
                 return answer
             if self.way.endswith("forgets"):
                 assert self.sim
-                self.sim.queue.lose_everything()
+                self.sim.queue.purge()
             raise error
 
         return called
@@ -79,8 +79,8 @@ class Fault:
             setattr(inner, name, self.through(name, getattr(inner, name)))
         return inner
 
-    def deliver(self, deliver: Callable[[bytes, str], Verdict]) -> Callable[[bytes, str], Verdict]:
-        def delivered(body: bytes, token: str) -> Verdict:
+    def deliver(self, deliver: Callable[[bytes, str], DeliveryResult]) -> Callable[[bytes, str], DeliveryResult]:
+        def delivered(body: bytes, token: str) -> DeliveryResult:
             self.is_armed = True
             try:
                 return deliver(body, token)
@@ -141,7 +141,7 @@ def simulated(workflow: Workflow, fault: Fault) -> Iterator[Simulation]:
     store.close()
 
 
-def lived(at: int | None, way: str) -> tuple[Fault, Workflow, list[Execution], dict[str, Any]]:
+def run_with_fault(at: int | None, way: str) -> tuple[Fault, Workflow, list[Execution], dict[str, Any]]:
     """Run the workflow to its end, with one fault; return what it left behind."""
     fault, workflow = Fault(at, way), Workflow()
     app = workflow.app
@@ -156,7 +156,7 @@ def lived(at: int | None, way: str) -> tuple[Fault, Workflow, list[Execution], d
             "task": (app.get(task.id).status, app.get(task.id).runs, app.get(task.id).events),
             "children": [(child.id, child.status) for child in children],
             "of children": [[each.status for each in sim.executions(child.id)] for child in children],
-            "journal": list(app.store.journal(task.id, executions[0].id)),
+            "journal": list(app.store.load_journal(task.id, executions[0].id)),
             "content": [execution.content for execution in executions],
             "steps": [[(s.number, s.kind, s.name, s.status) for s in e.steps] for e in executions],
         }
@@ -171,7 +171,7 @@ def essence(facts: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def calm() -> tuple[int, list[str], dict[str, Any]]:
     """How many calls are made when nothing goes wrong, what is done outside, and what is left behind."""
-    fault, workflow, executions, facts = lived(None, "")
+    fault, workflow, executions, facts = run_with_fault(None, "")
     (execution,) = executions
     assert execution.status == "SUCCEEDED", execution.error
     assert facts["journal"] == []
@@ -188,7 +188,7 @@ def test_each_step_is_recorded_once_whatever_dies_when(
     calls, effects, expected = calm
     assert calls > 100
     for at in range(1 + part, calls + 1, PARTS):
-        _, workflow, executions, facts = lived(at, way)
+        _, workflow, executions, facts = run_with_fault(at, way)
         assert len(executions) == 1, (at, executions)
         assert essence(facts) == expected, (at, [(e.status, e.error) for e in executions])
         assert set(workflow.effects) == set(effects), at

@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.children.child_tasks import Nesting
-from cloudsched.engine.execution.claimed_run import Held
+from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.errors import StoreUnavailable, VersionConflict
 from cloudsched.testing import START, Simulation
 
@@ -26,7 +26,7 @@ def app() -> App:
     return App(Settings())
 
 
-def conflicting(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:
+def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:
     """Let the first such commit take effect and conflict with itself, as one does that was made twice."""
     commit, made = SqliteStore.commit, list[Task]()
 
@@ -43,23 +43,23 @@ def conflicting(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: 
 
 def test_a_journal_that_was_never_written_is_in_the_record_and_nowhere_else(app: App) -> None:
     """The handler fails for good before anything made it write what it has asked for."""
-    calling(app, lambda ctx: ctx.wait_for("never", timeout=timedelta(0)))
+    register_work_handler(app, lambda ctx: ctx.wait_for("never", timeout=timedelta(0)))
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
         assert [(step.kind, step.status) for step in execution.steps] == [("EVENT", "TIMED_OUT")]
-        assert app.store.journal(task.id, execution.id) == []
+        assert app.store.load_journal(task.id, execution.id) == []
 
 
 def test_a_commit_that_conflicts_with_itself_takes_one_event(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one of that name is not taken for the one that it took."""
-    calling(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more")])
+    register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more")])
     with Simulation(app) as sim:
         task = create(app, schedule=START + DAY)
         for number in range(2):
             app.send_event(task.id, "more", number)
-        conflicting(monkeypatch, lambda task: len(task.events) == 1, lambda: None)
+        inject_conflict(monkeypatch, lambda task: len(task.events) == 1, lambda: None)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert execution.content == [0, 1]
@@ -67,19 +67,19 @@ def test_a_commit_that_conflicts_with_itself_takes_one_event(app: App, monkeypat
 
 def test_an_event_is_not_taken_under_a_lease_that_has_ended(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes it stands still for too long; it is neither recorded as taken nor lost, and the next one takes it."""
-    calling(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more", timeout=timedelta(0))])
-    record, stood_still = Held.record, list[object]()
+    register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more", timeout=timedelta(0))])
+    record, stood_still = ClaimedRun.append_journal, list[object]()
     with Simulation(app) as sim:
         task = create(app, schedule=START + DAY, expected_duration=MINUTE)
         app.send_event(task.id, "more", 1)
 
-        def record_late(held: Held, *arguments: Any) -> Task | None:
+        def record_late(held: ClaimedRun, *arguments: Any) -> Task | None:
             if not stood_still:
                 stood_still.append(None)
-                sim.clock.move_to(held.task.runs[0].wakes_at)
+                sim.clock.move_to(held.task.runs[0].wake_at)
             return record(held, *arguments)
 
-        monkeypatch.setattr(Held, "record", record_late)
+        monkeypatch.setattr(ClaimedRun, "append_journal", record_late)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert [step.result for step in execution.steps] == [1, None]
@@ -91,13 +91,13 @@ def test_an_event_whose_commit_conflicts_with_itself_is_kept_once(
     app: App, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
 ) -> None:
     """Whether or not it is still there when its sender looks again."""
-    calling(app, lambda ctx: ctx.wait_for("more"))
+    register_work_handler(app, lambda ctx: ctx.wait_for("more"))
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
         with monkeypatch.context() as patch:
             meanwhile = 10 * MINUTE if is_taken else timedelta(0)
-            conflicting(patch, lambda task: len(task.events) == 1, lambda: sim.advance(meanwhile))
+            inject_conflict(patch, lambda task: len(task.events) == 1, lambda: sim.advance(meanwhile))
             app.send_event(task.id, "more", 1)
         assert len(app.get(task.id).events) == (0 if is_taken else 1)
 
@@ -111,11 +111,11 @@ def test_a_call_that_was_recorded_and_never_made_is_made_by_a_retry_by_hand(
     def fine() -> str:
         return "fine"
 
-    calling(app, lambda ctx: ctx.call("fine").result())
+    register_work_handler(app, lambda ctx: ctx.call("fine").result())
     with Simulation(app) as sim:
         task = create(app, retry={"maxRetries": 0})
         with monkeypatch.context() as patch:
-            patch.setattr(Nesting, "make", lambda *_: 1 / 0)
+            patch.setattr(ChildTasks, "create", lambda *_: 1 / 0)
             sim.advance(MINUTE)
         assert [e.status for e in sim.executions(task.id)] == ["FAILED"]
         app.retry(task.id)
@@ -133,27 +133,27 @@ def test_a_call_that_ended_before_it_was_made_again_is_not_waited_for(
     def fine() -> str:
         return "fine"
 
-    calling(app, lambda ctx: ctx.call("fine").result())
+    register_work_handler(app, lambda ctx: ctx.call("fine").result())
     with Simulation(app) as sim:
         task = create(app, expected_duration=timedelta(minutes=30))
         with monkeypatch.context() as patch:
-            dying(patch, task)
+            crash_before_finish(patch, task)
             sim.advance(MINUTE)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START + timedelta(minutes=30))
 
 
-def dying(patch: pytest.MonkeyPatch, task: Task) -> None:
+def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
     """Let the executors of a task die before they can say how its handler ended."""
-    finish = Held.finish
+    finish = ClaimedRun.finish
 
-    def died(held: Held, *arguments: Any) -> Task | None:
+    def died(held: ClaimedRun, *arguments: Any) -> Task | None:
         if held.task.id == task.id:
             raise StoreUnavailable("The executor", "it died")
         return finish(held, *arguments)
 
-    patch.setattr(Held, "finish", died)
+    patch.setattr(ClaimedRun, "finish", died)
 
 
 @pytest.mark.parametrize("dies", [True, False])
@@ -167,20 +167,20 @@ def test_a_call_that_is_made_while_its_task_is_stopped_is_cancelled(
     def nap(ctx: Context) -> None:
         ctx.sleep(30 * DAY)
 
-    calling(app, lambda ctx: ctx.call("nap").result())
+    register_work_handler(app, lambda ctx: ctx.call("nap").result())
     made = list[Task]()
-    make = Nesting.make
+    make = ChildTasks.create
 
-    def make_late(nesting: Nesting, call: Task) -> bool:
+    def make_late(nesting: ChildTasks, call: Task) -> bool:
         made.append(call)
         getattr(app, verb)(task.id)
         return make(nesting, call)
 
-    monkeypatch.setattr(Nesting, "make", make_late)
+    monkeypatch.setattr(ChildTasks, "create", make_late)
     with Simulation(app) as sim:
         task = create(app)
         if dies:
-            dying(monkeypatch, task)
+            crash_before_finish(monkeypatch, task)
         sim.advance(timedelta(minutes=10))
         (call,) = made
         assert app.get(call.id).status == "CANCELLED"
@@ -189,20 +189,20 @@ def test_a_call_that_is_made_while_its_task_is_stopped_is_cancelled(
         assert stored is None or not stored.task.deferred
 
 
-def test_a_deletion_that_dies_halfway_still_cancels_what_is_below(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_deletion_still_cancels_descendants(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep that removes the task ends its calls first."""
 
     @app.handler("nap")
     def nap(ctx: Context) -> None:
         ctx.sleep(30 * DAY)
 
-    calling(app, lambda ctx: ctx.gather(*[ctx.call("nap") for _ in range(2)]))
+    register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("nap") for _ in range(2)]))
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
         calls = [branch.task.id for branch in app.tree(task.id).children]
         with monkeypatch.context() as patch:
-            patch.setattr(Nesting, "cancel_below", lambda *_: 1 / 0)
+            patch.setattr(ChildTasks, "cancel_descendants", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 app.delete(task.id)
         sim.advance(2 * MINUTE)
@@ -222,7 +222,7 @@ def test_a_handler_whose_journal_is_gone_does_nothing_again(app: App) -> None:
         ctx.step("once", done.append, 1)
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, calling, run
+from tests.engine.harness import DAY, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 
@@ -20,19 +20,19 @@ def app() -> App:
     return App(Settings())
 
 
-def generated(read: Callable[[int], object]) -> Iterator[object]:
+def generate_values(read: Callable[[int], object]) -> Iterator[object]:
     for number in range(3):
         yield read(number)
 
 
 LAZY: dict[str, Callable[[Callable[[int], object]], object]] = {
-    "generator": generated,
+    "generator": generate_values,
     "expression": lambda read: (read(number) for number in range(3)),
     "map": lambda read: map(read, range(3)),
     "filter": lambda read: (pair[1] for pair in filter(None, ((number, read(number)) for number in range(3)))),
     "zip": lambda read: (pair[0] for pair in zip(map(read, range(3)), "abc", strict=True)),
     "slice": lambda read: islice(map(read, range(9)), 3),
-    "two of them": lambda read: map(read, generated(lambda number: number)),  # type: ignore[arg-type]
+    "two of them": lambda read: map(read, generate_values(lambda number: number)),  # type: ignore[arg-type]
 }
 
 
@@ -58,7 +58,7 @@ def test_what_a_step_yields_is_part_of_the_step(
         ctx.sleep(DAY)
         return pages
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app, replay=replay)
     assert (execution.content, tries) == ([0, 1, 2], [0, 1, 0, 1, 2])
     assert [(step.kind, step.attempts) for step in execution.steps] == [("STEP", 2), ("SLEEP", 0)]
@@ -74,14 +74,16 @@ def test_a_step_that_takes_too_long_to_yield_is_given_up(app: App) -> None:
 
         return ctx.step("pages", pages, retry=False, timeout=timedelta(milliseconds=50))
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert (execution.status, execution.steps[0].status) == ("FAILED", "TIMED_OUT")
 
 
 def test_what_lies_deeper_in_a_result_is_read_inside_its_step(app: App) -> None:
     """It is not tried again: the step itself has succeeded."""
-    calling(app, lambda ctx: ctx.step("pages", lambda: {"rows": generated(lambda _: str(ctx.now()))}))
+    register_work_handler(
+        app, lambda ctx: ctx.step("pages", lambda: {"rows": generate_values(lambda _: str(ctx.now()))})
+    )
     execution = run(app)
     assert [step.kind for step in execution.steps] == ["STEP"]
     assert len(execution.content["rows"]) == 3
@@ -102,7 +104,7 @@ def test_a_handler_may_go_on_in_what_it_returns(app: App, wrap: Callable[[object
         ctx.step("first", done.append, "first")
         return wrap(rows())
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app, replay=replay)
     assert execution.status == "SUCCEEDED", execution.error
     assert execution.content == wrap([None, 3])
@@ -122,7 +124,7 @@ def test_a_handler_that_fails_in_what_it_returns_is_tried_again_as_any(app: App)
 
         return rows()
 
-    calling(app, call)
+    register_work_handler(app, call)
     assert run(app).content == [2]
 
 
@@ -139,7 +141,7 @@ def test_a_replay_that_ends_earlier_than_before_is_a_mismatch_also_in_what_is_re
 
         return rows()
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.error
     assert execution.error.type == "JournalMismatch"

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, calling, create, run
+from tests.engine.harness import DAY, create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import StepFailed, WorkflowError
@@ -17,7 +17,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.durable.call_handle import Call
+    from cloudsched.engine.durable.call_handle import CallHandle
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def app() -> App:
     return App(Settings())
 
 
-INSIDE: dict[str, tuple[Callable[[Context, Call], object], str]] = {
+INSIDE: dict[str, tuple[Callable[[Context, CallHandle], object], str]] = {
     "step": (lambda ctx, _: ctx.step("inner", lambda: 1), "step 'inner'"),
     "call": (lambda ctx, _: ctx.call("fine"), "call 'fine'"),
     "result": (lambda _, call: call.result(), "call 'fine'"),
@@ -66,7 +66,7 @@ def test_what_belongs_beside_a_step_is_refused_inside_it(
         ctx.sleep(DAY)
         return str(begun.result())
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app, replay=replay)
     assert (execution.status, execution.content) == ("SUCCEEDED", "fine"), execution.error
     assert len(done) == 1
@@ -76,7 +76,7 @@ def test_what_belongs_beside_a_step_is_refused_inside_it(
 
 
 @pytest.mark.parametrize("ask", INSIDE)
-def test_a_handler_that_was_suspended_is_told_nothing_more(app: App, ask: str) -> None:
+def test_a_suspended_handler_gets_no_more_results(app: App, ask: str) -> None:
     """Not by its finally, either: what that asks for would stand in the place of what comes next."""
     began = list[object]()
 
@@ -95,7 +95,7 @@ def test_a_handler_that_was_suspended_is_told_nothing_more(app: App, ask: str) -
         ctx.step("after", lambda: 1)
         return "done"
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.content == "done", execution.error
     assert [step.kind for step in execution.steps] == ["CALL", "SLEEP", "STEP"]
@@ -133,7 +133,7 @@ def test_a_replay_that_diverges_stops_whoever_catches_it(app: App, then: str) ->
         SWALLOWING[then](ctx)
         return "went on"
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.error
     assert (execution.status, execution.error.type) == ("FAILED", "JournalMismatch")
@@ -159,7 +159,7 @@ def test_a_replay_that_diverges_stops_whoever_asks_until_it_is_answered(app: App
             ctx.sleep(DAY)
         return "went on"
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.error
     assert (execution.status, execution.error.type) == ("FAILED", "JournalMismatch")
@@ -185,7 +185,7 @@ SAID: dict[str, Callable[[Context], object]] = {
 
 @pytest.mark.parametrize("during", ["the handler", "another step"])
 @pytest.mark.parametrize("ask", SAID)
-def test_a_step_that_was_given_up_is_not_heard_any_more(app: App, ask: str, during: str) -> None:
+def test_a_timed_out_step_can_no_longer_report(app: App, ask: str, during: str) -> None:
     """Whatever it asks of its context stops it, and neither the journal nor the record knows of it."""
     goes_on, ended = threading.Event(), threading.Event()
     stopped = list[BaseException]()
@@ -214,7 +214,7 @@ def test_a_step_that_was_given_up_is_not_heard_any_more(app: App, ask: str, duri
             ctx.step("next", let_it_go_on)
         return ctx.random.random()
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()
@@ -228,12 +228,12 @@ def test_a_step_that_was_given_up_is_not_heard_any_more(app: App, ask: str, duri
     assert "took longer than its timeout, and was given up" in str(error)
 
 
-def test_a_step_that_is_in_time_is_heard(app: App) -> None:
+def test_a_step_within_its_timeout_can_report(app: App) -> None:
     def inside(ctx: Context) -> list[str]:
         ctx.progress("half way")
         return [str(ctx.now()), str(ctx.uuid())]
 
-    calling(app, lambda ctx: ctx.step("s", inside, ctx, timeout=1_000 * 365 * DAY))
+    register_work_handler(app, lambda ctx: ctx.step("s", inside, ctx, timeout=1_000 * 365 * DAY))
     execution = run(app)
     assert execution.status == "SUCCEEDED", execution.error
     assert [each.text for each in execution.progress] == ["half way"]

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Execution, Fail, Settings
 from cloudsched.adapters.blobs import FileBlobs
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LARGE = "x" * 40_000
 PORTS: dict[type, tuple[str, ...]] = {
-    SqliteStore: ("load", "commit", "load_lock", "commit_lock", "journal", "tasks", "execution"),
+    SqliteStore: ("load", "commit", "load_lock", "commit_lock", "load_journal", "list_tasks", "load_execution"),
     FileBlobs: ("put", "get"),
     SimulatedQueue: ("create",),
 }
@@ -69,7 +69,7 @@ class Outage:
         return called
 
 
-class Asking:
+class OutageWorkflow:
     """A handler that asks for one of everything, and the effects that it has had."""
 
     def __init__(self, first: str) -> None:
@@ -104,7 +104,7 @@ class Asking:
         self.effects.append("effect")
         return LARGE
 
-    def lived(self) -> tuple[Execution, int]:
+    def run(self) -> tuple[Execution, int]:
         with Simulation(self.app) as sim:
             task = create(self.app)
             self.app.send_event(task.id, "go", {"by": "grace"})
@@ -118,14 +118,14 @@ def test_whatever_does_not_answer_while_a_handler_runs_is_no_failure_of_it(first
     """Each call of each port fails once, with a task that is not retried; no effect is had twice."""
     with pytest.MonkeyPatch.context() as patch:
         calm = Outage(patch, PORTS, lambda _: False)
-        expected, children = Asking(first).lived()
+        expected, children = OutageWorkflow(first).run()
     assert (expected.status, children) == ("SUCCEEDED", 2), expected.error
     assert calm.calls > 10
     for at in range(1, calm.calls + 1):
         with pytest.MonkeyPatch.context() as patch:
             Outage(patch, PORTS, at.__eq__)
-            asking = Asking(first)
-            execution, calls = asking.lived()
+            asking = OutageWorkflow(first)
+            execution, calls = asking.run()
         assert (execution.status, len(execution.attempts)) == ("SUCCEEDED", 1), (at, execution.error)
         assert [(s.kind, s.status) for s in execution.steps] == [(s.kind, s.status) for s in expected.steps]
         assert (calls, asking.effects) == (2, ["effect"])
@@ -153,7 +153,7 @@ def test_a_large_result_of_a_step_is_not_lost_while_its_place_is_away(
     def call(ctx: Context) -> list[int]:
         return [len(ctx.step("make", make, size, retry=False)) for size in (40_000, 600_000)]
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, retry={"maxRetries": 0})
         sim.run_until_idle()
@@ -214,7 +214,7 @@ def test_the_place_for_steps_is_asked_three_times(app: App, monkeypatch: pytest.
         stored(blobs, key, content)
 
     monkeypatch.setattr(FileBlobs, "put", put)
-    calling(app, lambda ctx: len([ctx.step(f"{number}", lambda: "x" * 12_000) for number in range(30)]))
+    register_work_handler(app, lambda ctx: len([ctx.step(f"{number}", lambda: "x" * 12_000) for number in range(30)]))
     with Simulation(app) as sim:
         task = create(app)
         sim.queue.deliver_due()

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create, run
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler, run
 
 from cloudsched import App, Context, RetryPolicy, Settings
 from cloudsched.adapters.blobs import FileBlobs
@@ -22,7 +22,7 @@ def app() -> App:
     return App(Settings())
 
 
-def told(execution: Execution) -> list[str]:
+def message_texts(execution: Execution) -> list[str]:
     assert execution.status == "SUCCEEDED", execution.error
     return [step.text for step in execution.progress]
 
@@ -48,9 +48,9 @@ def test_progress_is_said_once_and_costs_a_replay_nothing(app: App, *, replay: b
             raise ConnectionError("no")
         ctx.progress("ends")
 
-    calling(app, call)
+    register_work_handler(app, call)
     days = [text for day in range(3) for text in ("a day", f"day {day} is over")]
-    assert told(run(app, replay=replay)) == ["begins", "inside", *days, "ends"]
+    assert message_texts(run(app, replay=replay)) == ["begins", "inside", *days, "ends"]
 
 
 def test_a_replay_writes_nothing_to_say_what_was_said(app: App) -> None:
@@ -64,14 +64,14 @@ def test_a_replay_writes_nothing_to_say_what_was_said(app: App) -> None:
             ctx.step("s", lambda: None)
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     for _ in range(2):
         with Simulation(app) as sim:
             task = create(app)
             sim.advance(MINUTE)
             before = sim.counts.copy()
             sim.run_until_idle()
-            assert len(told(sim.executions(task.id)[0])) == (0 if costs else 10)
+            assert len(message_texts(sim.executions(task.id)[0])) == (0 if costs else 10)
         spent = sim.counts.since(before)
         costs.append((spent.commits, spent.writes))
     assert costs[0] == costs[1]
@@ -89,12 +89,12 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App) -> None
             ctx.step("s", lambda: None)
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app, time_limit=DAY / 24) as sim:
         task = create(app)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
-    assert len(told(execution)) == 4
+    assert len(message_texts(execution)) == 4
     assert len(execution.attempts) == 1
     assert left[:4] == [5 * MINUTE] * 4
     assert left[4:] == [3 * MINUTE, 5 * MINUTE, 3 * MINUTE, 5 * MINUTE]
@@ -125,7 +125,7 @@ def test_what_a_step_has_used_is_part_of_what_the_execution_has_used(app: App, *
         ctx.sleep(DAY)
         ctx.used(queries=10)
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app, replay=replay)
     assert execution.status == "SUCCEEDED", execution.error
     assert (execution.queries, execution.tokens) == (3 + 5 + 10, 3000 + 50 + 3)
@@ -142,7 +142,7 @@ def test_a_failed_handler_says_what_its_steps_have_used(app: App) -> None:
         ctx.sleep(DAY)
         raise KeyError("k")
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert (execution.status, execution.tokens) == ("FAILED", 7)
 
@@ -160,7 +160,7 @@ def test_a_message_from_inside_a_step_is_refused_and_one_beside_it_comes_once(ap
         ctx.notify("Beside", "x")
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app, replay=replay) as sim:
         create(app)
         sim.run_until_idle()
@@ -181,7 +181,7 @@ def test_the_time_that_is_left_is_that_of_the_lease(app: App) -> None:
             assert ctx.time_left() == lease.until - sim.now
             left.append(ctx.time_left())
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app, time_limit=DAY / 24) as sim:
         task = create(app)
         sim.run_until_idle()
@@ -209,7 +209,7 @@ def test_a_suspended_execution_says_in_a_sentence_what_it_waits_for(
     def away(*_: object) -> None:
         raise StoreUnavailable("The folder", "no")
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         create(app, id="t")
         sim.advance(MINUTE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, calling, create, run
+from tests.engine.harness import DAY, create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import StepFailed
@@ -137,7 +137,7 @@ def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, functi
         ctx.sleep(DAY)
         told.append(ctx.step("t", function))
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.status == "SUCCEEDED", execution.error
     assert told == [function()] * 3
@@ -161,7 +161,7 @@ def test_what_cannot_come_back_fails_and_says_so(app: App, function: Callable[[]
             caught.append(str(failed))
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     assert run(app).status == "SUCCEEDED"
     assert (did, len(caught), caught[0] == caught[1]) == ([1], 2, True)
     assert "does not come back from JSON as what the function says that it returns" in caught[0]
@@ -176,11 +176,11 @@ def test_what_an_earlier_version_has_kept_is_read_as_it_was(app: App) -> None:
         told.append(ctx.step("s", written))
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(DAY / 2)
-        (entry, _) = app.store.journal(task.id, sim.executions(task.id)[0].id)
+        (entry, _) = app.store.load_journal(task.id, sim.executions(task.id)[0].id)
         stored = app.store.load(task.id)
         assert stored
         old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import START, Simulation
@@ -64,7 +64,7 @@ def test_what_a_handler_does_to_a_result_is_done_to_its_own(app: App, source: st
         ctx.step("pay", lambda: paid.append(found.pop("total")))
         return len(names)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app, replay=replay) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -94,7 +94,7 @@ def test_what_a_call_was_given_is_what_it_was_at_that_moment(app: App) -> None:
         payload["order"]["lines"][0]["price"] = 0
         begun.result()
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()

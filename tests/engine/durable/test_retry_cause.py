@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.durable.retry_harness import Bench
-from tests.engine.harness import DAY, MINUTE, Row, calling, create
+from tests.engine.durable.retry_harness import RetryHarness
+from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler
 
 from cloudsched import Cancel, Context, Fail, Retry, Schedule
 from cloudsched.errors import CallFailed, JournalMismatch, StepFailed
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> RetryHarness:
+    made = RetryHarness()
     made.broken |= {"charge 1", "charge 3", "pay"}
     return made
 
 
-def charged(ctx: Context) -> list[Any]:
+def gather_charges(ctx: Context) -> list[Any]:
     return ctx.gather(*[ctx.call("charge", Row(n=n)) for n in range(4)], return_failures=True)
 
 
-def in_a_group(_: Bench, ctx: Context) -> object:
-    outcomes = charged(ctx)
+def raise_exception_group(_: RetryHarness, ctx: Context) -> object:
+    outcomes = gather_charges(ctx)
     if failures := [each for each in outcomes if isinstance(each, CallFailed)]:
         ctx.step("report", lambda: None)
         raise ExceptionGroup("some failed", [ValueError("beside them"), ExceptionGroup("of them", failures)])
     return outcomes
 
 
-def counted(_: Bench, ctx: Context) -> object:
-    outcomes = charged(ctx)
+def raise_failure_count(_: RetryHarness, ctx: Context) -> object:
+    outcomes = gather_charges(ctx)
     if failures := [each for each in outcomes if isinstance(each, CallFailed)]:
         raise ValueError(f"{len(failures)} of them failed")
     return outcomes
 
 
-def one_after_the_other(_: Bench, ctx: Context) -> object:
+def fail_sequentially(_: RetryHarness, ctx: Context) -> object:
     calls, results, failures = [ctx.call("charge", Row(n=n)) for n in range(4)], [], 0
     for call in calls:
         try:
@@ -54,11 +54,11 @@ def one_after_the_other(_: Bench, ctx: Context) -> object:
     return results
 
 
-@pytest.mark.parametrize("call", [in_a_group, counted, one_after_the_other])
+@pytest.mark.parametrize("call", [raise_exception_group, raise_failure_count, fail_sequentially])
 def test_all_calls_that_failed_are_made_again_by_one_retry(
-    bench: Bench, call: Callable[[Bench, Context], object]
+    bench: RetryHarness, call: Callable[[RetryHarness, Context], object]
 ) -> None:
-    execution, again = bench.retried(lambda ctx: call(bench, ctx))
+    execution, again = bench.run_fix_and_retry(lambda ctx: call(bench, ctx))
     assert (execution.content, again) == ([0, 1, 2, 3], ["charge 1", "charge 3"])
 
 
@@ -76,8 +76,8 @@ def retry(_: Exception) -> Retry:
 
 @pytest.mark.parametrize("is_outside", [False, True])
 @pytest.mark.parametrize("said", [without_a_cause, fail, retry])
-def test_whoever_fails_at_once_fails_by_what_it_was_told_last(
-    bench: Bench, said: Callable[[Exception], object], *, is_outside: bool
+def test_an_immediate_failure_is_caused_by_the_last_failure_seen(
+    bench: RetryHarness, said: Callable[[Exception], object], *, is_outside: bool
 ) -> None:
     """Whether the error names it or not, inside its handling or behind it."""
 
@@ -92,18 +92,18 @@ def test_whoever_fails_at_once_fails_by_what_it_was_told_last(
             failed = error
         return bench.step(ctx, "ship") if failed is None else said(failed)
 
-    execution, again = bench.retried(call)
+    execution, again = bench.run_fix_and_retry(call)
     assert (execution.content, again) == ("ship", ["pay", "ship"])
 
 
-def test_whoever_cancels_itself_for_a_failure_can_be_retried_like_who_fails(bench: Bench) -> None:
+def test_a_handler_that_cancels_after_a_failure_can_be_retried(bench: RetryHarness) -> None:
     def call(ctx: Context) -> object:
         try:
             return bench.step(ctx, "pay")
         except StepFailed:
             return Cancel("no money")
 
-    calling(bench.app, call)
+    register_work_handler(bench.app, call)
     with Simulation(bench.app) as sim:
         task = create(bench.app, schedule=Schedule.every(DAY, start=START))
         sim.advance(MINUTE)
@@ -114,7 +114,7 @@ def test_whoever_cancels_itself_for_a_failure_can_be_retried_like_who_fails(benc
         assert sim.executions(task.id)[0].content == "pay"
 
 
-def asked_twice(bench: Bench, ctx: Context) -> object:
+def await_twice(bench: RetryHarness, ctx: Context) -> object:
     call = ctx.call("charge", Row(n=1))
     try:
         call.result()
@@ -123,7 +123,7 @@ def asked_twice(bench: Bench, ctx: Context) -> object:
     return call.result()
 
 
-def gathered_twice(bench: Bench, ctx: Context) -> object:
+def gather_twice(bench: RetryHarness, ctx: Context) -> object:
     calls = [ctx.call("charge", Row(n=n)) for n in range(3)]
     try:
         ctx.gather(*calls[:2])
@@ -132,16 +132,16 @@ def gathered_twice(bench: Bench, ctx: Context) -> object:
     return ctx.gather(*calls[1:])[0]
 
 
-@pytest.mark.parametrize("call", [asked_twice, gathered_twice])
-def test_a_handler_that_was_told_twice_goes_on_from_the_first_time(
-    bench: Bench, call: Callable[[Bench, Context], object]
+@pytest.mark.parametrize("call", [await_twice, gather_twice])
+def test_a_failure_seen_twice_is_retried_from_the_first_time(
+    bench: RetryHarness, call: Callable[[RetryHarness, Context], object]
 ) -> None:
     """What it did in between followed from the failure."""
-    execution, again = bench.retried(lambda ctx: call(bench, ctx))
+    execution, again = bench.run_fix_and_retry(lambda ctx: call(bench, ctx))
     assert (execution.content, again) == (1, ["charge 1"]), execution.error
 
 
-def test_new_code_that_fails_before_the_end_of_its_journal_loses_nothing_of_it(bench: Bench) -> None:
+def test_new_code_that_fails_before_the_end_of_its_journal_loses_nothing_of_it(bench: RetryHarness) -> None:
     """It has asked for nothing since it was told of a failure, and yet that is not what made it fail."""
     began = list[None]()
 
@@ -156,7 +156,7 @@ def test_new_code_that_fails_before_the_end_of_its_journal_loses_nothing_of_it(b
         ctx.sleep(MINUTE)
         return "done"
 
-    execution, again = bench.retried(call)
+    execution, again = bench.run_fix_and_retry(call)
     assert (execution.content, again) == ("done", [])
 
 
@@ -169,24 +169,24 @@ def test_new_code_that_fails_before_the_end_of_its_journal_loses_nothing_of_it(b
         "try { return await tools.pay({n: 1}) } catch (e) { throw 'no money' }",
     ],
 )
-def test_a_script_may_put_a_failure_into_its_own_words(bench: Bench, source: str) -> None:
+def test_a_script_may_put_a_failure_into_its_own_words(bench: RetryHarness, source: str) -> None:
     @bench.app.handler("pay", tool=True, retry=False)
     def pay(row: Row) -> int:
-        bench.do("pay")
+        bench.perform("pay")
         return row.n
 
     @bench.app.handler("note", tool=True)
     def note() -> None:
-        bench.do("note")
+        bench.perform("note")
 
     with Simulation(bench.app) as sim:
         schedule = Schedule.once(START)
         task = bench.app.create(owner="ada", title="S", script={"source": source}, schedule=schedule)
         sim.run_until_idle()
         assert sim.executions(task.id)[0].status == "FAILED"
-        bench.did.clear()
+        bench.effects.clear()
         bench.broken.clear()
         bench.app.retry(task.id)
         sim.run_until_idle()
         assert sim.executions(task.id)[0].content == 1
-        assert set(bench.did) == {"pay"}
+        assert set(bench.effects) == {"pay"}

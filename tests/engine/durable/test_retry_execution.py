@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.durable.retry_harness import Bench
-from tests.engine.harness import DAY, MINUTE, Row, calling, create
+from tests.engine.durable.retry_harness import RetryHarness
+from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler
 
 from cloudsched import Context, Schedule
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
@@ -33,11 +33,11 @@ class Picky(BaseModel):
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench() -> RetryHarness:
+    return RetryHarness()
 
 
-def card_a(bench: Bench, ctx: Context) -> None:
+def card_a(bench: RetryHarness, ctx: Context) -> None:
     bench.broken.add("card A")
     try:
         bench.step(ctx, "card A")
@@ -45,50 +45,52 @@ def card_a(bench: Bench, ctx: Context) -> None:
         bench.step(ctx, "card B")
 
 
-def no_approval(_: Bench, ctx: Context) -> None:
+def no_approval(_: RetryHarness, ctx: Context) -> None:
     with pytest.raises(EventTimedOut):
         ctx.wait_for("approved", timeout=DAY)
 
 
-def failed_call(bench: Bench, ctx: Context) -> None:
+def failed_call(bench: RetryHarness, ctx: Context) -> None:
     bench.broken.add("charge 1")
     ctx.gather(ctx.call("charge", Row(n=1)), ctx.call("charge", Row(n=2)), return_failures=True)
 
 
-def failed_call_and_step(bench: Bench, ctx: Context) -> None:
+def failed_call_and_step(bench: RetryHarness, ctx: Context) -> None:
     bench.broken.add("charge 1")
     try:
         ctx.call("charge", Row(n=1)).result()
     except CallFailed:
         bench.step(ctx, "in the handling of it")
-        bench.stumble()
+        bench.raise_if_broken()
 
 
 @pytest.mark.parametrize("caught", [card_a, no_approval, failed_call, failed_call_and_step])
-def test_what_failed_and_was_caught_stays_as_it_is(bench: Bench, caught: Callable[[Bench, Context], None]) -> None:
+def test_what_failed_and_was_caught_stays_as_it_is(
+    bench: RetryHarness, caught: Callable[[RetryHarness, Context], None]
+) -> None:
     """A bug that comes later is mended, and nothing is done twice: neither what failed nor what followed from it."""
 
     def call(ctx: Context) -> str:
         caught(bench, ctx)
         bench.step(ctx, "ship")
-        bench.stumble()
+        bench.raise_if_broken()
         return "done"
 
-    execution, again = bench.retried(call)
+    execution, again = bench.run_fix_and_retry(call)
     assert execution.content == "done"
     assert again == ([] if caught is not failed_call_and_step else ["ship"])
 
 
-def test_an_event_that_was_taken_after_a_caught_failure_is_kept(bench: Bench) -> None:
+def test_an_event_that_was_taken_after_a_caught_failure_is_kept(bench: RetryHarness) -> None:
     """Nobody has to send it again."""
 
     def call(ctx: Context) -> str:
         card_a(bench, ctx)
         by: str = ctx.wait_for("approved").by
-        bench.stumble()
+        bench.raise_if_broken()
         return by
 
-    calling(bench.app, call)
+    register_work_handler(bench.app, call)
     with Simulation(bench.app) as sim:
         task = create(bench.app, retry={"maxRetries": 0})
         bench.app.send_event(task.id, "approved", {"by": "grace"})
@@ -99,7 +101,7 @@ def test_an_event_that_was_taken_after_a_caught_failure_is_kept(bench: Bench) ->
         assert sim.executions(task.id)[0].content == "grace"
 
 
-def test_all_that_failed_of_a_gather_is_called_again_and_nothing_else(bench: Bench) -> None:
+def test_all_that_failed_of_a_gather_is_called_again_and_nothing_else(bench: RetryHarness) -> None:
     bench.broken |= {"charge 1", "charge 3"}
 
     def call(ctx: Context) -> int:
@@ -108,34 +110,34 @@ def test_all_that_failed_of_a_gather_is_called_again_and_nothing_else(bench: Ben
         bench.step(ctx, "meanwhile")
         return sum(ctx.gather(*calls))
 
-    execution, again = bench.retried(call)
+    execution, again = bench.run_fix_and_retry(call)
     assert (execution.content, again) == (10, ["charge 1", "charge 3"])
 
 
 @pytest.mark.parametrize("is_parallel", [True, False])
-def test_failed_children_are_run_again_by_one_retry(bench: Bench, *, is_parallel: bool) -> None:
+def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, *, is_parallel: bool) -> None:
     bench.broken |= {"charge 1", "charge 3"} if is_parallel else {"charge 1"}
     children = [{"handler": "charge", "payload": {"n": n}} for n in range(5)]
     with Simulation(bench.app) as sim:
         schedule = Schedule.once(START)
         task = bench.app.create(owner="ada", title="All", children=children, parallel=is_parallel, schedule=schedule)
         sim.run_until_idle()
-        bench.did.clear()
+        bench.effects.clear()
         bench.broken.clear()
         bench.app.retry(task.id)
         sim.run_until_idle()
         assert sim.executions(task.id)[0].content["results"] == [0, 1, 2, 3, 4]
-    assert bench.did == ([f"charge {n}" for n in ((1, 3) if is_parallel else (1, 2, 3, 4))])
+    assert bench.effects == ([f"charge {n}" for n in ((1, 3) if is_parallel else (1, 2, 3, 4))])
 
 
 def test_children_that_were_refused_and_that_failed_are_run_again_together(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: RetryHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those beside them that had succeeded are not."""
 
     @bench.app.handler("picky", retry=False)
     def picky(row: Picky) -> str:
-        return bench.do(f"picky {row.n}")
+        return bench.perform(f"picky {row.n}")
 
     children = [{"handler": "picky", "payload": {"n": n}} for n in range(5)]
     with Simulation(bench.app) as sim:
@@ -145,29 +147,29 @@ def test_children_that_were_refused_and_that_failed_are_run_again_together(
         with monkeypatch.context() as patch:
             patch.setattr(Picky, "refused", {1})
             sim.run_until_idle()
-        assert sorted(bench.did) == ["picky 0", "picky 2", "picky 3", "picky 4"]
-        bench.did.clear()
+        assert sorted(bench.effects) == ["picky 0", "picky 2", "picky 3", "picky 4"]
+        bench.effects.clear()
         bench.broken.clear()
         bench.app.retry(task.id)
         sim.run_until_idle()
         assert sim.executions(task.id)[0].content["results"] == [f"picky {n}" for n in range(5)]
-    assert bench.did == ["picky 1", "picky 3"]
+    assert bench.effects == ["picky 1", "picky 3"]
 
 
-def test_a_call_that_others_follow_is_called_again_alone(bench: Bench) -> None:
+def test_a_call_that_others_follow_is_called_again_alone(bench: RetryHarness) -> None:
     """The second one was made, and runs still: it is waited for, and not made again."""
     bench.broken.add("charge 1")
 
     @bench.app.handler("nap")
     def nap(ctx: Context) -> str:
         ctx.sleep(DAY)
-        return bench.do("slept")
+        return bench.perform("slept")
 
     def call(ctx: Context) -> list[object]:
         charged, slept = ctx.call("charge", Row(n=1)), ctx.call("nap")
         return [charged.result(), slept.result()]
 
-    calling(bench.app, call)
+    register_work_handler(bench.app, call)
     with Simulation(bench.app) as sim:
         task = create(bench.app)
         sim.advance(MINUTE)
@@ -176,21 +178,21 @@ def test_a_call_that_others_follow_is_called_again_alone(bench: Bench) -> None:
         sim.run_until_idle()
         assert sim.executions(task.id)[0].content == [1, "slept"]
         assert len(bench.app.tree(task.id).children) == 3
-    assert bench.did == ["charge 1", "charge 1", "slept"]
+    assert bench.effects == ["charge 1", "charge 1", "slept"]
 
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
 @pytest.mark.parametrize("mended", [{1}, {3}, {1, 3}])
 def test_a_call_that_was_retried_by_itself_is_not_made_again(
-    bench: Bench, mended: set[int], *, is_waited_for: bool
+    bench: RetryHarness, mended: set[int], *, is_waited_for: bool
 ) -> None:
     """It has succeeded since, or runs; what else had failed is called anew."""
     bench.broken |= {"charge 1", "charge 3"}
-    calling(bench.app, lambda ctx: ctx.gather(*[ctx.call("charge", Row(n=n)) for n in range(4)]))
+    register_work_handler(bench.app, lambda ctx: ctx.gather(*[ctx.call("charge", Row(n=n)) for n in range(4)]))
     with Simulation(bench.app) as sim:
         task = create(bench.app)
         sim.run_until_idle()
-        bench.did.clear()
+        bench.effects.clear()
         bench.broken.clear()
         for child in bench.app.tree(task.id).children:
             if child.task.payload["n"] in mended:
@@ -200,27 +202,27 @@ def test_a_call_that_was_retried_by_itself_is_not_made_again(
         bench.app.retry(task.id)
         sim.run_until_idle()
         assert sim.executions(task.id)[0].content == [0, 1, 2, 3]
-    assert sorted(bench.did) == ["charge 1", "charge 3"]
+    assert sorted(bench.effects) == ["charge 1", "charge 3"]
 
 
-def as_it_is(error: Exception) -> None:
+def reraise(error: Exception) -> None:
     raise error
 
 
-def by_name(error: Exception) -> None:
+def fail_with_message(error: Exception) -> None:
     raise ValueError("no money") from error
 
 
-def in_its_place(error: Exception) -> None:
+def raise_from(error: Exception) -> None:
     try:
         raise error
     except StepFailed:
         raise ValueError("no money")  # noqa: B904 - as handlers do
 
 
-@pytest.mark.parametrize("left", [as_it_is, by_name, in_its_place])
+@pytest.mark.parametrize("left", [reraise, fail_with_message, raise_from])
 def test_a_failure_that_is_handed_on_is_what_made_the_execution_fail(
-    bench: Bench, left: Callable[[Exception], None]
+    bench: RetryHarness, left: Callable[[Exception], None]
 ) -> None:
     """What the handler has done for it is left out with it, or the replay would ask for something else."""
     bench.broken.add("pay")
@@ -230,16 +232,16 @@ def test_a_failure_that_is_handed_on_is_what_made_the_execution_fail(
         try:
             bench.step(ctx, "pay")
         except StepFailed as error:
-            if left is not in_its_place:
+            if left is not raise_from:
                 bench.step(ctx, "give back")
             left(error)
         return bench.step(ctx, "ship")
 
-    execution, again = bench.retried(call)
+    execution, again = bench.run_fix_and_retry(call)
     assert (execution.content, again) == ("ship", ["pay", "ship"])
 
 
-def test_mended_code_may_ask_for_something_else_in_place_of_what_failed(bench: Bench) -> None:
+def test_mended_code_may_ask_for_something_else_in_place_of_what_failed(bench: RetryHarness) -> None:
     bench.broken.add("pay")
 
     def call(ctx: Context) -> int:
@@ -249,12 +251,12 @@ def test_mended_code_may_ask_for_something_else_in_place_of_what_failed(bench: B
         result: int = ctx.call("charge", Row(n=7)).result()
         return result
 
-    execution, again = bench.retried(call)
+    execution, again = bench.run_fix_and_retry(call)
     assert (execution.content, again) == (7, ["charge 7"])
 
 
-def test_what_is_waited_for_again_has_all_its_time_again(bench: Bench) -> None:
-    calling(bench.app, lambda ctx: ctx.wait_for("approved", timeout=DAY))
+def test_what_is_waited_for_again_has_all_its_time_again(bench: RetryHarness) -> None:
+    register_work_handler(bench.app, lambda ctx: ctx.wait_for("approved", timeout=DAY))
     with Simulation(bench.app) as sim:
         task = create(bench.app)
         sim.advance(10 * DAY)
@@ -266,18 +268,18 @@ def test_what_is_waited_for_again_has_all_its_time_again(bench: Bench) -> None:
         assert sim.executions(task.id)[0].content == "yes"
 
 
-def test_calls_that_were_cancelled_with_their_parent_are_made_anew(bench: Bench) -> None:
+def test_calls_that_were_cancelled_with_their_parent_are_made_anew(bench: RetryHarness) -> None:
     """One retry is enough, as often as that is done; what had succeeded is not called again."""
 
     @bench.app.handler("nap")
     def nap(ctx: Context) -> str:
         ctx.sleep(DAY)
-        return bench.do("slept")
+        return bench.perform("slept")
 
     def call(ctx: Context) -> list[object]:
         return ctx.gather(ctx.call("charge", Row(n=1)), *[ctx.call("nap") for _ in range(2)])
 
-    calling(bench.app, call)
+    register_work_handler(bench.app, call)
     with Simulation(bench.app) as sim:
         task = create(bench.app)
         sim.advance(MINUTE)
@@ -290,20 +292,20 @@ def test_calls_that_were_cancelled_with_their_parent_are_made_anew(bench: Bench)
         sim.advance(2 * DAY)
         execution = sim.executions(task.id)[0]
     assert (execution.status, execution.content) == ("SUCCEEDED", [1, "slept", "slept"])
-    assert bench.did == ["charge 1", "slept", "slept"]
+    assert bench.effects == ["charge 1", "slept", "slept"]
 
 
-def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(bench: Bench) -> None:
+def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(bench: RetryHarness) -> None:
     """Ended tasks are removed after a week here; whoever failed may ask after a month what its call returned."""
 
     def call(ctx: Context) -> int:
         charged = ctx.call("charge", Row(n=1))
         ctx.sleep(20 * DAY)
-        bench.stumble()
+        bench.raise_if_broken()
         result: int = charged.result()
         return result
 
-    calling(bench.app, call)
+    register_work_handler(bench.app, call)
     with Simulation(bench.app, retention=7 * DAY) as sim:
         task = create(bench.app, retry={"maxRetries": 0}, retention=100 * DAY)
         sim.advance(50 * DAY)
@@ -313,18 +315,18 @@ def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(bench: Bench) -
         assert sim.executions(task.id)[0].content == 1
         sim.run_until_idle()
         assert not bench.app.tasks().items
-    assert bench.did == ["charge 1"]
+    assert bench.effects == ["charge 1"]
 
 
-def test_an_execution_whose_steps_are_gone_is_not_retried(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_execution_whose_steps_are_gone_is_not_retried(bench: RetryHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were too many for its record, and what they were kept in was removed: nothing is done again for that."""
-    monkeypatch.setattr("cloudsched.engine.durable.archive.MAX_FOLDED", 100)
+    monkeypatch.setattr("cloudsched.engine.durable.archive.MAX_INLINE_STEPS_BYTES", 100)
 
     def call(ctx: Context) -> None:
         bench.step(ctx, "pay")
-        bench.stumble()
+        bench.raise_if_broken()
 
-    calling(bench.app, call)
+    register_work_handler(bench.app, call)
     with Simulation(bench.app) as sim:
         task = create(bench.app, retry={"maxRetries": 0})
         sim.run_until_idle()
@@ -332,26 +334,26 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(bench: Bench, monkeypa
         with pytest.raises(NotAllowed, match="missing that execution's steps"):
             bench.app.retry(task.id)
         sim.run_until_idle()
-    assert bench.did == ["pay"]
+    assert bench.effects == ["pay"]
 
 
-def test_a_call_whose_task_is_gone_is_not_made_again_by_a_retry(bench: Bench) -> None:
+def test_a_call_whose_task_is_gone_is_not_made_again_by_a_retry(bench: RetryHarness) -> None:
     """It was under way when its parent failed, so nobody knows what became of it: that is what its parent is told."""
 
     @bench.app.handler("slow")
     def slow(ctx: Context) -> None:
-        ctx.step("charge", lambda: bench.did.append("charge"))
+        ctx.step("charge", lambda: bench.effects.append("charge"))
         ctx.sleep(9 * DAY)
 
     def call(ctx: Context) -> str:
         charged = ctx.call("slow")
         ctx.sleep(DAY)
-        bench.stumble()
+        bench.raise_if_broken()
         with pytest.raises(CallFailed, match="DELETED"):
             charged.result()
         return "told"
 
-    calling(bench.app, call)
+    register_work_handler(bench.app, call)
     with Simulation(bench.app) as sim:
         task = create(bench.app, retry={"maxRetries": 0})
         sim.advance(2 * DAY)
@@ -360,4 +362,4 @@ def test_a_call_whose_task_is_gone_is_not_made_again_by_a_retry(bench: Bench) ->
         bench.app.retry(task.id)
         sim.run_until_idle()
         assert sim.executions(task.id)[0].content == "told"
-    assert bench.did == ["charge"]
+    assert bench.effects == ["charge"]

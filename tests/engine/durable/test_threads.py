@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, calling, run
+from tests.engine.harness import DAY, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 
@@ -40,7 +40,7 @@ def app() -> App:
     return app
 
 
-def beside(ask: Callable[[Context], object], ctx: Context) -> object:
+def run_in_thread(ask: Callable[[Context], object], ctx: Context) -> object:
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(ask, ctx).result()
 
@@ -51,9 +51,9 @@ def test_what_is_recorded_is_asked_for_in_the_handlers_own_thread(app: App, ask:
 
     def call(ctx: Context) -> object:
         ctx.step("before", lambda: 1)
-        return beside(ASKS[ask], ctx)
+        return run_in_thread(ASKS[ask], ctx)
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
     assert execution.error
@@ -65,22 +65,22 @@ def test_what_is_recorded_is_asked_for_in_the_handlers_own_thread(app: App, ask:
 def test_a_calls_result_is_asked_for_there_as_well(app: App) -> None:
     def call(ctx: Context) -> object:
         begun = ctx.call("fine")
-        return beside(lambda _: begun.result(), ctx)
+        return run_in_thread(lambda _: begun.result(), ctx)
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.error
     assert execution.error.message.startswith("call 'fine' is asked for in another thread")
 
 
 @pytest.mark.parametrize("say", SAID)
-def test_what_is_only_said_may_be_said_in_any_thread(app: App, say: str) -> None:
+def test_progress_and_notices_are_allowed_in_any_thread(app: App, say: str) -> None:
     def call(ctx: Context) -> str:
         ctx.step("before", lambda: 1)
-        beside(SAID[say], ctx)
+        run_in_thread(SAID[say], ctx)
         return "done"
 
-    calling(app, call)
+    register_work_handler(app, call)
     assert run(app).content == "done"
 
 
@@ -90,10 +90,10 @@ def test_a_steps_function_may_have_threads_that_ask_what_it_may_ask(app: App, ti
 
     def inside(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
         for ask in ("now", "ctx.uuid()", "ctx.random"):
-            beside(ASKS[ask], ctx)
-        return beside(ASKS["step 's'"], ctx)
+            run_in_thread(ASKS[ask], ctx)
+        return run_in_thread(ASKS["step 's'"], ctx)
 
-    calling(app, lambda ctx: ctx.step("outer", inside, ctx, timeout=timeout))
+    register_work_handler(app, lambda ctx: ctx.step("outer", inside, ctx, timeout=timeout))
     execution = run(app)
     assert execution.error
     assert "step 's' is asked for in another thread" in execution.error.message

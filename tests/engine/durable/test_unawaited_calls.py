@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Row, calling, create, run
+from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import StoreUnavailable
@@ -31,12 +31,12 @@ def app() -> App:
     return app
 
 
-def said(execution: Execution) -> list[tuple[str, object]]:
+def call_outcomes(execution: Execution) -> list[tuple[str, object]]:
     return [(each.status.value, each.error.status if each.error else each.result) for each in execution.steps]
 
 
 @pytest.mark.parametrize("ending", ["returns", "raises", "fails"])
-def test_the_record_has_what_they_came_to(app: App, ending: str) -> None:
+def test_the_record_has_the_results_of_unawaited_calls(app: App, ending: str) -> None:
     """However the handler ends; what is still under way is left as it is."""
 
     def call(ctx: Context) -> object:
@@ -47,14 +47,19 @@ def test_the_record_has_what_they_came_to(app: App, ending: str) -> None:
             raise ConnectionError("my own")
         return ctx.call("c", Row(n=1 if ending == "returns" else 0)).result()
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, retry=False)
         sim.advance(2 * DAY)
         (execution,) = sim.executions(task.id)
-    assert said(execution)[:4] == [("SUCCEEDED", 1), ("FAILED", "FAILED"), ("WAITING", None), ("SUCCEEDED", None)]
+    assert call_outcomes(execution)[:4] == [
+        ("SUCCEEDED", 1),
+        ("FAILED", "FAILED"),
+        ("WAITING", None),
+        ("SUCCEEDED", None),
+    ]
     assert {each.finished_at for each in execution.steps[:2]} == {execution.finished_at}
-    assert (execution.failed_by.steps if execution.failed_by else ()) == ((5,) if ending == "fails" else ())
+    assert (execution.failure_cause.steps if execution.failure_cause else ()) == ((5,) if ending == "fails" else ())
 
 
 def test_a_cancel_records_them_as_well(app: App) -> None:
@@ -63,16 +68,16 @@ def test_a_cancel_records_them_as_well(app: App) -> None:
         ctx.call("c", Row(n=300))
         ctx.sleep(9 * DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(DAY)
         app.cancel(task.id)
         (execution,) = sim.executions(task.id)
-    assert said(execution) == [("SUCCEEDED", 1), ("WAITING", None), ("WAITING", None)]
+    assert call_outcomes(execution) == [("SUCCEEDED", 1), ("WAITING", None), ("WAITING", None)]
 
 
-def test_a_retry_by_hand_is_told_what_was_recorded(app: App) -> None:
+def test_a_manual_retry_sees_the_recorded_results(app: App) -> None:
     """Nothing is called again; what had failed and was not waited for fails in the same way, and is made anew then."""
     is_mended = list[bool]()
 
@@ -83,7 +88,7 @@ def test_a_retry_by_hand_is_told_what_was_recorded(app: App) -> None:
             raise ConnectionError("my own")
         return [str(each) for each in ctx.gather(good, bad, return_failures=True)]
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, retry=False)
         sim.run_until_idle()
@@ -111,12 +116,12 @@ def test_a_call_that_was_cancelled_with_its_running_caller_is_made_anew_by_a_ret
             raise ConnectionError("my own")
         return begun.result()
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, retry=False)
         sim.advance(DAY)
         (execution,) = sim.executions(task.id)
-        assert said(execution)[0] == ("WAITING", None)
+        assert call_outcomes(execution)[0] == ("WAITING", None)
         app.update(task.id, title="Once more", schedule={"at": sim.now + 900 * DAY})
         app.retry(task.id, execution.id)
         sim.run_until_idle(9 * DAY)
@@ -128,7 +133,7 @@ def test_a_call_that_its_owner_cancelled_has_failed_in_a_success(app: App) -> No
         ctx.call("c", Row(n=300))
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(MINUTE)
@@ -136,7 +141,7 @@ def test_a_call_that_its_owner_cancelled_has_failed_in_a_success(app: App) -> No
         app.cancel(branch.task.id)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
-    assert said(execution)[0] == ("FAILED", "CANCELLED")
+    assert call_outcomes(execution)[0] == ("FAILED", "CANCELLED")
 
 
 def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +157,11 @@ def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, mon
         ctx.sleep(DAY)
         return "done"
 
-    monkeypatch.setattr("cloudsched.engine.durable.call_results.outcome", silent)
-    calling(app, call)
+    monkeypatch.setattr("cloudsched.engine.durable.call_results.call_outcome", silent)
+    register_work_handler(app, call)
     execution = run(app)
     assert (execution.status, execution.content, len(asked)) == ("SUCCEEDED", "done", 1)
-    assert said(execution)[0] == ("WAITING", None)
+    assert call_outcomes(execution)[0] == ("WAITING", None)
 
 
 @pytest.mark.parametrize("is_down", [False, True])
@@ -175,7 +180,7 @@ def test_large_results_are_kept_by_reference_if_their_place_answers(
             monkeypatch.setattr(type(app.blobs), "put", silent)
         return "done"
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.content == "done"
     assert (execution.steps[0].status, execution.steps[0].reference is None) == (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel, model_validator
-from tests.engine.harness import DAY, calling, run
+from tests.engine.harness import DAY, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import InvalidInput, StepFailed
@@ -42,9 +42,7 @@ def circular() -> list[Any]:
 
 
 @pytest.mark.parametrize(("error", "said"), [(Speechless, "(it cannot say why)"), (Surrogate, r"half \ud800 way")])
-def test_an_exception_that_cannot_speak_is_a_failure_like_any_other(
-    app: App, error: type[Exception], said: str
-) -> None:
+def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error: type[Exception], said: str) -> None:
     """It is tried as often as its policy says, and what the handler catches is the same in a replay."""
     done, caught = list[object](), list[str]()
 
@@ -60,7 +58,7 @@ def test_an_exception_that_cannot_speak_is_a_failure_like_any_other(
         ctx.sleep(DAY)
         return "went on"
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert (execution.content, len(done)) == ("went on", 1), execution.error
     assert caught == [f"Step 'pay' failed: {error.__name__}: {said}"] * 2
@@ -87,7 +85,7 @@ def test_a_step_whose_result_cannot_be_kept_is_not_done_again(app: App, result: 
         done.append(None)
         return UNSTORABLE[result]()
 
-    calling(app, lambda ctx: ctx.step("pay", pay, retry=3))
+    register_work_handler(app, lambda ctx: ctx.step("pay", pay, retry=3))
     execution = run(app)
     assert (execution.status, len(done)) == ("FAILED", 1)
     (step,) = execution.steps
@@ -121,7 +119,7 @@ def test_a_call_that_breaks_while_it_is_made_is_refused_in_every_replay(app: App
         ctx.sleep(DAY)
         return "done"
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.content == "done", execution.error
     assert said == ["call: cannot be made: LookupError: no 1"] * 2
@@ -139,7 +137,7 @@ def test_a_step_that_is_refused_for_want_of_room_leaves_no_gap(app: App, monkeyp
                 said.append(type(error).__name__)
         return said
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app, replay=True)
     assert execution.content == ["LimitExceeded"] * 3
     assert [step.number for step in execution.steps] == [1, 2, 3]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, calling, create, run
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler, run
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.errors import CallFailed
@@ -43,7 +43,7 @@ def test_a_replay_that_diverges_stops_and_says_where(
         ctx.step("first", lambda: 1)
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.status == "FAILED"
     assert execution.error
@@ -66,7 +66,7 @@ def test_a_version_lets_code_change_while_executions_are_under_way(app: App) -> 
             said.append(str(ctx.version("better", 2)))
         return said
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         before = create(app)
         sim.advance(MINUTE)
@@ -85,7 +85,7 @@ def test_replaying_at_each_step_finds_what_is_not_deterministic(app: App) -> Non
         for _ in range(3):
             ctx.step(next(names), lambda: 1)
 
-    calling(app, call)
+    register_work_handler(app, call)
     assert run(app).status == "SUCCEEDED"
     execution = run(app, replay=True)
     assert execution.error
@@ -114,7 +114,7 @@ def test_replaying_at_each_step_finds_arguments_that_are_not_deterministic(
         ask(ctx, next(numbers))
         ctx.sleep(DAY)
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app, replay=True)
     assert execution.error
     assert execution.error.type == "JournalMismatch"
@@ -130,7 +130,7 @@ def test_a_handler_that_catches_its_suspension_is_told_what_it_did(app: App) -> 
             return "caught"
         return "slept"
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.error
     assert "catch Exception instead" in execution.error.message
@@ -154,7 +154,7 @@ def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     def fine() -> None:
         """Do nothing."""
 
-    calling(app, lambda ctx: [ctx.call("fine") for _ in range(4)])
+    register_work_handler(app, lambda ctx: [ctx.call("fine") for _ in range(4)])
     execution = run(app)
     assert execution.error
     assert "3 calls are under way" in execution.error.message
@@ -175,14 +175,14 @@ def test_calls_that_have_ended_are_not_under_way(app: App, monkeypatch: pytest.M
             ctx.sleep(DAY)
         return ctx.gather(*calls)
 
-    calling(app, call)
+    register_work_handler(app, call)
     assert run(app).content == ["fine"] * 10
     assert run(app, replay=True).content == ["fine"] * 10
 
 
 def test_the_journal_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 20)
-    calling(app, lambda ctx: [ctx.step("one", lambda: 1) for _ in range(21)])
+    register_work_handler(app, lambda ctx: [ctx.step("one", lambda: 1) for _ in range(21)])
     execution = run(app)
     assert execution.error
     assert execution.error.type == "LimitExceeded"
@@ -202,7 +202,7 @@ def test_large_results_go_by_reference_and_come_back_whole(app: App) -> None:
         ctx.sleep(DAY)
         return [len(json.dumps(one)), len(two)]
 
-    calling(app, call)
+    register_work_handler(app, call)
     execution = run(app)
     assert execution.content == [3 * 400_002 + 6, 400_000]
     assert [step.reference is not None for step in execution.steps] == [True, True, False]
@@ -221,7 +221,7 @@ def test_many_results_together_go_by_reference_and_a_retry_by_hand_has_them(app:
         ctx.step("flaky", lambda: 1 // (len(calls) - 30), retry=False)
         return total
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.run_until_idle()
@@ -251,7 +251,7 @@ def test_a_handler_near_its_functions_time_limit_goes_on_in_another_call(app: Ap
                 ctx.step("slow", slow, n)
             return "done"
 
-        calling(app, call)
+        register_work_handler(app, call)
         task = create(app)
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
@@ -273,7 +273,7 @@ def test_a_paused_task_stops_at_its_next_durable_point_and_goes_on_when_resumed(
         ctx.step("second", lambda: done.append("second"))
         return "done"
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(DAY)
@@ -314,7 +314,7 @@ def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(app: Ap
         ctx.sleep(10 * DAY)
         return begun
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app, retention=DAY) as sim:
         task = create(app)
         sim.advance(10 * DAY + MINUTE)
@@ -337,7 +337,7 @@ def test_a_calls_record_is_kept_as_long_as_its_task(app: App, retention: timedel
         result: str = begun.result()
         return result
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app)
         sim.advance(3 * DAY + MINUTE)
@@ -352,7 +352,7 @@ def test_every_day_of_a_recurring_task_has_a_journal_of_its_own(app: App) -> Non
         ctx.sleep(MINUTE)
         return day
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, schedule=Schedule.every(DAY, start=START))
         sim.advance(3 * DAY - MINUTE)
@@ -371,7 +371,7 @@ def test_of_many_attempts_the_first_and_the_last_are_kept(app: App) -> None:
                 raise ConnectionError("x" * 1000)
         raise KeyError("the end")
 
-    calling(app, call)
+    register_work_handler(app, call)
     with Simulation(app) as sim:
         task = create(app, retry={"maxRetries": 1})
         sim.run_until_idle()

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.engine.dispatch.signing_keys import Keys
+from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, Unauthenticated
 from cloudsched.testing import Simulation
 
@@ -46,7 +46,7 @@ def _sent(sim: Simulation) -> tuple[bytes, str]:
 @given(body=st.binary(), token=st.text())
 def test_only_the_right_token_is_accepted(body: bytes, token: str) -> None:
     """Whatever text comes as a token, it is accepted only if it is the one for this body."""
-    keys = Keys(NEW)
+    keys = SigningKeys(NEW)
     keys.verify(body, keys.sign(body))
     if token != keys.sign(body):
         with pytest.raises(Unauthenticated):
@@ -56,7 +56,7 @@ def test_only_the_right_token_is_accepted(body: bytes, token: str) -> None:
 @given(body=st.binary(min_size=1), place=st.integers(0), bit=st.integers(0, 7))
 def test_a_token_is_good_for_its_own_body_only(body: bytes, place: int, bit: int) -> None:
     """One changed bit of the body makes it worthless."""
-    keys = Keys(NEW)
+    keys = SigningKeys(NEW)
     other = bytearray(body)
     other[place % len(body)] ^= 1 << bit
     with pytest.raises(Unauthenticated):
@@ -65,11 +65,11 @@ def test_a_token_is_good_for_its_own_body_only(body: bytes, place: int, bit: int
 
 def test_the_previous_secret_is_accepted_while_it_is_rotated() -> None:
     """New dispatches carry the new secret's token; the old ones, which wait for weeks, are still good."""
-    during, after = Keys(NEW, OLD), Keys(NEW)
+    during, after = SigningKeys(NEW, OLD), SigningKeys(NEW)
     assert during.sign(b"x") == after.sign(b"x")
-    during.verify(b"x", Keys(OLD).sign(b"x"))
+    during.verify(b"x", SigningKeys(OLD).sign(b"x"))
     with pytest.raises(Unauthenticated):
-        after.verify(b"x", Keys(OLD).sign(b"x"))
+        after.verify(b"x", SigningKeys(OLD).sign(b"x"))
 
 
 def test_comparison_takes_the_same_time_for_any_wrong_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_comparison_takes_the_same_time_for_any_wrong_token(monkeypatch: pytest.
         return real(a, b)
 
     monkeypatch.setattr(hmac, "compare_digest", watched)
-    keys = Keys(NEW, OLD)
+    keys = SigningKeys(NEW, OLD)
     keys.verify(b"x", keys.sign(b"x"))
     with pytest.raises(Unauthenticated):
         keys.verify(b"x", "v1=wrong")
@@ -93,7 +93,7 @@ def test_comparison_takes_the_same_time_for_any_wrong_token(monkeypatch: pytest.
 def test_a_secret_that_can_be_guessed_is_refused(secrets: tuple[str, ...]) -> None:
     """At least 16 characters, the previous one as well; the message says how to make one, and not what it was."""
     with pytest.raises(Misconfigured, match="CLOUDSCHED_SECRET") as caught:
-        Keys(*secrets)
+        SigningKeys(*secrets)
     assert "short" not in str(caught.value)
 
 
@@ -106,7 +106,13 @@ def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulati
     with pytest.raises(Unauthenticated) as caught:
         sim.app.deliver(body, "v1=" + "0" * 64)
     (task,) = sim.app.tasks().items
-    shown = (repr(Keys(secret, OLD)), repr(sim.app.settings), str(caught.value), caplog.text, task.model_dump_json())
+    shown = (
+        repr(SigningKeys(secret, OLD)),
+        repr(sim.app.settings),
+        str(caught.value),
+        caplog.text,
+        task.model_dump_json(),
+    )
     for text in (*shown, body.decode(), token):
         assert secret not in text
         assert OLD not in text
@@ -184,6 +190,6 @@ def test_a_task_that_is_edited_while_its_dispatch_is_on_the_way_runs_by_its_last
     sim.app.update(task.id, schedule=Schedule.once(sim.now + timedelta(minutes=9)))
     sim.advance(timedelta(minutes=8))
     assert not runs
-    assert [delivery.verdict.action for delivery in sim.queue.deliveries if delivery.verdict] == ["dropped"]
+    assert [delivery.result.action for delivery in sim.queue.deliveries if delivery.result] == ["dropped"]
     sim.advance(timedelta(minutes=1))
     assert runs == ["ran"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.engine.pull.harness import FAILED, SECOND, claimed, keys, offer, statuses
+from tests.engine.pull.harness import FAILED, SECOND, claim_keys, offer, require_claim, statuses
 
 from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
 from cloudsched.testing import START, Simulation
@@ -32,7 +32,7 @@ def test_only_the_named_exceptions_are_tried_again(error: type[Exception], attem
 
 
 @pytest.mark.parametrize("its_own", [RuntimeError, SystemExit])
-def test_the_hook_is_told_once_and_only_of_the_final_failure(its_own: type[BaseException]) -> None:
+def test_the_hook_runs_once_and_only_for_the_final_failure(its_own: type[BaseException]) -> None:
     """`on_failure` gets the task and the final record, not the attempts before it; its own failure changes nothing."""
     app = App(Settings())
     told: list[tuple[Task, Execution]] = []
@@ -81,9 +81,9 @@ def test_a_hook_that_cannot_be_called_is_in_the_log(worker: str, caplog: pytest.
     with Simulation(App(Settings())) as sim:
         task = offer(sim, "it", pull="gpu", retry=RetryPolicy(max_retries=0))
         sim.advance(2 * SECOND)
-        claim = claimed(sim)
+        claim = require_claim(sim)
         if worker == "fails":
-            sim.app.pulls.finish(*keys(claim), FAILED)
+            sim.app.worker_claims.finish_by_token(*claim_keys(claim), FAILED)
         sim.advance(timedelta(hours=1))
         assert statuses(sim, task.id) == ["FAILED" if worker == "fails" else "TIMED_OUT"]
     assert ("no on_failure is called: there is no handler 'work'" in caplog.text) == (worker == "dies")

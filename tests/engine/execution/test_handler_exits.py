@@ -65,7 +65,7 @@ def app() -> App:
 
 
 @pytest.mark.parametrize("leaves", LEAVES)
-def test_a_handler_that_wants_to_end_more_than_itself_has_failed(app: App, leaves: str) -> None:
+def test_a_handler_that_raises_system_exit_has_failed(app: App, leaves: str) -> None:
     """At once and under its policy, with its type and what it says; its hook is told."""
     leave, kind, message = LEAVES[leaves]
     told = list[str]()
@@ -133,8 +133,8 @@ def test_what_is_not_caught_of_a_step_is_what_a_retry_does_again(app: App) -> No
         ctx.step("never", sys.exit, "given up", retry=False)
 
     execution = run(app)
-    assert execution.failed_by
-    assert execution.failed_by.steps == (1,)
+    assert execution.failure_cause
+    assert execution.failure_cause.steps == (1,)
 
 
 @pytest.mark.parametrize("where", ["creates", "runs"])
@@ -179,7 +179,7 @@ def test_a_result_that_wants_to_end_more_than_itself_cannot_be_kept(app: App) ->
     assert (execution.status, execution.error.type) == ("FAILED", "InvalidInput")
 
 
-def test_a_key_that_somebody_presses_still_ends_what_they_look_at(app: App) -> None:
+def test_ctrl_c_still_ends_the_process(app: App) -> None:
     """Whoever runs a simulation can stop it."""
 
     @app.handler("work")

@@ -49,7 +49,7 @@ class Picky(BaseModel):
         return {"x": value}[value]
 
 
-def ran(handler: Callable[[Context], object], *, retries: int = 1) -> Execution:
+def run_handler(handler: Callable[[Context], object], *, retries: int = 1) -> Execution:
     """Return the execution of a one-time task with this handler, after an hour."""
     app = App(Settings())
     app.handler("it", retry=retries)(handler)
@@ -90,7 +90,7 @@ def _answers(answer: object) -> Callable[[Context], object]:
 )
 def test_a_result_is_kept_as_json(answer: object, content: object) -> None:
     """What a handler returns is its result, with or without Done, as JSON says it."""
-    execution = ran(_answers(answer))
+    execution = run_handler(_answers(answer))
     assert (execution.status, execution.content) == ("SUCCEEDED", content)
 
 
@@ -123,7 +123,7 @@ def test_a_result_is_kept_as_json(answer: object, content: object) -> None:
 )
 def test_an_answer_that_cannot_be_kept_fails_at_once(answer: object) -> None:
     """Trying again would change nothing: the record says FAILED and why, after one attempt."""
-    execution = ran(_answers(answer))
+    execution = run_handler(_answers(answer))
     assert execution.status == "FAILED"
     assert len(execution.attempts) == 1
     assert execution.error
@@ -137,7 +137,7 @@ def test_an_answer_that_cannot_be_kept_fails_at_once(answer: object) -> None:
 )
 def test_whatever_is_raised_is_tried_again_and_recorded(error: Exception) -> None:
     """An exception of any kind is one failed attempt, with its class and the end of its traceback."""
-    execution = ran(_raises(error))
+    execution = run_handler(_raises(error))
     assert execution.status == "FAILED"
     assert len(execution.attempts) == 2
     assert execution.error
@@ -147,7 +147,7 @@ def test_whatever_is_raised_is_tried_again_and_recorded(error: Exception) -> Non
 
 def test_a_long_error_is_shortened() -> None:
     """An error of megabytes keeps its beginning, and the end of its traceback."""
-    error = ran(_raises(ValueError("x" * 10**6))).error
+    error = run_handler(_raises(ValueError("x" * 10**6))).error
     assert error
     assert len(error.message) + len(error.traceback or "") < 10_000
 
@@ -158,7 +158,7 @@ def test_a_long_error_is_shortened() -> None:
 )
 def test_a_handlers_word_goes_before_the_policy(answer: object, status: str, attempts: int) -> None:
     """Retry costs an attempt, Fail and Cancel end it at once; each reason is in the record."""
-    execution = ran(_answers(answer))
+    execution = run_handler(_answers(answer))
     assert (execution.status, len(execution.attempts)) == (status, attempts)
     said = execution.error.message if execution.error else execution.message
     assert said == answer.reason  # type: ignore[attr-defined]
@@ -166,7 +166,7 @@ def test_a_handlers_word_goes_before_the_policy(answer: object, status: str, att
 
 def test_a_retry_comes_when_the_handler_says() -> None:
     """`after` replaces the policy's delay."""
-    execution = ran(_answers(Retry("later", after=timedelta(minutes=7))))
+    execution = run_handler(_answers(Retry("later", after=timedelta(minutes=7))))
     first, second = execution.attempts
     assert second.started_at - first.finished_at == timedelta(minutes=7)
 
@@ -181,7 +181,7 @@ def test_a_snooze_costs_no_attempt_and_ends_on_its_instant(is_instant: bool) -> 
         wait = timedelta(minutes=7)
         return Snooze(ctx.now() + wait if is_instant else wait) if len(seen) < 4 else "done"
 
-    execution = ran(handler, retries=0)
+    execution = run_handler(handler, retries=0)
     assert execution.status == "SUCCEEDED"
     assert [at - seen[0][0] for at, _ in seen] == [timedelta(minutes=7) * number for number in range(4)]
     assert {attempt for _, attempt in seen} == {1}
@@ -264,7 +264,7 @@ def test_what_a_handler_says_is_in_the_record() -> None:
             raise ValueError
         return None
 
-    execution = ran(handler)
+    execution = run_handler(handler)
     assert (execution.status, execution.queries, execution.tokens) == ("SUCCEEDED", 2, 7)
     assert execution.progress[-1].text == r"half \ud800 way"
 
@@ -276,7 +276,7 @@ def test_a_cost_is_a_number_that_can_be_kept(wrong: Any) -> None:
     def handler(ctx: Context) -> None:
         ctx.used(queries=wrong)
 
-    execution = ran(handler)
+    execution = run_handler(handler)
     assert execution.error
     assert execution.error.type == "ValueError"
 
@@ -294,4 +294,4 @@ def test_messages_have_bounds() -> None:
         with pytest.raises(InvalidInput):
             ctx.notify("Hi", "x" * (MAX_CONTENT + 1))
 
-    assert ran(handler).status == ran(other).status == "SUCCEEDED"
+    assert run_handler(handler).status == run_handler(other).status == "SUCCEEDED"

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import MINUTE, calling, create
+from tests.engine.harness import MINUTE, create, register_work_handler
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import stored_size
-from cloudsched.engine.handlers.context import kept_step
+from cloudsched.engine.handlers.context import truncate_progress
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import Simulation
 
@@ -28,14 +28,19 @@ class Narrow(SqliteStore):
     """A store that takes much less than is allowed, and refuses as Firestore does."""
 
     def commit(
-        self, task: Task, expect: Version | None, executions: Sequence[Execution] = (), *args: Any, **more: Any
+        self,
+        task: Task,
+        expected_version: Version | None,
+        executions: Sequence[Execution] = (),
+        *args: Any,
+        **more: Any,
     ) -> Version:
         told = args[0] if args else ()
         entries = more.get("entries", ())
         documents = (task, *executions, *told, *entries)
         if sum(stored_size(document.to_stored()) for document in documents) > 5_000:
             raise InvalidInput("task", "is not taken by Firestore")
-        return super().commit(task, expect, executions, *args, **more)
+        return super().commit(task, expected_version, executions, *args, **more)
 
 
 def returns_much(_: Context) -> str:
@@ -47,12 +52,12 @@ def tells_much(ctx: Context) -> None:
 
 
 def fails_after_much(ctx: Context) -> None:
-    ctx.retell([kept_step(ctx.now(), "x" * 200)] * 30)
+    ctx.replace_progress([truncate_progress(ctx.now(), "x" * 200)] * 30)
     raise ValueError("no")
 
 
 def waits_after_much(ctx: Context) -> None:
-    ctx.retell([kept_step(ctx.now(), "x" * 200)] * 30)
+    ctx.replace_progress([truncate_progress(ctx.now(), "x" * 200)] * 30)
     ctx.sleep(MINUTE)
 
 
@@ -68,7 +73,7 @@ def test_an_end_that_the_store_does_not_take_is_a_failure_that_says_so(
         calls.append(None)
         return call(ctx)
 
-    calling(app, counted)
+    register_work_handler(app, counted)
     with closing(Narrow()) as store, Simulation(app, store=store) as sim:
         task = create(app, pull=pull)
         if pull:

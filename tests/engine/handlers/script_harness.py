@@ -15,7 +15,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.engine.ports.interpreter import Brief, Interpreter, Round
+    from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptInput
 
 SOON = Schedule.once(START + timedelta(minutes=1))
 DAY = 86_400
@@ -34,7 +34,7 @@ class Found(BaseModel):
     owner: str
 
 
-class Tools:
+class ToolApp:
     """An app with tools, and what they did."""
 
     def __init__(self) -> None:
@@ -63,7 +63,9 @@ class Tools:
 
 
 @contextmanager
-def running(tools: Tools, source: str, *, replay: bool = False, **fields: Any) -> Iterator[tuple[Simulation, Task]]:
+def script_task(
+    tools: ToolApp, source: str, *, replay: bool = False, **fields: Any
+) -> Iterator[tuple[Simulation, Task]]:
     """Create a task with a script in a world of its own."""
     script = {"source": source, **({"tools": fields.pop("names")} if "names" in fields else {})}
     sandbox = fields.pop("sandbox", Sandbox())
@@ -72,22 +74,22 @@ def running(tools: Tools, source: str, *, replay: bool = False, **fields: Any) -
         yield sim, tools.app.create(**fields)
 
 
-def run(tools: Tools, source: str, **more: Any) -> Execution:
+def run(tools: ToolApp, source: str, **more: Any) -> Execution:
     """Run a script to its end; return its record."""
-    with running(tools, source, **more) as (sim, task):
+    with script_task(tools, source, **more) as (sim, task):
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
         return execution
 
 
-def failed(execution: Execution) -> tuple[str, str]:
+def error_of(execution: Execution) -> tuple[str, str]:
     """Return the class and the text of an execution's error."""
     assert execution.status == "FAILED"
     assert execution.error
     return execution.error.type, execution.error.message
 
 
-class Hostile:
+class CompromisedInterpreter:
     """An interpreter that a script has taken over: it asks for what it was not given."""
 
     def __init__(self, *rounds: Round | Exception) -> None:
@@ -98,13 +100,13 @@ class Hostile:
         """Take it."""
 
     @contextmanager
-    def run(self, brief: Brief) -> Iterator[Hostile]:
+    def run(self, script_input: ScriptInput) -> Iterator[CompromisedInterpreter]:
         self.rest = list(self.rounds)
-        assert "secret" not in brief.tools
+        assert "secret" not in script_input.tools
         yield self
 
-    def go_on(self, answers: Any, now: Any) -> Round:  # noqa: ANN401, ARG002 - a fake
-        self.answers.append(answers)
+    def resume(self, responses: Any, now: Any) -> Round:  # noqa: ANN401, ARG002 - a fake
+        self.answers.append(responses)
         reached = self.rest.pop(0)
         if isinstance(reached, Exception):
             raise reached
@@ -112,7 +114,7 @@ class Hostile:
 
 
 @contextmanager
-def hostile(tools: Tools, interpreter: Interpreter, **fields: Any) -> Iterator[tuple[Simulation, Task]]:
+def task_with_interpreter(tools: ToolApp, interpreter: Interpreter, **fields: Any) -> Iterator[tuple[Simulation, Task]]:
     with Simulation(tools.app) as sim:
         tools.app.__dict__["interpreter"] = interpreter
         script = {"source": "return 1", "tools": ["lookup"]}

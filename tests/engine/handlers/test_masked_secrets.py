@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field, Secret, SecretBytes, SecretStr, field_serializer
-from tests.engine.harness import calling, create, run
+from tests.engine.harness import create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import InvalidInput
@@ -72,7 +72,7 @@ def test_a_secret_is_no_payload(app: App, case: str) -> None:
             ctx.call("login", payload)
         said.append(refused.value)
 
-    calling(app, ask)
+    register_work_handler(app, ask)
     with Simulation(app) as sim:
         with pytest.raises(InvalidInput) as refused:
             app.create(owner="ada", title="Log in", handler="login", payload=payload)
@@ -99,14 +99,14 @@ def test_a_secret_is_no_payload(app: App, case: str) -> None:
     ids=["no secret", "stars", "shown stars", "shown"],
 )
 def test_what_hides_nothing_is_a_payload(app: App, payload: BaseModel, stored: dict[str, str]) -> None:
-    calling(app, lambda ctx: ctx.call("login", payload).result())
+    register_work_handler(app, lambda ctx: ctx.call("login", payload).result())
     assert run(app).content == stored
 
 
 @pytest.mark.parametrize("result", [SecretStr("hunter2"), Login(pw=SecretStr("hunter2")), [Plain(SecretStr("x"))]])
 def test_a_secret_is_no_result_of_a_step(app: App, result: object) -> None:
     """A replay would be given what hides it."""
-    calling(app, lambda ctx: ctx.step("log in", lambda: result))
+    register_work_handler(app, lambda ctx: ctx.step("log in", lambda: result))
     execution = run(app)
     assert execution.error
     assert execution.error.type == "StepFailed"
@@ -115,7 +115,7 @@ def test_a_secret_is_no_result_of_a_step(app: App, result: object) -> None:
 
 
 def test_a_secret_is_no_result_of_a_handler(app: App) -> None:
-    calling(app, lambda _: {"token": SecretStr("hunter2")})
+    register_work_handler(app, lambda _: {"token": SecretStr("hunter2")})
     execution = run(app)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
     assert execution.error

@@ -127,8 +127,8 @@ def test_a_handler_without_a_payload_takes_none() -> None:
     def it(ctx: Context) -> None: ...
 
     with pytest.raises(InvalidPayload, match="takes no payload"):
-        app.registry.get("it").read({"a": 1})
-    assert app.registry.get("it").read({}) is None
+        app.registry.get("it").parse_payload({"a": 1})
+    assert app.registry.get("it").parse_payload({}) is None
 
 
 def context_bare(ctx, payload: Model) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - it is the mistake

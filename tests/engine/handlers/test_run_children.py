@@ -176,7 +176,7 @@ def test_results_that_no_record_keeps_together_are_left_out_and_listed(
         execution = app.execution(task.id, listed.id)
         given = [sim.executions(step.child or "")[0].content for step in execution.steps]
     assert execution.status == "SUCCEEDED"
-    assert execution.content.get("leftOut", []) == left_out
+    assert execution.content.get("omittedChildren", []) == left_out
     whole = [RESULTS[name] for name in names]
     kept = [None if number in left_out else result for number, result in enumerate(whole)]
     assert execution.content["results"] == kept
@@ -331,7 +331,7 @@ def test_results_are_put_where_they_are_kept(kind: Any, taken: list[str], refuse
     app = App(Settings())
     app.handler("take")(take)
     handler = app.registry.get("take")
-    assert [name for name in [*taken, *refused] if handler.takes(name)] == taken
+    assert [name for name in [*taken, *refused] if handler.accepts_field(name)] == taken
 
 
 def test_a_handlers_name_does_not_begin_like_the_built_in_ones(app: App) -> None:

@@ -7,29 +7,39 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import AfterValidator
-from tests.engine.handlers.script_harness import DAY, SOON, Found, Hostile, Tools, failed, hostile, run, running
+from tests.engine.handlers.script_harness import (
+    DAY,
+    SOON,
+    CompromisedInterpreter,
+    Found,
+    ToolApp,
+    error_of,
+    run,
+    script_task,
+    task_with_interpreter,
+)
 
 from cloudsched import Context  # noqa: TC001 - a handler's annotation, read at run time
-from cloudsched.engine.ports.interpreter import Ask, Round
+from cloudsched.engine.ports.interpreter import Round, ScriptRequest
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 
 
 @pytest.fixture
-def tools() -> Tools:
-    return Tools()
+def tools() -> ToolApp:
+    return ToolApp()
 
 
 # ── What a script can do ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_script_is_given_its_payload_and_calls_tools(tools: Tools) -> None:
+def test_a_script_is_given_its_payload_and_calls_tools(tools: ToolApp) -> None:
     """The call is a task of its own, of the same owner, below the script's."""
     source = """
         const found = await tools.lookup({id: input.id});
         return {found, title: task.title, id: task.id};
     """
-    with running(tools, source, payload={"id": 7}, owner="grace") as (sim, task):
+    with script_task(tools, source, payload={"id": 7}, owner="grace") as (sim, task):
         assert task.handler == "cloudsched.script"
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
@@ -54,7 +64,7 @@ QUARTER = f"""
 """
 
 
-def test_a_script_of_ninety_days_does_each_thing_once(tools: Tools) -> None:
+def test_a_script_of_ninety_days_does_each_thing_once(tools: ToolApp) -> None:
     """It sleeps and calls through replays, its clock goes on, and being replayed at each point changes nothing."""
     once = run(tools, QUARTER)
     assert tools.did == ["lookup 1", "lookup 2", "lookup 3"]
@@ -68,7 +78,7 @@ def test_a_script_of_ninety_days_does_each_thing_once(tools: Tools) -> None:
     assert [step.kind for step in once.steps] == ["NOW", *["SLEEP", "CALL"] * 3]
 
 
-def test_each_replay_says_the_same(tools: Tools) -> None:
+def test_each_replay_says_the_same(tools: ToolApp) -> None:
     """Chance, the clock and the log do not depend on how often a script was replayed."""
     source = """
         const all = [Math.random(), Date.now()];
@@ -83,7 +93,7 @@ def test_each_replay_says_the_same(tools: Tools) -> None:
     assert [step.text for step in replayed.progress] == ["first"]
 
 
-def test_calls_of_one_round_run_side_by_side(tools: Tools) -> None:
+def test_calls_of_one_round_run_side_by_side(tools: ToolApp) -> None:
     """What is waited for together begins together, also without Promise.all, and with a sleep."""
     source = """
         const calls = [5, 3, 4].map(minutes => tools.slow({minutes}));
@@ -95,7 +105,7 @@ def test_calls_of_one_round_run_side_by_side(tools: Tools) -> None:
     assert execution.finished_at == START + timedelta(minutes=6)
 
 
-def test_a_round_waits_for_all_of_it(tools: Tools) -> None:
+def test_a_round_waits_for_all_of_it(tools: ToolApp) -> None:
     """Promise.race decides by what was asked first, once everything of the round is there."""
     source = "return await Promise.race([tools.slow({minutes: 9}), tools.slow({minutes: 3})])"
     execution = run(tools, source)
@@ -103,7 +113,7 @@ def test_a_round_waits_for_all_of_it(tools: Tools) -> None:
     assert execution.finished_at == START + timedelta(minutes=10)
 
 
-def test_a_script_can_catch_what_a_tool_failed_with(tools: Tools) -> None:
+def test_a_script_can_catch_what_a_tool_failed_with(tools: ToolApp) -> None:
     """The error has a name, a message and the call's status."""
     source = """
         try { await tools.broken(); } catch (error) {
@@ -120,7 +130,7 @@ def test_a_script_can_catch_what_a_tool_failed_with(tools: Tools) -> None:
     [('{id: "x"}', "payload.id"), ('"text"', "object"), ('{id: 1, text: "\\ud800"}', "surrogate"), ("[]", "object")],
 )
 def test_what_a_tool_does_not_take_is_refused_to_the_script(
-    tools: Tools, payload: str, why: str, *, replay: bool
+    tools: ToolApp, payload: str, why: str, *, replay: bool
 ) -> None:
     """No task is made, and the script may go on, in every replay the same."""
     source = f"""
@@ -134,7 +144,7 @@ def test_what_a_tool_does_not_take_is_refused_to_the_script(
     assert tools.did == ["lookup 2"]
 
 
-def test_a_script_is_given_what_its_tools_recorded(tools: Tools) -> None:
+def test_a_script_is_given_what_its_tools_recorded(tools: ToolApp) -> None:
     """Not what their annotations make of it: that may be another thing in another process, as the order of a set is."""
 
     @tools.app.handler("turned", tool=True)
@@ -152,7 +162,7 @@ def test_a_script_is_given_what_its_tools_recorded(tools: Tools) -> None:
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize(("number", "is_exact"), [(2**53, True), (-(2**53), True), (2**53 + 1, False), (2**62, False)])
 def test_no_number_changes_on_its_way_through_a_script(
-    tools: Tools, number: int, *, is_exact: bool, replay: bool
+    tools: ToolApp, number: int, *, is_exact: bool, replay: bool
 ) -> None:
     """What JavaScript would make another number of is refused; the call is done all the same."""
 
@@ -174,35 +184,35 @@ class Longer(Found):
     more: bool
 
 
-def test_a_call_that_nobody_waits_for_is_made(tools: Tools) -> None:
+def test_a_call_that_nobody_waits_for_is_made(tools: ToolApp) -> None:
     """As one by any other handler is."""
     assert run(tools, "tools.lookup({id: 5}); return 1").content == 1
     assert tools.did == ["lookup 5"]
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_a_call_that_was_begun_before_an_exception_is_made(tools: Tools, *, replay: bool) -> None:
+def test_a_call_that_was_begun_before_an_exception_is_made(tools: ToolApp, *, replay: bool) -> None:
     """And what was logged is kept: how a script ends changes nothing of what it did before."""
     source = "await tools.lookup({id: 4}); tools.lookup({id: 5}); log('soon over'); throw new Error('over')"
-    with running(tools, source, replay=replay) as (sim, task):
+    with script_task(tools, source, replay=replay) as (sim, task):
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
         made = [call.task.id for call in tools.app.tree(task.id).children]
-    assert failed(execution) == ("ScriptFailed", "The script failed in line 1: Error: over")
+    assert error_of(execution) == ("ScriptFailed", "The script failed in line 1: Error: over")
     assert tools.did == ["lookup 4", "lookup 5"]
     assert [step.child for step in execution.steps if step.child] == made
     assert [step.text for step in execution.progress] == ["soon over"]
 
 
-def test_a_script_without_tools_costs_what_a_handler_does(tools: Tools) -> None:
+def test_a_script_without_tools_costs_what_a_handler_does(tools: ToolApp) -> None:
     """One read and two commits for its occurrence: asking for the time writes nothing."""
-    with running(tools, "log('a'); return [Date.now(), Math.random()]") as (sim, _):
+    with script_task(tools, "log('a'); return [Date.now(), Math.random()]") as (sim, _):
         before = sim.counts.reads, sim.counts.commits
         sim.run_until_idle()
         assert (sim.counts.reads - before[0], sim.counts.commits - before[1]) == (1, 2)
 
 
-def test_the_log_is_bounded(tools: Tools) -> None:
+def test_the_log_is_bounded(tools: ToolApp) -> None:
     """The last 50 lines are kept, 200 characters of each, whatever is logged."""
     source = "for (let i = 0; i < 60; i++) log('x'.repeat(300)); log({a: [1]}); log(undefined); log('\\ud800')"
     lines = [step.text for step in run(tools, source).progress]
@@ -211,7 +221,7 @@ def test_the_log_is_bounded(tools: Tools) -> None:
     assert lines[-3:] == ['{"a":[1]}', "undefined", "\\ud800"]
 
 
-def test_a_handler_may_call_a_script(tools: Tools) -> None:
+def test_a_handler_may_call_a_script(tools: ToolApp) -> None:
     """Below it, as any call."""
 
     @tools.app.handler("parent")
@@ -229,28 +239,28 @@ def test_a_handler_may_call_a_script(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize("name", ["secret", "nope", "cloudsched.script", "cloudsched.children"])
-def test_what_is_no_tool_is_refused_at_creation(tools: Tools, name: str) -> None:
+def test_what_is_no_tool_is_refused_at_creation(tools: ToolApp, name: str) -> None:
     """Only handlers that are marked can be named."""
     with Simulation(tools.app), pytest.raises(InvalidInput) as refused:
         tools.app.create(owner="ada", title="T", script={"source": "return 1", "tools": ["lookup", name]})
     assert (refused.value.field, "broken, lookup, slow" in refused.value.hint) == ("script.tools.1", True)
 
 
-def test_a_script_sees_its_tools_and_no_other_handler(tools: Tools) -> None:
+def test_a_script_sees_its_tools_and_no_other_handler(tools: ToolApp) -> None:
     """All that are marked if it names none; what it names, else."""
     assert run(tools, "return Object.keys(tools)").content == ["broken", "lookup", "slow"]
     assert run(tools, "return Object.keys(tools)", names=["lookup"]).content == ["lookup"]
     assert run(tools, "return Object.keys(tools)", names=[]).content == []
-    kind, message = failed(run(tools, "await tools.slow({minutes: 1})", names=["lookup"]))
+    kind, message = error_of(run(tools, "await tools.slow({minutes: 1})", names=["lookup"]))
     assert kind == "ScriptFailed"
     assert 'no tool "slow" for this script. It may call: lookup' in message
 
 
 @pytest.mark.parametrize("name", ["secret", "slow", "cloudsched.script", "", "\ud800", "x" * 1000])
-def test_what_is_not_allowed_is_refused_at_run_whoever_asks(tools: Tools, name: str) -> None:
+def test_what_is_not_allowed_is_refused_at_run_whoever_asks(tools: ToolApp, name: str) -> None:
     """The engine believes no interpreter: not even a compromised one calls what the script may not."""
-    interpreter = Hostile(Round((Ask(1, name, {}),)), Round(has_ended=True, result="done"))
-    with hostile(tools, interpreter) as (sim, task):
+    interpreter = CompromisedInterpreter(Round((ScriptRequest(1, name, {}),)), Round(has_ended=True, result="done"))
+    with task_with_interpreter(tools, interpreter) as (sim, task):
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
         assert (execution.content, tools.did) == ("done", [])

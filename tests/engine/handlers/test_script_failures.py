@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
-from tests.engine.handlers.script_harness import Hostile, Tools, failed, hostile, run, running
+from tests.engine.handlers.script_harness import (
+    CompromisedInterpreter,
+    ToolApp,
+    error_of,
+    run,
+    script_task,
+    task_with_interpreter,
+)
 
 from cloudsched import App, RetryPolicy, Schedule, Settings
 from cloudsched.adapters.quickjs.interpreter import QuickJs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.domain.transitions.drafts import TaskDraft
-from cloudsched.engine.ports.interpreter import Ask, Round
+from cloudsched.engine.ports.interpreter import Round, ScriptRequest
 from cloudsched.errors import InterpreterUnavailable, InvalidInput, LimitExceeded, ScriptFailed
 from cloudsched.testing import START, Simulation
 
@@ -23,12 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cloudsched import Execution, Task
-    from cloudsched.engine.ports.interpreter import Brief
+    from cloudsched.engine.ports.interpreter import ScriptInput
 
 
 @pytest.fixture
-def tools() -> Tools:
-    return Tools()
+def tools() -> ToolApp:
+    return ToolApp()
 
 
 # ── How it fails ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -44,40 +51,40 @@ def tools() -> Tools:
         ("for (let i = 0; i < 4; i++) await sleep(1)", "LimitExceeded", "more than 3 calls and sleeps"),
     ],
 )
-def test_a_script_that_fails_is_not_tried_again(tools: Tools, source: str, kind: str, message: str) -> None:
+def test_a_script_that_fails_is_not_tried_again(tools: ToolApp, source: str, kind: str, message: str) -> None:
     """Every attempt would meet the same; a limit is named."""
     sandbox = Sandbox(time=timedelta(seconds=30), output=1024, calls=3)
     execution = run(tools, source, sandbox=sandbox, retry=RetryPolicy(max_retries=5))
-    assert failed(execution)[0] == kind
-    assert message in failed(execution)[1]
+    assert error_of(execution)[0] == kind
+    assert message in error_of(execution)[1]
     assert len(execution.attempts) == 1
 
 
-def test_a_script_that_runs_for_too_long_is_not_tried_again(tools: Tools) -> None:
+def test_a_script_that_runs_for_too_long_is_not_tried_again(tools: ToolApp) -> None:
     """Its limit is named as any other is. It is short only once the script is compiled, which has to be in time."""
-    with running(tools, "while (true);", retry=RetryPolicy(max_retries=5)) as (sim, task):
+    with script_task(tools, "while (true);", retry=RetryPolicy(max_retries=5)) as (sim, task):
         short = QuickJs(memory=Sandbox().memory, time=timedelta(seconds=0.1), output=Sandbox().output)
         tools.app.__dict__["interpreter"] = short
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
-    kind, message = failed(execution)
+    kind, message = error_of(execution)
     assert (kind, "0.1 s" in message, len(execution.attempts)) == ("LimitExceeded", True, 1)
 
 
 @pytest.mark.parametrize(
     "result", ["'\\ud800'", "JSON.parse('['.repeat(20) + ']'.repeat(20))", "{'': 1}", "{['__a__']: 1}"]
 )
-def test_a_result_that_no_store_keeps_fails_the_execution(tools: Tools, result: str) -> None:
+def test_a_result_that_no_store_keeps_fails_the_execution(tools: ToolApp, result: str) -> None:
     """As that of any handler does, at once."""
     execution = run(tools, f"return {result}", retry=RetryPolicy(max_retries=5))
-    assert failed(execution)[0] == "InvalidInput"
+    assert error_of(execution)[0] == "InvalidInput"
     assert len(execution.attempts) == 1
 
 
-def test_an_interpreter_that_dies_is_an_attempt(tools: Tools) -> None:
+def test_an_interpreter_that_dies_is_an_attempt(tools: ToolApp) -> None:
     """It may have been the machine: the task's own policy says how often it is tried again."""
     dead = InterpreterUnavailable("The interpreter", "died")
-    with hostile(tools, Hostile(dead), retry=RetryPolicy(max_retries=2)) as (sim, task):
+    with task_with_interpreter(tools, CompromisedInterpreter(dead), retry=RetryPolicy(max_retries=2)) as (sim, task):
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert [each.error.type for each in execution.attempts if each.error] == ["InterpreterUnavailable"] * 3
@@ -93,9 +100,12 @@ STACKS: dict[str, Round | Exception] = {
 
 
 @pytest.mark.parametrize("what", STACKS)
-def test_no_failure_shows_a_scripts_author_the_code_around_it(tools: Tools, what: str) -> None:
+def test_no_failure_shows_a_scripts_author_the_code_around_it(tools: ToolApp, what: str) -> None:
     """Its author is a stranger, who is told why and in which line, and nothing of the service's files."""
-    with hostile(tools, Hostile(STACKS[what]), retry=RetryPolicy(max_retries=1)) as (sim, task):
+    with task_with_interpreter(tools, CompromisedInterpreter(STACKS[what]), retry=RetryPolicy(max_retries=1)) as (
+        sim,
+        task,
+    ):
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     errors = [execution.error, *(each.error for each in execution.attempts)]
@@ -103,9 +113,9 @@ def test_no_failure_shows_a_scripts_author_the_code_around_it(tools: Tools, what
     assert all(error and error.message and ".py" not in error.message for error in errors)
 
 
-def test_a_tool_that_fails_keeps_its_traceback(tools: Tools) -> None:
+def test_a_tool_that_fails_keeps_its_traceback(tools: ToolApp) -> None:
     """It is the developer's own, who looks for the fault there."""
-    with running(tools, "await tools.broken()") as (sim, task):
+    with script_task(tools, "await tools.broken()") as (sim, task):
         sim.run_until_idle()
         (call,) = tools.app.tree(task.id).children
         (execution,) = sim.executions(call.task.id)
@@ -113,7 +123,7 @@ def test_a_tool_that_fails_keeps_its_traceback(tools: Tools) -> None:
     assert "in broken" in (execution.error.traceback or "")
 
 
-def mended(tools: Tools, sim: Simulation, task: Task, source: str) -> Execution:
+def mended(tools: ToolApp, sim: Simulation, task: Task, source: str) -> Execution:
     """Give a failed task another script, retry it by hand, and return what became of it."""
     tools.app.update(task.id, script={"source": source})
     tools.app.retry(task.id)
@@ -122,83 +132,83 @@ def mended(tools: Tools, sim: Simulation, task: Task, source: str) -> Execution:
     return execution
 
 
-def test_a_failed_script_can_be_mended_and_goes_on(tools: Tools) -> None:
+def test_a_failed_script_can_be_mended_and_goes_on(tools: ToolApp) -> None:
     """After an edit, a retry by hand replays what was done and goes on from there."""
     source = "const {name} = await tools.lookup({id: 1});\nreturn nme;"
-    with running(tools, source) as (sim, task):
+    with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "nme" in failed(sim.executions(task.id)[0])[1]
+        assert "nme" in error_of(sim.executions(task.id)[0])[1]
         execution = mended(tools, sim, task, source.replace("nme", "name"))
     assert (execution.status, execution.content, tools.did) == ("SUCCEEDED", "customer 1", ["lookup 1"])
 
 
-def test_what_a_script_has_caught_stays_as_it_is_when_it_is_mended(tools: Tools) -> None:
+def test_what_a_script_has_caught_stays_as_it_is_when_it_is_mended(tools: ToolApp) -> None:
     """Nothing that it did after the failure is done again."""
     source = "try { await tools.broken() } catch {}\nfor (const id of [1, 2]) await tools.lookup({id});\nreturn nme"
-    with running(tools, source) as (sim, task):
+    with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
         execution = mended(tools, sim, task, source.replace("nme", "'name'"))
     assert (execution.content, tools.did) == ("name", ["lookup 1", "lookup 2"])
 
 
 @pytest.mark.parametrize("catch", ["", "catch (e) { await tools.lookup({id: 9}); throw e }"])
-def test_what_made_a_script_fail_is_called_again(tools: Tools, catch: str) -> None:
+def test_what_made_a_script_fail_is_called_again(tools: ToolApp, catch: str) -> None:
     """It may be another tool in a mended one; what was done for the failure is left out with it."""
     broken = f"try {{ await tools.broken() }} {catch or 'finally {}'}"
     source = f"await tools.lookup({{id: 1}});\n{broken}\nreturn 'done'"
-    with running(tools, source) as (sim, task):
+    with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "CallFailed" in failed(sim.executions(task.id)[0])[1]
+        assert "CallFailed" in error_of(sim.executions(task.id)[0])[1]
         tools.did.clear()
         execution = mended(tools, sim, task, source.replace("broken()", "lookup({id: 2})"))
     assert (execution.content, tools.did) == ("done", ["lookup 2"])
 
 
 @pytest.mark.parametrize("before", ["1", "'no number'"])
-def test_a_script_whose_call_was_refused_can_be_mended(tools: Tools, before: str) -> None:
+def test_a_script_whose_call_was_refused_can_be_mended(tools: ToolApp, before: str) -> None:
     """What it caught stays as it was; what it failed with is asked for again, with what it gives now."""
     source = f"await tools.lookup({{id: {before}}}).catch(() => 1); return (await tools.lookup({{id: 'x'}})).name"
-    with running(tools, source) as (sim, task):
+    with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "payload.id" in failed(sim.executions(task.id)[0])[1]
+        assert "payload.id" in error_of(sim.executions(task.id)[0])[1]
         execution = mended(tools, sim, task, source.replace("'x'", "2"))
     assert (execution.status, execution.content) == ("SUCCEEDED", "customer 2")
     assert tools.did == (["lookup 1", "lookup 2"] if before == "1" else ["lookup 2"])
 
 
-def test_what_a_script_asked_for_beside_a_refused_call_is_not_done_again(tools: Tools) -> None:
+def test_what_a_script_asked_for_beside_a_refused_call_is_not_done_again(tools: ToolApp) -> None:
     """It was told of the refusal only when all that it had asked for was done."""
     source = "const all = await Promise.all([tools.lookup({id: 'x'}), tools.lookup({id: 1})]);\nreturn all.length"
-    with running(tools, source) as (sim, task):
+    with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
-        assert "payload.id" in failed(sim.executions(task.id)[0])[1]
+        assert "payload.id" in error_of(sim.executions(task.id)[0])[1]
         execution = mended(tools, sim, task, source.replace("'x'", "2"))
     assert (execution.content, tools.did) == (2, ["lookup 1", "lookup 2"])
 
 
-class Insistent(Hostile):
+class RepeatingInterpreter(CompromisedInterpreter):
     """One that asks for what it was refused, whatever it is told that there is."""
 
     @contextmanager
-    def run(self, _: Brief) -> Iterator[Hostile]:
+    def run(self, _: ScriptInput) -> Iterator[CompromisedInterpreter]:
         self.rest = list(self.rounds)
         yield self
 
 
-def test_what_was_refused_is_checked_again_when_it_is_asked_for_again(tools: Tools) -> None:
+def test_what_was_refused_is_checked_again_when_it_is_asked_for_again(tools: ToolApp) -> None:
     """A retry by hand is no way round the list of tools, whatever the interpreter says."""
-    asks = (Ask(1, "secret", {}), Ask(2, "lookup", {"id": 1}))
+    asks = (ScriptRequest(1, "secret", {}), ScriptRequest(2, "lookup", {"id": 1}))
     text = "tool: there is no tool 'secret' for this script (It was one, or never was.)"
     thrown = Round(has_ended=True, failure=ScriptFailed(text, "InvalidInput"))
-    with hostile(tools, Insistent(Round(asks), thrown)) as (sim, task):
+    with task_with_interpreter(tools, RepeatingInterpreter(Round(asks), thrown)) as (sim, task):
         sim.run_until_idle()
-        assert "no tool 'secret'" in failed(sim.executions(task.id)[0])[1]
-        failed_by = sim.executions(task.id)[0].failed_by
+        assert "no tool 'secret'" in error_of(sim.executions(task.id)[0])[1]
+        failed_by = sim.executions(task.id)[0].failure_cause
         assert failed_by is not None
-        assert (failed_by.steps, failed_by.asked) == ((2,), 3)
+        assert (failed_by.steps, failed_by.position) == ((2,), 3)
         tools.app.retry(task.id)
         sim.run_until_idle()
-        assert "no tool 'secret'" in failed(sim.executions(task.id)[0])[1]
+        assert "no tool 'secret'" in error_of(sim.executions(task.id)[0])[1]
     assert tools.did == ["lookup 1"]
 
 
@@ -213,14 +223,14 @@ BEFORE = "await sleep(86400); await tools.lookup({id: 1}); return 'before'"
         ("return 'after'", "JournalMismatch"),
     ],
 )
-def test_an_edit_while_it_sleeps_goes_on_if_it_begins_the_same(tools: Tools, after: str, outcome: str) -> None:
+def test_an_edit_while_it_sleeps_goes_on_if_it_begins_the_same(tools: ToolApp, after: str, outcome: str) -> None:
     """What has been done is replayed against the new text, as with the code of any handler."""
-    with running(tools, BEFORE) as (sim, task):
+    with script_task(tools, BEFORE) as (sim, task):
         sim.advance(timedelta(hours=1))
         tools.app.update(task.id, script={"source": after})
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
-        assert outcome == (execution.content or failed(execution)[0])
+        assert outcome == (execution.content or error_of(execution)[0])
 
 
 class Known(BaseModel):
@@ -270,9 +280,9 @@ def test_a_call_that_was_made_or_refused_is_so_for_ever(given: str, later: Calla
     assert ("no tool" in second[1]) != tool
 
 
-def test_cancelling_ends_a_script_and_its_calls(tools: Tools) -> None:
+def test_cancelling_ends_a_script_and_its_calls(tools: ToolApp) -> None:
     """As with any handler that waits."""
-    with running(tools, "return await tools.slow({minutes: 60})") as (sim, task):
+    with script_task(tools, "return await tools.slow({minutes: 60})") as (sim, task):
         sim.advance(timedelta(minutes=10))
         tools.app.cancel(task.id)
         sim.run_until_idle()
@@ -283,9 +293,9 @@ def test_cancelling_ends_a_script_and_its_calls(tools: Tools) -> None:
 # ── What is refused at once ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_does_not_compile_is_refused_and_nothing_is_stored(tools: Tools) -> None:
+def test_what_does_not_compile_is_refused_and_nothing_is_stored(tools: ToolApp) -> None:
     """At creation, and by an edit, with line and message; the task stays as it is."""
-    with running(tools, "return 1") as (sim, task):
+    with script_task(tools, "return 1") as (sim, task):
         before = sim.counts.commits
         script = {"source": "return 1;\nreturn (;"}
         with pytest.raises(InvalidInput, match="line 2: ") as created:
@@ -296,16 +306,16 @@ def test_what_does_not_compile_is_refused_and_nothing_is_stored(tools: Tools) ->
         assert sim.counts.commits == before
 
 
-def test_a_script_is_compiled_once(tools: Tools) -> None:
+def test_a_script_is_compiled_once(tools: ToolApp) -> None:
     """An edit of something else, and another task with the same script, start no process."""
-    with running(tools, "return 'only once'") as (_, task):
+    with script_task(tools, "return 'only once'") as (_, task):
         tools.app.__dict__["interpreter"] = None
         tools.app.update(task.id, title="Other")
         tools.app.create(owner="ada", title="T", script={"source": "return 'only once'"})
 
 
 def test_without_the_package_scripts_are_refused_and_nothing_else_is(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
+    tools: ToolApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hint has the command that installs it."""
     monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.find_spec", lambda _: None)
@@ -336,16 +346,16 @@ def test_without_the_package_scripts_are_refused_and_nothing_else_is(
         ({"script": {"source": "return 1"}, "payload": {"a": -(2**53) - 1}}, "payload.a"),
     ],
 )
-def test_what_a_draft_may_not_say(tools: Tools, fields: dict[str, Any], field: str) -> None:
+def test_what_a_draft_may_not_say(tools: ToolApp, fields: dict[str, Any], field: str) -> None:
     """One thing to run, of a bounded size."""
     with Simulation(tools.app), pytest.raises(InvalidInput) as refused:
         tools.app.put(TaskDraft.from_wire({"owner": "ada", "title": "T", **fields}))
     assert refused.value.field == field
 
 
-def test_a_task_can_change_between_a_handler_and_a_script(tools: Tools) -> None:
+def test_a_task_can_change_between_a_handler_and_a_script(tools: ToolApp) -> None:
     """By an edit that takes the one away and gives the other."""
-    with running(tools, "return 1") as (_, task):
+    with script_task(tools, "return 1") as (_, task):
         changed = tools.app.patch(task.id, {"script": None, "handler": "secret"})
         assert (changed.handler, changed.script) == ("secret", None)
         changed = tools.app.patch(task.id, {"handler": None, "script": {"source": "return 2"}})

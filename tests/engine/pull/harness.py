@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.execution import ExecutionError
 from cloudsched.domain.documents.outcome import Done, Retry
-from cloudsched.domain.transitions.finish import Report
-from cloudsched.engine.pull.offers import Claim, Wanted
+from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter
 from cloudsched.testing import START
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 AT_ONCE = Schedule.once(START + SECOND)
 
-DONE = Report(Done("done"))
-FAILED = Report(Retry("no"), ExecutionError(type="ValueError", message="no"))
+DONE = AttemptReport(Done("done"))
+FAILED = AttemptReport(Retry("no"), ExecutionError(type="ValueError", message="no"))
 
 
 def work_app() -> tuple[App, list[str]]:
@@ -44,20 +44,20 @@ def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
     return sim.app.create(**{"id": task_id, **usual, **fields})
 
 
-def claim(sim: Simulation, *skills: str, **more: Any) -> Claim | None:
+def claim(sim: Simulation, *skills: str, **more: Any) -> WorkerClaim | None:
     """Claim one run of the queue ``gpu``, as a worker that dies at once if nothing is done with it."""
-    found = sim.app.pulls.claim(Wanted("gpu", skills, **more))
+    found = sim.app.worker_claims.claim(WorkerFilter("gpu", skills, **more))
     return found[0] if found else None
 
 
-def claimed(sim: Simulation, *skills: str) -> Claim:
+def require_claim(sim: Simulation, *skills: str) -> WorkerClaim:
     """Claim one run, which has to be there."""
     found = claim(sim, *skills)
     assert found
     return found
 
 
-def keys(found: Claim) -> tuple[str, str, str]:
+def claim_keys(found: WorkerClaim) -> tuple[str, str, str]:
     """Return what a worker elsewhere knows of its claim: the task, the execution and the lease's token."""
     assert found.run.lease
     return found.stored.task.id, found.run.execution_id, found.run.lease.token
@@ -68,27 +68,27 @@ def statuses(sim: Simulation, task_id: str) -> list[str]:
     return [execution.status.value for execution in sim.executions(task_id)]
 
 
-def held(sim: Simulation, **fields: Any) -> Claim:
+def claim_lock_holder(sim: Simulation, **fields: Any) -> WorkerClaim:
     """Return a claim that holds the lock ``k``, of a worker of the queue ``press``."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600, **fields)
     sim.advance(2 * SECOND)
-    (found,) = sim.app.pulls.claim(Wanted("press"))
+    (found,) = sim.app.worker_claims.claim(WorkerFilter("press"))
     return found
 
 
-def wait_long(sim: Simulation, holder: Claim) -> None:
+def wait_long(sim: Simulation, holder: WorkerClaim) -> None:
     """Let an hour pass in which the holder works on."""
     for _ in range(4):
         sim.advance(15 * MINUTE)
-        sim.app.pulls.heartbeat(*keys(holder))
+        sim.app.worker_claims.heartbeat(*claim_keys(holder))
 
 
-def line(sim: Simulation) -> list[str]:
+def lock_wait_list(sim: Simulation) -> list[str]:
     """Return who waits for the lock ``k``, in order."""
     return [one.task_id for one in sim.app.store.load_lock("k").lock.waiters]
 
 
-def until_run(sim: Simulation, task_id: str) -> timedelta:
+def advance_until_run(sim: Simulation, task_id: str) -> timedelta:
     """Let time pass until a task has run, and return how much that was."""
     since = sim.now
     while statuses(sim, task_id) != ["SUCCEEDED"]:

@@ -13,9 +13,9 @@ from tests.engine.pull.harness import (
     MINUTE,
     SECOND,
     claim,
-    claimed,
-    keys,
+    claim_keys,
     offer,
+    require_claim,
     statuses,
     work_app,
 )
@@ -25,8 +25,8 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.outcome import Cancel, Snooze
-from cloudsched.domain.transitions.finish import Report
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConflict
 from cloudsched.testing import Simulation
 
@@ -45,7 +45,7 @@ def sim() -> Iterator[Simulation]:
         yield opened
 
 
-class Unlucky(SqliteStore):
+class CommitReplyLostStore(SqliteStore):
     """A store whose next commit takes effect, and then seems to fail."""
 
     error: Exception | None = None
@@ -59,22 +59,22 @@ class Unlucky(SqliteStore):
         return version
 
 
-def test_of_many_who_claim_at_once_each_run_goes_to_one(tmp_path: Path) -> None:
+def test_concurrent_claims_give_each_run_to_one_worker(tmp_path: Path) -> None:
     """Sixteen workers on one file: every task is claimed, and none twice."""
     app, _ = work_app()
     store = SqliteStore(tmp_path / "tasks.db")
     told: list[str] = []
     with (
         InProcessDispatcher(SystemClock(), lambda *_: None) as queue,
-        app.replaced(Settings(secret="s" * 16), store=store, dispatcher=queue),
+        app.override(Settings(secret="s" * 16), store=store, dispatcher=queue),
     ):
         for number in range(150):
             app.create(id=f"t{number}", owner="ada", title="x", handler="work", schedule=Schedule.every(HOUR))
             app.trigger(f"t{number}")
-        app.pulls._offers._seconds = lambda: 0.0  # noqa: SLF001 - a look ends with the queue alone
+        app.worker_claims._work_queue._monotonic = lambda: 0.0  # noqa: SLF001 - a look ends with the queue alone
 
         def work() -> None:
-            while found := app.pulls.claim(Wanted("gpu"), 2):
+            while found := app.worker_claims.claim(WorkerFilter("gpu"), 2):
                 told.extend(each.stored.task.id for each in found)
 
         threads = [threading.Thread(target=work) for _ in range(16)]
@@ -91,12 +91,14 @@ def test_who_loses_a_race_takes_the_next(sim: Simulation, monkeypatch: pytest.Mo
     for number in range(4):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    ask = sim.app.store.offered
+    ask = sim.app.store.list_claimable
     stale = ask(["gpu"], limit=2)
     answers = iter([stale])
-    first = sim.app.pulls.claim(Wanted("gpu"), 2)
-    monkeypatch.setattr(sim.app.store, "offered", lambda *args, **more: next(answers, None) or ask(*args, **more))
-    second = sim.app.pulls.claim(Wanted("gpu"), 2)
+    first = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
+    monkeypatch.setattr(
+        sim.app.store, "list_claimable", lambda *args, **more: next(answers, None) or ask(*args, **more)
+    )
+    second = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
     names = [{each.stored.task.id for each in found} for found in (first, second)]
     assert names == [{"t0", "t1"}, {"t2", "t3"}]
 
@@ -105,19 +107,19 @@ def test_who_loses_a_race_takes_the_next(sim: Simulation, monkeypatch: pytest.Mo
 def test_a_claim_whose_answer_was_lost_is_not_lost(error: Exception) -> None:
     """Where the store says that it conflicts with itself the worker has it; where it says nothing, its lease ends."""
     app, _ = work_app()
-    store = Unlucky()
+    store = CommitReplyLostStore()
     with Simulation(app, store=store) as sim:
         offer(sim, "a")
         sim.advance(MINUTE)
         store.error = error
         if isinstance(error, VersionConflict):
-            assert claimed(sim).run.attempt == 1
+            assert require_claim(sim).run.attempt == 1
         else:
             with pytest.raises(StoreUnavailable):
                 claim(sim)
             assert claim(sim) is None
             sim.advance(10 * MINUTE)
-            assert claimed(sim).run.attempt == 2
+            assert require_claim(sim).run.attempt == 2
     store.close()
 
 
@@ -135,7 +137,7 @@ def test_what_was_claimed_before_the_store_went_away_is_kept(sim: Simulation, mo
         return commit(*args, **more)
 
     monkeypatch.setattr(sim.app.store, "commit", failing)
-    assert len(sim.app.pulls.claim(Wanted("gpu"), 3)) == 2
+    assert len(sim.app.worker_claims.claim(WorkerFilter("gpu"), 3)) == 2
 
 
 # ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,9 +147,9 @@ def test_a_result_can_be_sent_as_often_as_it_takes(sim: Simulation) -> None:
     """The same claim's result again is no news; there is one record and one attempt."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     for _ in range(3):
-        assert sim.app.pulls.finish(*keys(found), DONE).status is TaskStatus.COMPLETED
+        assert sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE).status is TaskStatus.COMPLETED
     (record,) = sim.executions("a")
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
 
@@ -156,13 +158,13 @@ def test_a_failure_that_is_told_twice_costs_one_attempt(sim: Simulation) -> None
     """Although the next attempt is there already when it comes again."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     for _ in range(2):
-        task = sim.app.pulls.finish(*keys(found), FAILED)
+        task = sim.app.worker_claims.finish_by_token(*claim_keys(found), FAILED)
     assert task.runs[0].attempt == 2
-    again = claimed(sim)
-    sim.app.pulls.finish(*keys(found), FAILED)
-    assert sim.app.pulls.finish(*keys(again), DONE).status is TaskStatus.COMPLETED
+    again = require_claim(sim)
+    sim.app.worker_claims.finish_by_token(*claim_keys(found), FAILED)
+    assert sim.app.worker_claims.finish_by_token(*claim_keys(again), DONE).status is TaskStatus.COMPLETED
 
 
 @pytest.mark.parametrize("what", ["token", "execution", "task"])
@@ -170,19 +172,19 @@ def test_only_the_holder_of_a_claim_ends_it(sim: Simulation, what: str) -> None:
     """Whoever guesses gets nowhere, with any of the verbs."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    task_id, execution_id, token = keys(claimed(sim))
+    task_id, execution_id, token = claim_keys(require_claim(sim))
     wrong = {"task": ("b", execution_id, token), "execution": (task_id, "20270101T000000Z", token)}
     given = wrong.get(what, (task_id, execution_id, token[:-1] + "?"))
     error = NotFound if what == "task" else LeaseLost
     with pytest.raises(error):
-        sim.app.pulls.finish(*given, DONE)
+        sim.app.worker_claims.finish_by_token(*given, DONE)
     with pytest.raises(error):
-        sim.app.pulls.give_back(*given, "no")
+        sim.app.worker_claims.release_by_token(*given, "no")
     if what == "task":
         with pytest.raises(NotFound):
-            sim.app.pulls.heartbeat(*given)
+            sim.app.worker_claims.heartbeat(*given)
     else:
-        assert sim.app.pulls.heartbeat(*given).is_cancelled
+        assert sim.app.worker_claims.heartbeat(*given).is_cancelled
     assert sim.app.get("a").runs[0].lease
 
 
@@ -190,17 +192,17 @@ def test_a_check_sees_the_task_before_anything_is_done(sim: Simulation) -> None:
     """What it raises is raised, and the claim stands."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
 
     def nobody(task: object, queue: str | None) -> None:
         assert queue == "gpu"
         raise NotFound("task", str(task)[:0])
 
-    guarded = sim.app.pulls.guarded(nobody)
+    guarded = sim.app.worker_claims.with_authorization(nobody)
     verbs: list[Callable[[], object]] = [
-        lambda: guarded.finish(*keys(found), DONE),
-        lambda: guarded.heartbeat(*keys(found)),
-        lambda: guarded.give_back(*keys(found), "no"),
+        lambda: guarded.finish_by_token(*claim_keys(found), DONE),
+        lambda: guarded.heartbeat(*claim_keys(found)),
+        lambda: guarded.release_by_token(*claim_keys(found), "no"),
     ]
     for verb in verbs:
         with pytest.raises(NotFound):
@@ -212,28 +214,28 @@ def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> N
     """At once or after the policy's wait, without an executor where there is no wait; then it has failed."""
     offer(sim, "a", retry={"maxRetries": 2, "firstDelay": 0, "base": 60, "jitter": 0})
     sim.advance(MINUTE)
-    assert sim.app.pulls.finish(*keys(claimed(sim)), FAILED).status is TaskStatus.ACTIVE
-    assert sim.app.pulls.finish(*keys(claimed(sim)), FAILED).status is TaskStatus.ACTIVE
+    assert sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status is TaskStatus.ACTIVE
+    assert sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status is TaskStatus.ACTIVE
     assert claim(sim) is None
     sim.advance(59 * SECOND)
     assert claim(sim) is None
     sim.advance(SECOND)
-    assert sim.app.pulls.finish(*keys(claimed(sim)), FAILED).status is TaskStatus.FAILED
+    assert sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status is TaskStatus.FAILED
     (record,) = sim.executions("a")
     assert [each.number for each in record.attempts] == [1, 2, 3]
 
 
-def test_who_dies_loses_its_claim_and_the_sweep_offers_it_again(sim: Simulation) -> None:
+def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> None:
     """Each death costs an attempt, which is recorded as TIMED_OUT; the retry policy says how many there may be."""
     offer(sim, "a", retry={"maxRetries": 1})
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     sim.advance(4 * MINUTE + 30 * SECOND)
     assert claim(sim) is None, "its lease lasts five minutes"
     sim.advance(2 * MINUTE)
-    second = claimed(sim)
+    second = require_claim(sim)
     with pytest.raises(LeaseLost):
-        sim.app.pulls.finish(*keys(found), DONE)
+        sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
     assert second.run.attempt == 2
     sim.advance(HOUR)
     (record,) = sim.executions("a")
@@ -244,41 +246,41 @@ def test_heartbeats_keep_a_claim_for_as_long_as_it_takes(sim: Simulation) -> Non
     """Hours beyond its lease; a cancelled task is told so, and may still finish."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     for _ in range(60):
         sim.advance(4 * MINUTE)
-        assert not sim.app.pulls.heartbeat(*keys(found)).is_cancelled
+        assert not sim.app.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
     sim.app.cancel("a")
-    assert sim.app.pulls.heartbeat(*keys(found)).is_cancelled
-    sim.app.pulls.finish(*keys(found), Report(Cancel("I stop.")))
+    assert sim.app.worker_claims.heartbeat(*claim_keys(found)).is_cancelled
+    sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Cancel("I stop.")))
     assert statuses(sim, "a") == ["CANCELLED"]
 
 
-def test_what_is_given_back_costs_no_attempt_and_keeps_its_place(sim: Simulation) -> None:
+def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation) -> None:
     """The next worker gets it before all that came due after it, and before the executor has done anything."""
     for name, second in (("a", 1), ("b", 2)):
         offer(sim, name, schedule=Schedule.once(sim.now + second * SECOND))
     sim.advance(MINUTE)
     sim.queue.is_down = True
     for _ in range(3):
-        found = claimed(sim)
+        found = require_claim(sim)
         assert (found.stored.task.id, found.run.attempt) == ("a", 1)
-        sim.app.pulls.give_back(*keys(found), "The worker stops.")
+        sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     (record,) = sim.executions("a")
     assert (record.status, record.message, record.attempts) == ("RETRYING", "The worker stops.", ())
-    sim.app.pulls.give_back(*keys(found), "said again, since no answer came")
-    assert claimed(sim).run.attempt == 1
+    sim.app.worker_claims.release_by_token(*claim_keys(found), "said again, since no answer came")
+    assert require_claim(sim).run.attempt == 1
     with pytest.raises(LeaseLost):
-        sim.app.pulls.give_back(*keys(found), "it is another's by now")
+        sim.app.worker_claims.release_by_token(*claim_keys(found), "it is another's by now")
 
 
 def test_what_is_given_back_after_its_task_was_cancelled_has_ended(sim: Simulation) -> None:
     """Nobody would take it any more; and given back at once, it is the same as if it had been given back before."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     sim.app.cancel("a")
-    sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     assert statuses(sim, "a") == ["CANCELLED"]
     assert not sim.app.get("a").runs
     assert sim.app.get("a").run_count == 0
@@ -288,22 +290,22 @@ def test_a_snoozed_run_comes_back_when_it_said(sim: Simulation) -> None:
     """It costs no attempt either, and needs the executor's clock to be offered again."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    sim.app.pulls.finish(*keys(claimed(sim)), Report(Snooze(HOUR)))
+    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), AttemptReport(Snooze(HOUR)))
     sim.advance(HOUR - SECOND)
     assert claim(sim) is None
     sim.advance(SECOND)
-    assert claimed(sim).run.attempt == 1
+    assert require_claim(sim).run.attempt == 1
 
 
 def test_what_follows_is_left_to_the_sweep_while_the_queue_is_down(sim: Simulation) -> None:
     """A worker has no queue that delivers its work again: its task is marked, and goes on with its next occurrence."""
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR))
     sim.advance(HOUR)
-    found = claimed(sim)
+    found = require_claim(sim)
     sim.queue.is_down = True
-    sim.app.pulls.finish(*keys(found), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
     assert sim.app.get("a").deferred
     sim.queue.is_down = False
     sim.advance(HOUR)
     assert not sim.app.get("a").deferred
-    assert claimed(sim).run.scheduled_for == found.run.scheduled_for + HOUR
+    assert require_claim(sim).run.scheduled_for == found.run.scheduled_for + HOUR

@@ -6,7 +6,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.pull.harness import DONE, HOUR, MINUTE, SECOND, claim, claimed, keys, offer, statuses, work_app
+from tests.engine.pull.harness import (
+    DONE,
+    HOUR,
+    MINUTE,
+    SECOND,
+    claim,
+    claim_keys,
+    offer,
+    require_claim,
+    statuses,
+    work_app,
+)
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.pull import Pull
@@ -29,19 +40,19 @@ def test_work_of_one_lock_key_is_offered_in_turns(sim: Simulation) -> None:
     for number in range(3):
         offer(sim, f"t{number}", lock_key="press", schedule=Schedule.once(sim.now + (number + 1) * SECOND))
     sim.advance(MINUTE)
-    first = claimed(sim)
+    first = require_claim(sim)
     assert claim(sim) is None
     before = sim.counts.copy()
     assert claim(sim) is None
     assert sim.counts.since(before).reads == 1, "the two that wait are off the queue"
     order = [first.stored.task.id]
-    sim.app.pulls.finish(*keys(first), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
     for _ in range(2):
         sim.advance(SECOND)
-        found = claimed(sim)
+        found = require_claim(sim)
         assert claim(sim) is None
         order.append(found.stored.task.id)
-        sim.app.pulls.finish(*keys(found), DONE)
+        sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
     assert order == ["t0", "t1", "t2"]
     assert {status for name in order for status in statuses(sim, name)} == {"SUCCEEDED"}
 
@@ -75,13 +86,13 @@ def test_a_turn_that_is_lost_on_the_way_is_given_again(sim: Simulation) -> None:
     for name in ("a", "b"):
         offer(sim, name, lock_key="press")
     sim.advance(MINUTE)
-    first = claimed(sim)
+    first = require_claim(sim)
     assert claim(sim) is None
-    sim.app.pulls.finish(*keys(first), DONE)
-    sim.queue.lose_everything()
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.queue.purge()
     assert claim(sim) is None
     sim.advance(5 * MINUTE)
-    assert claimed(sim).stored.task.id == "b"
+    assert require_claim(sim).stored.task.id == "b"
 
 
 def test_who_waits_for_a_lock_has_not_begun(sim: Simulation) -> None:
@@ -89,12 +100,12 @@ def test_who_waits_for_a_lock_has_not_begun(sim: Simulation) -> None:
     for name in ("a", "b"):
         offer(sim, name, lock_key="press", expiration=HOUR)
     sim.advance(MINUTE)
-    first = claimed(sim)
+    first = require_claim(sim)
     assert claim(sim) is None
     for _ in range(20):
-        sim.app.pulls.heartbeat(*keys(first))
+        sim.app.worker_claims.heartbeat(*claim_keys(first))
         sim.advance(4 * MINUTE)
-    sim.app.pulls.finish(*keys(first), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.advance(5 * MINUTE)
     assert claim(sim) is None
     assert [statuses(sim, name) for name in ("a", "b")] == [["SUCCEEDED"], ["EXPIRED"]]
@@ -140,11 +151,11 @@ def test_what_work_costs(sim: Simulation) -> None:
     offered = sim.counts.since(before)
     assert (offered.reads, offered.commits, offered.writes, offered.dispatches) == (1, 1, 1, 0)
     before = sim.counts.copy()
-    found = claimed(sim)
+    found = require_claim(sim)
     fetched = sim.counts.since(before)
     assert (fetched.reads, fetched.commits, fetched.writes, fetched.dispatches) == (1, 1, 1, 0)
     before = sim.counts.copy()
-    sim.app.pulls.finish(*keys(found), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
     ended = sim.counts.since(before)
     assert (ended.reads, ended.commits, ended.writes, ended.dispatches) == (1, 1, 2, 0)
 
@@ -154,9 +165,9 @@ def test_the_log_says_what_is_offered_and_who_took_it(sim: Simulation, caplog: p
     caplog.set_level("INFO", "cloudsched.news")
     offer(sim, "a")
     sim.advance(MINUTE)
-    sim.app.pulls.give_back(*keys(claimed(sim)), "no")
+    sim.app.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "no")
     sim.app.update("a", title="b")
-    sim.app.pulls.finish(*keys(claimed(sim)), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
     news = [line for line in caplog.records if line.name == "cloudsched.news"]
     said = [(getattr(line, "action", ""), getattr(line, "lane", None)) for line in news]
     expected = ["created", "offered", "started", "offered", "retrying", "edited", "started", "completed", "succeeded"]

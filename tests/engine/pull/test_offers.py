@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.pull.harness import AT_ONCE, HOUR, MINUTE, SECOND, claim, claimed, keys, offer, statuses, work_app
+from tests.engine.pull.harness import (
+    AT_ONCE,
+    HOUR,
+    MINUTE,
+    SECOND,
+    claim,
+    claim_keys,
+    offer,
+    require_claim,
+    statuses,
+    work_app,
+)
 
 from cloudsched import App, Context, Fail, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.finish import Report
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 from cloudsched.testing import Simulation
 
@@ -78,9 +89,9 @@ def test_what_asks_for_a_skill_is_for_those_who_have_it(sim: Simulation) -> None
     for name, pull in (("plain", "gpu"), ("cuda", {"queue": "gpu", "skill": "cuda"})):
         offer(sim, name, pull=pull)
     sim.advance(MINUTE)
-    assert claimed(sim).stored.task.id == "plain"
+    assert require_claim(sim).stored.task.id == "plain"
     assert claim(sim, "metal") is None
-    assert claimed(sim, "metal", "cuda").stored.task.id == "cuda"
+    assert require_claim(sim, "metal", "cuda").stored.task.id == "cuda"
 
 
 def test_no_more_is_claimed_than_was_asked_for(sim: Simulation) -> None:
@@ -88,7 +99,7 @@ def test_no_more_is_claimed_than_was_asked_for(sim: Simulation) -> None:
     for number in range(5):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    assert [len(sim.app.pulls.claim(Wanted("gpu"), limit)) for limit in (2, 100, 1)] == [2, 3, 0]
+    assert [len(sim.app.worker_claims.claim(WorkerFilter("gpu"), limit)) for limit in (2, 100, 1)] == [2, 3, 0]
 
 
 def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
@@ -102,7 +113,7 @@ def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
             pull="gpu",
         )
     sim.advance(MINUTE)
-    found = sim.app.pulls.claim(Wanted("gpu", handlers={"work"}, owner="bob"), 10)
+    found = sim.app.worker_claims.claim(WorkerFilter("gpu", handlers={"work"}, owner="bob"), 10)
     assert [each.stored.task.id for each in found] == ["a29"]
 
 
@@ -143,7 +154,7 @@ def test_a_paused_task_is_offered_to_nobody_until_it_is_resumed(sim: Simulation)
     assert claim(sim) is None
     sim.advance(HOUR)
     sim.app.resume("a")
-    assert claimed(sim).run.attempt == 1
+    assert require_claim(sim).run.attempt == 1
 
 
 def test_a_cancelled_or_deleted_task_is_offered_no_more(sim: Simulation) -> None:
@@ -169,7 +180,7 @@ def test_an_edit_moves_what_waits() -> None:
         assert claim(sim) is None
         for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
             app.update(name, pull="gpu", **more)
-        assert [each.stored.task.id for each in app.pulls.claim(Wanted("gpu"), 1)] == ["b"]
+        assert [each.stored.task.id for each in app.worker_claims.claim(WorkerFilter("gpu"), 1)] == ["b"]
         offer(sim, "c", handler="anywhere", pull="gpu")
         sim.advance(MINUTE)
         assert not ran
@@ -207,7 +218,7 @@ def test_what_no_worker_took_in_time_has_expired(sim: Simulation) -> None:
     offer(sim, "a", expiration=HOUR)
     sim.advance(HOUR)
     assert statuses(sim, "a") == []
-    sim.queue.lose_everything()
+    sim.queue.purge()
     sim.clock.advance(SECOND)
     assert claim(sim) is None
     sim.advance(5 * MINUTE)
@@ -231,16 +242,16 @@ def test_a_run_that_was_begun_does_not_expire(sim: Simulation) -> None:
     """Expiration is about the start: a later attempt may wait for a worker for as long as it takes."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(MINUTE)
-    claimed(sim)  # and dies
+    require_claim(sim)  # and dies
     sim.advance(timedelta(days=2))
-    assert claimed(sim).run.attempt == 2
+    assert require_claim(sim).run.attempt == 2
 
 
 def test_runs_that_may_overlap_are_all_offered_one_after_the_other(sim: Simulation) -> None:
     """A task has one offer; when that is taken, it is about the next run."""
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR), overlap=Overlap.ALLOW)
     sim.advance(3 * HOUR)
-    found = [claimed(sim).run.execution_id for _ in range(3)]
+    found = [require_claim(sim).run.execution_id for _ in range(3)]
     assert found == ["20270101T010000Z", "20270101T020000Z", "20270101T030000Z"]
     assert claim(sim) is None
 
@@ -250,13 +261,13 @@ def test_runs_by_hand_are_offered_at_once(sim: Simulation) -> None:
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR))
     sim.queue.is_down = True
     sim.app.trigger("a")
-    assert claimed(sim).run.execution_id.endswith("manual")
+    assert require_claim(sim).run.execution_id.endswith("manual")
     offer(sim, "b", schedule=Schedule.every(HOUR, start=sim.now + MINUTE - 5 * HOUR))
     sim.app.backfill("b", sim.now - 3 * HOUR, sim.now - HOUR)
-    assert "backfill" in claimed(sim).run.execution_id
+    assert "backfill" in require_claim(sim).run.execution_id
     offer(sim, "c", schedule=Schedule.once(sim.now + timedelta(days=9)))
     sim.app.trigger("c")
-    found = claimed(sim)
-    sim.app.pulls.finish(*keys(found), Report(Fail("no")))
+    found = require_claim(sim)
+    sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Fail("no")))
     sim.app.retry("c")
-    assert claimed(sim).run.attempt == 2
+    assert require_claim(sim).run.attempt == 2

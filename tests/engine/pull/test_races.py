@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.pull.harness import HOUR, MINUTE, claim, claimed, offer, statuses, work_app
+from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses, work_app
 
 from cloudsched import App, Context, Settings
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cloudsched.engine.execution.attempts import Begun
-    from cloudsched.engine.ports.store import Stored, StoredLock
+    from cloudsched.engine.execution.attempts import StartedAttempt
+    from cloudsched.engine.ports.store import VersionedLock, VersionedTask
 
 
 @pytest.fixture
@@ -35,19 +35,19 @@ def test_what_becomes_anothers_while_a_worker_looks_is_not_claimed(
     """A worker that has lost a race looks again whether it may run what is there now."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    ask = sim.app.store.offered
+    ask = sim.app.store.list_claimable
 
-    def late(*args: Any, **more: Any) -> Sequence[Stored]:
+    def late(*args: Any, **more: Any) -> Sequence[VersionedTask]:
         found = ask(*args, **more)
         sim.app.update("a", **change)
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(sim.app.store, "offered", late)
+        patched.setattr(sim.app.store, "list_claimable", late)
         assert claim(sim, handlers={"work"}) is None
     pull = sim.app.get("a").pull
     assert pull
-    assert sim.app.pulls.claim(Wanted(pull.queue, (pull.skill,) if pull.skill else ()))
+    assert sim.app.worker_claims.claim(WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()))
 
 
 def test_a_heartbeat_beside_a_step_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,14 +62,14 @@ def test_a_heartbeat_beside_a_step_takes_nothing_back(monkeypatch: pytest.Monkey
     def first_step_beside_a_heartbeat(ctx: Context) -> None:
         ask = app.store.load_lock
 
-        def load_lock(key: str) -> StoredLock:
+        def load_lock(key: str) -> VersionedLock:
             monkeypatch.setattr(app.store, "load_lock", ask)
             first_step(ctx)
             return ask(key)
 
         monkeypatch.setattr(app.store, "load_lock", load_lock)
         assert begun
-        begun.held.renew(())
+        begun.claimed_run.renew(())
         kept.append(app.get("a").runs[0].steps)
 
     @app.handler("long", pull="gpu")
@@ -81,10 +81,10 @@ def test_a_heartbeat_beside_a_step_takes_nothing_back(monkeypatch: pytest.Monkey
     with Simulation(app) as sim:
         offer(sim, "a", handler="long", lock_key="door")
         sim.advance(MINUTE)
-        found = claimed(sim)
-        begun = app.pulls.begin(found)
+        found = require_claim(sim)
+        begun = app.worker_claims.start(found)
         assert begun
-        app.pulls.end(begun, app.pulls.call(begun))
+        app.worker_claims.finish(begun, app.worker_claims.invoke_handler(begun))
         assert kept == [1]
         sim.add_worker("gpu")
         sim.advance(2 * MINUTE)
@@ -101,9 +101,9 @@ def test_a_worker_that_goes_on_after_it_gave_back_changes_no_result() -> None:
     def find() -> str:
         name = next(calls)
         if name == "first":
-            assert app.pulls.release(begun[0], "Its worker was stopped.")
+            assert app.worker_claims.release(begun[0], "Its worker was stopped.")
             begun.append(began())
-            app.pulls.end(begun[1], app.pulls.call(begun[1]))
+            app.worker_claims.finish(begun[1], app.worker_claims.invoke_handler(begun[1]))
         return name + "x" * 20_000
 
     @app.handler("work", pull="gpu")
@@ -112,8 +112,8 @@ def test_a_worker_that_goes_on_after_it_gave_back_changes_no_result() -> None:
         ctx.sleep(HOUR)
         seen.append(ctx.step("use", lambda: seen[-1]))
 
-    def began() -> Begun:
-        started = app.pulls.begin(claimed(sim))
+    def began() -> StartedAttempt:
+        started = app.worker_claims.start(require_claim(sim))
         assert started
         return started
 
@@ -121,10 +121,10 @@ def test_a_worker_that_goes_on_after_it_gave_back_changes_no_result() -> None:
         offer(sim, "a")
         sim.advance(MINUTE)
         begun = [began()]
-        app.pulls.end(begun[0], app.pulls.call(begun[0]))
+        app.worker_claims.finish(begun[0], app.worker_claims.invoke_handler(begun[0]))
         assert seen == ["second"]
         sim.advance(HOUR)
         begun.append(began())
-        app.pulls.end(begun[2], app.pulls.call(begun[2]))
+        app.worker_claims.finish(begun[2], app.worker_claims.invoke_handler(begun[2]))
         assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

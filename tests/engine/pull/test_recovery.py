@@ -13,17 +13,17 @@ from tests.engine.pull.harness import (
     MINUTE,
     SECOND,
     claim,
-    claimed,
-    keys,
+    claim_keys,
     offer,
+    require_claim,
     statuses,
     work_app,
 )
 
 from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.outcome import Snooze
-from cloudsched.domain.transitions.finish import Report
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.domain.transitions.finish import AttemptReport
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
 from cloudsched.testing import Simulation
 
@@ -63,9 +63,9 @@ def test_a_call_that_ends_while_the_queue_is_down_is_heard_of(retention: timedel
     with Simulation(app, retention=retention) as sim:
         parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
         sim.advance(MINUTE)
-        found = claimed(sim)
+        found = require_claim(sim)
         sim.queue.is_down = True
-        sim.app.pulls.finish(*keys(found), DONE)
+        sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
         assert app.get(found.stored.task.id).deferred
         sim.queue.is_down = False
         sim.advance(2 * MINUTE)
@@ -79,14 +79,14 @@ def test_a_worker_that_dies_before_it_sent_what_follows_may_say_it_again(monkeyp
     with Simulation(app) as sim:
         parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
         sim.advance(MINUTE)
-        found = claimed(sim)
+        found = require_claim(sim)
         for _ in range(100):
             sim.advance(4 * MINUTE)
-            app.pulls.heartbeat(*keys(found))
+            app.worker_claims.heartbeat(*claim_keys(found))
         with monkeypatch.context() as patch:
-            patch.setattr("cloudsched.engine.execution.attempts.Runs.follow_end", lambda *_: None)
-            app.pulls.finish(*keys(found), DONE)
-        app.pulls.finish(*keys(found), DONE)
+            patch.setattr("cloudsched.engine.execution.attempts.AttemptRunner.dispatch_after_finish", lambda *_: None)
+            app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+        app.worker_claims.finish_by_token(*claim_keys(found), DONE)
         sim.advance(SECOND)
         assert app.get(parent.id).status is TaskStatus.COMPLETED
 
@@ -104,41 +104,41 @@ def test_waiting_for_a_lock_costs_no_more_than_it_does_an_executor(sim: Simulati
     """What waits is woken when it has its turn, and otherwise looked after at the same ever longer pace."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
-    (holder,) = sim.app.pulls.claim(Wanted("press"))
+    (holder,) = sim.app.worker_claims.claim(WorkerFilter("press"))
     offer(sim, "a", lock_key="k")
     sim.add_worker("gpu")
     for _ in range(12):
         sim.advance(15 * MINUTE)
-        sim.app.pulls.heartbeat(*keys(holder))
+        sim.app.worker_claims.heartbeat(*claim_keys(holder))
     before = len(sim.queue.deliveries)
     sim.advance(30 * MINUTE)
     assert len(sim.queue.deliveries) - before <= 4
-    sim.app.pulls.finish(*keys(holder), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.advance(SECOND)
     assert statuses(sim, "a") == ["SUCCEEDED"]
 
 
 @pytest.mark.parametrize("is_redelivered", [False, True])
-def test_who_is_woken_at_a_lock_keeps_its_turn_until_a_worker_comes(sim: Simulation, *, is_redelivered: bool) -> None:
+def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_redelivered: bool) -> None:
     """Neither being offered, for a second attempt, nor a dispatch that comes twice gives the turn to a later one."""
     sim.app.handler("inside")(lambda: None)
     offer(sim, "first", lock_key="k")
     sim.advance(MINUTE)
-    sim.app.pulls.finish(*keys(claimed(sim)), FAILED)
+    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED)
     offer(sim, "holder", lock_key="k", pull="press")
     sim.advance(2 * SECOND)
-    (holder,) = sim.app.pulls.claim(Wanted("press"))
+    (holder,) = sim.app.worker_claims.claim(WorkerFilter("press"))
     assert claim(sim) is None
     offer(sim, "late", lock_key="k", handler="inside")
     sim.advance(2 * SECOND)
-    sim.app.pulls.finish(*keys(holder), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.queue.deliver_due()
     if is_redelivered:
         woken = [each for each in sim.queue.deliveries if b"first" in each.body][-1]
         sim.app.deliver(woken.body, sim.app.executor._keys.sign(woken.body))  # noqa: SLF001 - as the queue has it
         sim.queue.deliver_due()
     assert statuses(sim, "late") == []
-    assert claimed(sim).stored.task.id == "first"
+    assert require_claim(sim).stored.task.id == "first"
 
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
@@ -147,13 +147,13 @@ def test_a_turn_at_a_lock_that_comes_too_late_is_passed_on(sim: Simulation, pull
     sim.app.handler("inside")(lambda: None)
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
-    (holder,) = sim.app.pulls.claim(Wanted("press"))
+    (holder,) = sim.app.worker_claims.claim(WorkerFilter("press"))
     offer(sim, "late", lock_key="k", handler="inside", pull=pull, expiration=20 * MINUTE)
     sim.add_worker("gpu")
     sim.advance(2 * SECOND)
     offer(sim, "next", lock_key="k", handler="inside", pull=pull)
     sim.advance(21 * MINUTE)
-    sim.app.pulls.finish(*keys(holder), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.advance(2 * MINUTE)
     assert [statuses(sim, name) for name in ("late", "next")] == [["EXPIRED"], ["SUCCEEDED"]]
 
@@ -174,8 +174,8 @@ def test_a_task_that_was_edited_during_a_race_goes_to_whom_it_is_for(
 
     monkeypatch.setattr(sim.app.store, "commit", racing)
     assert claim(sim) is None
-    assert not sim.app.pulls.claim(Wanted("press"))
-    assert sim.app.pulls.claim(Wanted("press", ("ink",)))
+    assert not sim.app.worker_claims.claim(WorkerFilter("press"))
+    assert sim.app.worker_claims.claim(WorkerFilter("press", ("ink",)))
 
 
 def test_a_document_that_cannot_be_read_hides_nothing_behind_it(sim: Simulation) -> None:
@@ -186,7 +186,7 @@ def test_a_document_that_cannot_be_read_hides_nothing_behind_it(sim: Simulation)
     stored = sim.app.store.load("t0")
     assert stored
     sim.app.store.commit(stored.task.model_copy(update={"schema_version": 99}), stored.version)
-    assert [claimed(sim).stored.task.id for _ in range(2)] == ["t1", "t2"]
+    assert [require_claim(sim).stored.task.id for _ in range(2)] == ["t1", "t2"]
 
 
 def test_an_expired_run_does_not_hide_the_one_behind_it(sim: Simulation) -> None:
@@ -194,7 +194,7 @@ def test_an_expired_run_does_not_hide_the_one_behind_it(sim: Simulation) -> None
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR), overlap=Overlap.ALLOW, expiration=90 * MINUTE)
     sim.advance(2 * HOUR)
     sim.clock.advance(45 * MINUTE)
-    assert claimed(sim).run.execution_id == "20270101T020000Z"
+    assert require_claim(sim).run.execution_id == "20270101T020000Z"
 
 
 def test_the_owner_s_null_stays_through_edits() -> None:
@@ -211,21 +211,21 @@ def test_a_snooze_can_be_said_twice(sim: Simulation) -> None:
     """As any end of a claim; until somebody else has it."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     for _ in range(2):
-        sim.app.pulls.finish(*keys(found), Report(Snooze(HOUR)))
+        sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
     assert statuses(sim, "a") == ["RETRYING"]
     sim.advance(HOUR)
-    claimed(sim)
+    require_claim(sim)
     with pytest.raises(LeaseLost):
-        sim.app.pulls.finish(*keys(found), Report(Snooze(HOUR)))
+        sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
 
 
 def test_what_was_claimed_may_be_ended_wherever_it_was_moved_to(sim: Simulation) -> None:
     """A check is shown the queue that the claim came from: the worker did what it was given there."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     sim.app.update("a", pull="press")
     seen: list[str | None] = []
 
@@ -234,25 +234,25 @@ def test_what_was_claimed_may_be_ended_wherever_it_was_moved_to(sim: Simulation)
         if queue != "gpu":
             raise NotFound("task", str(task)[:0])
 
-    pulls = sim.app.pulls.guarded(gpu_alone)
-    assert not pulls.heartbeat(*keys(found)).is_cancelled
-    pulls.finish(*keys(found), DONE)
+    pulls = sim.app.worker_claims.with_authorization(gpu_alone)
+    assert not pulls.heartbeat(*claim_keys(found)).is_cancelled
+    pulls.finish_by_token(*claim_keys(found), DONE)
     with pytest.raises(NotFound):
         pulls.heartbeat("a", "20270101T000000Z", "guessed")
     assert seen == ["gpu", "gpu", "press"]
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_queue_whose_head_is_for_others_is_said(
+def test_a_queue_blocked_by_other_work_is_logged(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_known: bool
 ) -> None:
     """A worker reads no more than so many offers that it cannot run, and then says what to do about it."""
-    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_LOOKED_AT", 7)
+    monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 7)
     for number in range(9):
         offer(sim, f"t{number}", handler="work" if is_known else "theirs", pull="gpu")
     sim.advance(MINUTE)
     before = sim.counts.copy()
-    found = sim.app.pulls.claim(Wanted("gpu", handlers={"work"}), 9)
+    found = sim.app.worker_claims.claim(WorkerFilter("gpu", handlers={"work"}), 9)
     assert len(found) == (9 if is_known else 0)
     assert sim.counts.since(before).reads <= 9
     assert ("a queue of its own" in caplog.text) is not is_known

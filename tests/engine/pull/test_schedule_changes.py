@@ -13,16 +13,16 @@ from tests.engine.pull.harness import (
     MINUTE,
     SECOND,
     claim,
-    claimed,
-    keys,
+    claim_keys,
     offer,
+    require_claim,
     statuses,
     work_app,
 )
 
 from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
 from cloudsched.testing import START, Simulation
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cloudsched import Task
-    from cloudsched.engine.pull.offers import Claim
+    from cloudsched.engine.pull.offers import WorkerClaim
 
 DAY = timedelta(days=1)
 TOMORROW = Schedule.once(START + DAY)
@@ -75,11 +75,11 @@ def test_what_waits_goes_with_the_schedule_that_it_came_by(where: str, how: str)
         if where == "at its lock":
             offer(sim, "holder", pull="press", lock_key="k", expectedDuration=3600)
             sim.advance(2 * SECOND)
-            sim.app.pulls.claim(Wanted("press"))
+            sim.app.worker_claims.claim(WorkerFilter("press"))
         offer(sim, "a", lock_key="k" if where == "at its lock" else None)
         sim.advance(MINUTE)
         if where == "given back":
-            app.pulls.give_back(*keys(claimed(sim)), "The worker stops.")
+            app.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "The worker stops.")
         elif where == "at its lock":
             assert claim(sim) is None
         elif where == "paused":
@@ -111,14 +111,14 @@ def test_what_has_begun_outlives_a_new_schedule(sim: Simulation) -> None:
     offer(sim, "a", retry={"firstDelay": 3600})
     offer(sim, "b")
     sim.advance(MINUTE)
-    failed, running = claimed(sim), claimed(sim)
-    sim.app.pulls.finish(*keys(failed), FAILED)
+    failed, running = require_claim(sim), require_claim(sim)
+    sim.app.worker_claims.finish_by_token(*claim_keys(failed), FAILED)
     for name in ("a", "b"):
         sim.app.update(name, schedule=TOMORROW)
-    sim.app.pulls.finish(*keys(running), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(running), DONE)
     assert statuses(sim, "b") == ["SUCCEEDED"]
     sim.advance(2 * HOUR)
-    again = claimed(sim)
+    again = require_claim(sim)
     assert (again.stored.task.id, again.run.attempt) == ("a", 2)
     assert [sim.app.get(name).run_count for name in ("a", "b")] == [0, 0], "the new schedule counts anew"
 
@@ -127,9 +127,9 @@ def test_what_is_given_back_after_a_new_schedule_takes_no_run_from_it(sim: Simul
     """The new schedule has counted anew, so the run that expires unbegun was not counted by it."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(MINUTE)
-    found = claimed(sim)
+    found = require_claim(sim)
     sim.app.update("a", schedule=DAILY, max_runs=1)
-    sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     sim.advance(2 * HOUR)
     assert (statuses(sim, "a"), sim.app.get("a").run_count) == (["EXPIRED"], 0)
     assert sim.app.get("a").next_execution_time == START + 9 * HOUR
@@ -156,7 +156,7 @@ def test_what_was_asked_for_by_hand_outlives_a_new_schedule(sim: Simulation) -> 
     sim.app.retry("c")
     for name in ("a", "b", "c"):
         sim.app.update(name, schedule=TOMORROW)
-    found = {each.stored.task.id for each in sim.app.pulls.claim(Wanted("gpu"), 10)}
+    found = {each.stored.task.id for each in sim.app.worker_claims.claim(WorkerFilter("gpu"), 10)}
     assert found == {"a", "b", "c"}
 
 
@@ -164,15 +164,15 @@ def test_what_is_taken_off_its_queue_holds_up_nobody_at_its_lock(sim: Simulation
     """Its turn is the next one's, at once."""
     offer(sim, "holder", lock_key="k", expectedDuration=3600)
     sim.advance(2 * SECOND)
-    holder = claimed(sim)
+    holder = require_claim(sim)
     for name in ("a", "b"):
         offer(sim, name, lock_key="k")
         sim.advance(2 * SECOND)
         assert claim(sim) is None
     sim.app.update("a", schedule=TOMORROW)
-    sim.app.pulls.finish(*keys(holder), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.queue.deliver_due()
-    assert claimed(sim).stored.task.id == "b"
+    assert require_claim(sim).stored.task.id == "b"
 
 
 @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ def test_what_waits_behind_a_new_end_goes_with_it(sim: Simulation, end: dict[str
     """What came due last goes first, and what was begun stays."""
     offer(sim, "a", schedule=HOURLY, overlap=Overlap.ALLOW, expectedDuration=3600)
     sim.advance(3 * HOUR + MINUTE)
-    first = claimed(sim)
+    first = require_claim(sim)
     sim.app.update("a", **end)
     assert statuses(sim, "a") == ["RUNNING"] + ["SKIPPED"] * (3 - left)
-    waiting = sim.app.pulls.claim(Wanted("gpu"), 1) + sim.app.pulls.claim(Wanted("gpu"), 1)
+    waiting = sim.app.worker_claims.claim(WorkerFilter("gpu"), 1) + sim.app.worker_claims.claim(WorkerFilter("gpu"), 1)
     assert len(waiting) == left - 1
     for each in (first, *waiting):
-        sim.app.pulls.finish(*keys(each), DONE)
+        sim.app.worker_claims.finish_by_token(*claim_keys(each), DONE)
     task = sim.app.get("a")
     assert task.run_count == left
     assert task.status == (TaskStatus.ACTIVE if left == 3 else TaskStatus.COMPLETED)
@@ -199,7 +199,7 @@ def test_a_new_instant_that_never_came_to_run_is_not_told_as_the_one_before(sim:
     """What an earlier schedule's occurrence came to says nothing of this one's."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    sim.app.pulls.finish(*keys(claimed(sim)), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
     assert sim.app.get("a").message == "It has run."
     sim.app.update("a", schedule=TOMORROW)
     sim.advance(DAY)
@@ -290,10 +290,10 @@ def test_of_runs_side_by_side_those_count_that_are_run(sim: Simulation, edit: di
     """The plan goes on behind the last of them, not behind the one that expired."""
     offer(sim, "a", schedule=HOURLY, max_runs=3, overlap=Overlap.ALLOW, expiration=2.5 * HOUR)
     sim.advance(3 * HOUR)
-    first, *others = [claimed(sim) for _ in range(3)]
+    first, *others = [require_claim(sim) for _ in range(3)]
     for each in others:
-        sim.app.pulls.finish(*keys(each), DONE)
-    sim.app.pulls.give_back(*keys(first), "The worker stops.")
+        sim.app.worker_claims.finish_by_token(*claim_keys(each), DONE)
+    sim.app.worker_claims.release_by_token(*claim_keys(first), "The worker stops.")
     sim.app.update("a", **edit)
     sim.advance(45 * MINUTE)
     assert statuses(sim, "a") == ["EXPIRED", "SUCCEEDED", "SUCCEEDED"]
@@ -322,7 +322,7 @@ def test_a_retry_by_hand_that_expires_gives_no_run_back(sim: Simulation) -> None
     sim.advance(12 * HOUR)
     assert statuses(sim, "a") == ["EXPIRED"]
     sim.advance(21 * HOUR + MINUTE)
-    sim.app.pulls.finish(*keys(claimed(sim)), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
     sim.app.retry("a", sim.executions("a")[0].id)
     assert sim.app.get("a").run_count == 1
     sim.advance(2 * HOUR)
@@ -346,9 +346,9 @@ def test_a_claim_that_is_given_back_at_once_expires_as_before(sim: Simulation, b
     """Its handler was not called: it has not begun, and who comes after its time finds it gone."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(HOUR + SECOND - before_the_end)
-    found = claimed(sim)
+    found = require_claim(sim)
     sim.advance(10 * SECOND)
-    sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     assert statuses(sim, "a") == ["RETRYING"]
     sim.advance(HOUR)
     (record,) = sim.executions("a")
@@ -360,11 +360,11 @@ def test_an_attempt_that_was_under_way_does_not_expire_when_it_is_given_back(sim
     """It had begun in time: whoever comes next begins it anew, however late that is."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(HOUR)
-    found = claimed(sim)
+    found = require_claim(sim)
     sim.advance(4 * MINUTE)
-    sim.app.pulls.give_back(*keys(found), "The worker stops.")
+    sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     sim.advance(DAY)
-    assert claimed(sim).run.attempt == 1
+    assert require_claim(sim).run.attempt == 1
 
 
 def test_giving_back_at_once_does_not_undo_what_another_had_begun(sim: Simulation) -> None:
@@ -372,12 +372,12 @@ def test_giving_back_at_once_does_not_undo_what_another_had_begun(sim: Simulatio
     offer(sim, "a", expiration=HOUR)
     for minutes in (4, 0):
         sim.advance(40 * MINUTE)
-        found = claimed(sim)
+        found = require_claim(sim)
         sim.advance(minutes * MINUTE)
-        sim.app.pulls.give_back(*keys(found), "The worker stops.")
+        sim.app.worker_claims.release_by_token(*claim_keys(found), "The worker stops.")
     sim.advance(DAY)
     assert sim.app.get("a").run_count == 1
-    assert claimed(sim).run.started_at == START + 40 * MINUTE
+    assert require_claim(sim).run.started_at == START + 40 * MINUTE
 
 
 # ── What comes next ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -392,15 +392,15 @@ def test_an_occurrence_that_found_all_places_taken_comes_with_the_end_of_a_run(
     more: dict[str, Any] = {"overlap": Overlap.ALLOW, "catch_up": {"mode": "all"}, "expected_duration": HOUR}
     offer(sim, "a", schedule=every_minute, **more)
     sim.advance((MAX_OPEN_RUNS + 5) * MINUTE)
-    found: list[Claim] = [claimed(sim) for _ in range(MAX_OPEN_RUNS)]
-    begun = [sim.app.pulls.begin(each) for each in found]
+    found: list[WorkerClaim] = [require_claim(sim) for _ in range(MAX_OPEN_RUNS)]
+    begun = [sim.app.worker_claims.start(each) for each in found]
     sim.queue.deliver_due()
     sim.advance(5 * SECOND)
     for each, beginning in zip(found, begun, strict=True):
         assert beginning
         if is_at_the_store:
-            sim.app.pulls.end(beginning, DONE)
+            sim.app.worker_claims.finish(beginning, DONE)
         else:
-            sim.app.pulls.finish(*keys(each), DONE)
+            sim.app.worker_claims.finish_by_token(*claim_keys(each), DONE)
     sim.queue.deliver_due()
     assert next(run.scheduled_for for run in sim.app.get("a").runs) == START + (MAX_OPEN_RUNS + 1) * MINUTE

@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.domain.transitions.claim import Begin, on_dispatch
+from cloudsched.domain.transitions.claim import Claim, on_dispatch
 from cloudsched.domain.transitions.planning import Dispatch
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import VersionConflict
 from cloudsched.testing import Simulation
 
@@ -43,7 +44,7 @@ def test_whoever_lost_a_run_does_not_free_the_lock_of_its_successor() -> None:
 
     @app.handler("hold")
     def hold(ctx: Context) -> None:
-        app.executor._locks.withdraw("door", "t", ctx.execution_id, ctx.now())  # noqa: SLF001 - as a late finisher does
+        app.executor._locks.cancel_wait("door", "t", ctx.execution_id, ctx.now())  # noqa: SLF001 - as a late finisher does
         held.append(len(app.store.load_lock("door").lock.holders))
 
     with Simulation(app) as sim:
@@ -67,8 +68,8 @@ def test_a_handler_is_not_called_once_its_lease_has_ended() -> None:
         app.create(id="t", owner="ada", title="T", handler="it", schedule=hourly, overlap="allow")
         real = sim.queue.create
 
-        def stand_still(envelope: object) -> None:
-            real(envelope)  # type: ignore[arg-type]
+        def stand_still(message: QueueMessage) -> None:
+            real(message)
             sim.queue.create = real  # type: ignore[method-assign]
             sim.clock.advance(2 * MINUTE)
 
@@ -88,10 +89,10 @@ def test_a_duplicate_does_not_put_a_run_that_is_under_way_among_the_waiters() ->
     def hold(ctx: Context) -> None:
         dispatch = Dispatch.from_wire(json.loads(body), ctx.now())
         decision = on_dispatch(before, dispatch, ctx.now(), "theirs")
-        assert isinstance(decision, Begin)
+        assert isinstance(decision, Claim)
         assert decision.run
         with pytest.raises(VersionConflict):
-            app.executor._locks.enter(before, decision.run, dispatch, ctx.now())  # noqa: SLF001 - as a duplicate does
+            app.executor._locks.acquire(before, decision.run, dispatch, ctx.now())  # noqa: SLF001 - as a duplicate does
         held.append(len(app.store.load_lock("door").lock.holders))
 
     with Simulation(app) as sim:

@@ -13,28 +13,28 @@ from tests.engine.pull.harness import (
     HOUR,
     MINUTE,
     SECOND,
+    advance_until_run,
     claim,
-    claimed,
-    held,
-    keys,
-    line,
+    claim_keys,
+    claim_lock_holder,
+    lock_wait_list,
     offer,
+    require_claim,
     statuses,
-    until_run,
     wait_long,
     work_app,
 )
 from tests.engine.state.test_locks import waiter
 
-from cloudsched.domain.transitions.locks import RESERVATION, Lock, entered, left, passed
-from cloudsched.engine.pull.offers import Wanted
+from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, acquire, release, requeue_group
+from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SWEPT = RESERVATION + timedelta(seconds=80)
+SWEPT = GRANT_TIMEOUT + timedelta(seconds=80)
 """When the sweep has found at the latest that a turn has ended: its grace, and its minute."""
 
 
@@ -49,11 +49,9 @@ def sim() -> Iterator[Simulation]:
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
 @pytest.mark.parametrize("verb", ["delete", "cancel", "pause", "edit"])
-def test_any_number_of_waiters_that_will_not_come_are_passed_at_once(
-    sim: Simulation, pull: str | None, verb: str
-) -> None:
+def test_any_number_of_missing_waiters_is_skipped_at_once(sim: Simulation, pull: str | None, verb: str) -> None:
     """Deleted, ended, held, or moved to another lock, while they waited."""
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     if pull:
         sim.add_worker("gpu")
     for number in range(8):
@@ -66,28 +64,28 @@ def test_any_number_of_waiters_that_will_not_come_are_passed_at_once(
             sim.app.update(f"t{number}", lockKey="another")
         else:
             getattr(sim.app, verb)(f"t{number}")
-    sim.app.pulls.finish(*keys(holder), DONE)
-    assert until_run(sim, "live") <= 10 * SECOND
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    assert advance_until_run(sim, "live") <= 10 * SECOND
 
 
-def test_a_deleted_task_leaves_the_line_at_once(sim: Simulation) -> None:
+def test_a_deleted_task_leaves_the_wait_list_at_once(sim: Simulation) -> None:
     """Whether its run waits in its document, or is only due."""
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     offer(sim, "a", lock_key="k")
     offer(sim, "b", lock_key="k", handler="inside", pull=None)
     sim.advance(2 * SECOND)
     assert claim(sim) is None
-    assert sorted(line(sim)) == ["a", "b"]
+    assert sorted(lock_wait_list(sim)) == ["a", "b"]
     for name in ("a", "b"):
         sim.app.delete(name)
-    assert line(sim) == []
-    sim.app.pulls.finish(*keys(holder), DONE)
+    assert lock_wait_list(sim) == []
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     assert sim.app.store.load_lock("k").version is None
 
 
 def test_a_dispatch_of_a_task_that_is_gone_passes_its_turn_on(sim: Simulation) -> None:
     """It says at which lock it was its turn: a waiter may be put there just after its task was removed."""
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     for name in ("a", "b"):
         offer(sim, name, lock_key="k", handler="inside", pull=None)
         sim.advance(2 * SECOND)
@@ -95,28 +93,26 @@ def test_a_dispatch_of_a_task_that_is_gone_passes_its_turn_on(sim: Simulation) -
     sim.app.delete("a")
     stored = sim.app.store.load_lock("k")
     sim.app.store.commit_lock(type(stored)(lock, stored.version))
-    sim.app.pulls.finish(*keys(holder), DONE)
-    assert until_run(sim, "b") <= 10 * SECOND
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    assert advance_until_run(sim, "b") <= 10 * SECOND
 
 
 @pytest.mark.parametrize("has_waited_long", [False, True])
-def test_a_queue_without_workers_holds_nobody_up_for_longer_than_one_turn(
-    sim: Simulation, *, has_waited_long: bool
-) -> None:
+def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulation, *, has_waited_long: bool) -> None:
     """However many of it wait at the lock: where no worker comes for the first, the others are not waited for."""
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     for number in range(20):
         offer(sim, f"dead{number}", lock_key="k", pull="cold")
         sim.advance(2 * SECOND)
-    assert not sim.app.pulls.claim(Wanted("cold"))  # its worker looks once, and goes home
+    assert not sim.app.worker_claims.claim(WorkerFilter("cold"))  # its worker looks once, and goes home
     offer(sim, "live", lock_key="k")
     sim.add_worker("gpu")
     if has_waited_long:
         wait_long(sim, holder)
     else:
         sim.advance(5 * SECOND)
-    sim.app.pulls.finish(*keys(holder), DONE)
-    assert until_run(sim, "live") <= SWEPT + 10 * SECOND
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    assert advance_until_run(sim, "live") <= SWEPT + 10 * SECOND
     sim.add_worker("cold")
     sim.advance(15 * MINUTE)
     for number in range(20):
@@ -129,10 +125,10 @@ def test_a_queue_without_workers_holds_nobody_up_for_longer_than_one_turn(
 def test_only_those_leave_the_line_for_whom_nobody_comes(crews: list[str], limit: int) -> None:
     """The others keep their order, and have their turn; who leaves and was not woken is told."""
     waiters = tuple(
-        waiter(number, limit).model_copy(update={"crew": crew, "woken_at": START if number == 0 else None})
+        waiter(number, limit).model_copy(update={"worker_group": crew, "notified_at": START if number == 0 else None})
         for number, crew in enumerate(crews)
     )
-    lock, woken, sent_back = passed(Lock(key="k", waiters=waiters), "a", START + RESERVATION)
+    lock, woken, sent_back = requeue_group(Lock(key="k", waiters=waiters), "a", START + GRANT_TIMEOUT)
     rest = [number for number, crew in enumerate(crews) if crew != "a" and number > 0]
     assert [one.task_id for one in lock.waiters] == [f"t{number}" for number in rest]
     assert [one.task_id for one in woken] == [f"t{number}" for number in rest[:limit]]
@@ -145,13 +141,13 @@ def test_a_turn_that_a_worker_takes_costs_nothing_more(sim: Simulation) -> None:
     for name in ("a", "b"):
         offer(sim, name, lock_key="k")
     sim.advance(2 * SECOND)
-    first = claimed(sim)
+    first = require_claim(sim)
     assert claim(sim) is None
     before = sim.counts.copy()
-    sim.app.pulls.finish(*keys(first), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.queue.deliver_due()
-    second = claimed(sim)
-    sim.app.pulls.finish(*keys(second), DONE)
+    second = require_claim(sim)
+    sim.app.worker_claims.finish_by_token(*claim_keys(second), DONE)
     cost = sim.counts.since(before)
     assert (cost.reads, cost.commits, cost.dispatches) == (7, 4, 1)
     deliveries = len(sim.queue.deliveries)
@@ -171,23 +167,23 @@ def test_the_lock_of_a_deleted_task_is_free_when_its_worker_has_ended(
     offer(sim, "a", lock_key="k", expectedDuration=3600, deliveryChannels=["WEB"])
     offer(sim, "b", lock_key="k")
     sim.advance(2 * SECOND)
-    found = claimed(sim)
+    found = require_claim(sim)
     assert claim(sim) is None
-    pulls = sim.app.pulls
-    begun = pulls.begin(found)
+    pulls = sim.app.worker_claims
+    begun = pulls.start(found)
     assert begun
     sim.app.delete("a")
     sim.add_worker("gpu")
     sim.advance(10 * MINUTE)
     assert statuses(sim, "b") == []
     if is_elsewhere:
-        verb = pulls.give_back if is_released else pulls.finish
-        assert pulls.heartbeat(*keys(found)).is_cancelled
+        verb = pulls.release_by_token if is_released else pulls.finish_by_token
+        assert pulls.heartbeat(*claim_keys(found)).is_cancelled
         with pytest.raises(NotFound):
-            verb(*keys(found), "no" if is_released else DONE)  # type: ignore[arg-type]
+            verb(*claim_keys(found), "no" if is_released else DONE)  # type: ignore[arg-type]
     else:
-        assert (pulls.release(begun, "no") if is_released else pulls.end(begun, DONE)) is None
-    assert until_run(sim, "b") <= 10 * SECOND
+        assert (pulls.release(begun, "no") if is_released else pulls.finish(begun, DONE)) is None
+    assert advance_until_run(sim, "b") <= 10 * SECOND
     sim.advance(2 * MINUTE)
     assert sim.app.store.load("a") is None
     assert sim.inbox("ada") == []
@@ -199,11 +195,11 @@ def test_the_lock_of_a_deleted_task_whose_worker_died_is_free_when_its_lease_has
     offer(sim, "a", lock_key="k", expectedDuration=600)
     offer(sim, "b", lock_key="k")
     sim.advance(2 * SECOND)
-    claimed(sim)
+    require_claim(sim)
     assert claim(sim) is None
     sim.app.delete("a")
     sim.add_worker("gpu")
-    assert until_run(sim, "b") <= 12 * MINUTE
+    assert advance_until_run(sim, "b") <= 12 * MINUTE
     assert sim.app.store.load("a") is None
 
 
@@ -214,11 +210,11 @@ def test_no_lock_is_left_of_tasks_that_are_gone() -> None:
         for name in ("a", "b"):
             offer(sim, name, lock_key="k")
         sim.advance(2 * SECOND)
-        first = claimed(sim)
+        first = require_claim(sim)
         assert claim(sim) is None
         app.cancel("b")
-        app.pulls.finish(*keys(first), DONE)
-        sim.queue.lose_everything()
+        app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+        sim.queue.purge()
         sim.advance(3 * HOUR)
         assert app.store.load("b") is None
         assert app.store.load_lock("k").version is None
@@ -227,24 +223,24 @@ def test_no_lock_is_left_of_tasks_that_are_gone() -> None:
 @pytest.mark.parametrize("verb", ["pause", "cancel", "delete", "edit"])
 def test_a_turn_that_its_owner_ends_is_passed_on_at_once(sim: Simulation, verb: str) -> None:
     """While it waits for a worker in its turn, nobody else would come for it as it was."""
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     for name in ("a", "b"):
         offer(sim, name, lock_key="k")
         sim.advance(2 * SECOND)
     assert claim(sim) is None
-    sim.app.pulls.finish(*keys(holder), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.queue.deliver_due()
     if verb == "edit":
         sim.app.update("a", lockKey="another")
     else:
         getattr(sim.app, verb)("a")
     sim.add_worker("gpu")
-    assert until_run(sim, "b") <= 10 * SECOND
+    assert advance_until_run(sim, "b") <= 10 * SECOND
 
 
-def test_who_leaves_lets_the_next_one_in_whatever_was_left_behind() -> None:
+def test_a_release_grants_the_next_waiter_despite_stale_entries() -> None:
     """A holder whose lease has ended is no holder."""
-    lock, _, _ = entered(Lock(key="k"), waiter(0), START + MINUTE, START)
-    lock, woken = left(lock, "t5", "e", START + HOUR)
+    lock, _, _ = acquire(Lock(key="k"), waiter(0), START + MINUTE, START)
+    lock, woken = release(lock, "t5", "e", START + HOUR)
     assert lock.is_empty
     assert woken == ()

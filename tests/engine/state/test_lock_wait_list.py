@@ -13,14 +13,14 @@ from tests.engine.pull.harness import (
     HOUR,
     MINUTE,
     SECOND,
+    advance_until_run,
     claim,
-    claimed,
-    held,
-    keys,
-    line,
+    claim_keys,
+    claim_lock_holder,
+    lock_wait_list,
     offer,
+    require_claim,
     statuses,
-    until_run,
     wait_long,
     work_app,
 )
@@ -28,8 +28,8 @@ from tests.engine.state.test_locks import waiter
 
 from cloudsched import Schedule
 from cloudsched.domain.transitions import locks as locking
-from cloudsched.domain.transitions.locks import Lock, entered, is_in_line
-from cloudsched.engine.pull.offers import MAX_SECONDS, Wanted
+from cloudsched.domain.transitions.locks import Lock, acquire, is_waiting
+from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, WorkerFilter
 from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
@@ -53,30 +53,30 @@ def sim() -> Iterator[Simulation]:
 
 
 @given(numbers=st.lists(st.integers(0, 30), max_size=40), most=st.integers(1, 5))
-def test_a_line_has_its_length_and_who_is_in_it_keeps_the_place(numbers: list[int], most: int) -> None:
+def test_the_wait_list_is_bounded_and_keeps_positions(numbers: list[int], most: int) -> None:
     """However many come, and come again: no more than so many wait, in their order, and those in it stay in it."""
     until = START + HOUR
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(locking, "MAX_WAITERS", most)
-        lock, has_it, _ = entered(Lock(key="k"), waiter(99), until, START)
+        lock, has_it, _ = acquire(Lock(key="k"), waiter(99), until, START)
         assert has_it
         for number in numbers:
             before = {one.task_id for one in lock.waiters}
-            lock, has_it, woken = entered(lock, waiter(number), until, START)
+            lock, has_it, woken = acquire(lock, waiter(number), until, START)
             names = {one.task_id for one in lock.waiters}
             assert (has_it, woken) == (False, ())
             assert names == before | ({f"t{number}"} if len(before) < most else set())
-            assert is_in_line(lock, f"t{number}", "e") == (f"t{number}" in names)
+            assert is_waiting(lock, f"t{number}", "e") == (f"t{number}" in names)
             assert list(lock.waiters) == sorted(lock.waiters, key=lambda one: one.order)
 
 
-def test_a_full_line_at_a_free_lock_is_woken() -> None:
+def test_a_full_wait_list_at_a_free_lock_is_notified() -> None:
     """Who finds it full and the last holder dead wakes those who are ahead, as everybody does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(locking, "MAX_WAITERS", 1)
-        lock, _, _ = entered(Lock(key="k"), waiter(0), START + MINUTE, START)
-        lock, _, _ = entered(lock, waiter(1), START + MINUTE, START)
-        lock, has_it, woken = entered(lock, waiter(2), START + HOUR, START + 2 * MINUTE)
+        lock, _, _ = acquire(Lock(key="k"), waiter(0), START + MINUTE, START)
+        lock, _, _ = acquire(lock, waiter(1), START + MINUTE, START)
+        lock, has_it, woken = acquire(lock, waiter(2), START + HOUR, START + 2 * MINUTE)
     assert not has_it
     assert [one.task_id for one in woken] == ["t1"]
     assert [one.task_id for one in lock.waiters] == ["t1"]
@@ -85,31 +85,31 @@ def test_a_full_line_at_a_free_lock_is_woken() -> None:
 def test_a_full_line_fits_its_document() -> None:
     """Of the longest names that there are."""
     long = {"task_id": "t" * 128, "execution_id": "20270101T000000.000000Z-backfill-20270101T000000.000000Z"}
-    one = waiter(1).model_copy(update={**long, "woken_at": START, "crew": "0123456789abcdef", "hop": 10**10})
+    one = waiter(1).model_copy(update={**long, "notified_at": START, "worker_group": "0123456789abcdef", "hop": 10**10})
     size = len(json.dumps(one.to_wire()))
     assert locking.MAX_WAITERS * size < 700_000
 
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
-def test_who_finds_the_line_full_comes_again_and_loses_nothing(
+def test_a_full_wait_list_is_retried_without_losing_an_attempt(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, pull: str | None
 ) -> None:
     """With an executor about once a minute, for workers as often as the sweep looks; all run, with one attempt each."""
     monkeypatch.setattr(locking, "MAX_WAITERS", 2)
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     for number in range(6):
         offer(sim, f"t{number}", lock_key="k", handler="inside", pull=pull)
         sim.advance(2 * SECOND)
         assert claim(sim) is None
-    assert line(sim) == ["t0", "t1"]
+    assert lock_wait_list(sim) == ["t0", "t1"]
     before = len(sim.queue.deliveries)
     sim.advance(30 * MINUTE)
     last = [each for each in sim.queue.deliveries[before:] if b'"t5"' in each.body]
     assert len(last) <= (4 if pull else 36), "each comes once a minute, however often the sweep sends it, too"
-    assert line(sim) == ["t0", "t1"]
+    assert lock_wait_list(sim) == ["t0", "t1"]
     if pull:
         sim.add_worker("gpu")
-    sim.app.pulls.finish(*keys(holder), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.advance(15 * MINUTE)
     for number in range(6):
         (record,) = sim.executions(f"t{number}")
@@ -122,29 +122,29 @@ def test_a_key_that_is_taken_is_asked_for_once_a_look(sim: Simulation) -> None:
     for number in range(40):
         offer(sim, f"t{number:02}", lock_key="k", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
-    first = claimed(sim)
+    first = require_claim(sim)
     offer(sim, "free")
     sim.advance(2 * SECOND)
     before = sim.counts.copy()
-    assert claimed(sim).stored.task.id == "free"
+    assert require_claim(sim).stored.task.id == "free"
     cost = sim.counts.since(before)
     assert cost.reads <= 40 + 2, "each offer once, and the lock twice"
     assert cost.commits == 1 + 39 + 1, "the claim, one for each, and the line"
     names = [f"t{number:02}" for number in range(1, 40)]
-    assert line(sim) == names
+    assert lock_wait_list(sim) == names
     before = sim.counts.copy()
     assert claim(sim) is None
     assert sim.counts.since(before).reads == 1, "they are off the queue"
-    sim.app.pulls.finish(*keys(first), DONE)
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
     sim.add_worker("gpu")
     sim.advance(MINUTE)
     starts = [sim.executions(name)[0].started_at for name in names]
     assert starts == sorted(starts, key=lambda at: at or START)
 
 
-def test_a_lock_that_is_freed_during_a_look_is_had(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was passed over with the first of its key is tried after all, if the line has changed meanwhile."""
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k")
     sim.advance(2 * SECOND)
@@ -153,12 +153,12 @@ def test_a_lock_that_is_freed_during_a_look_is_had(sim: Simulation, monkeypatch:
     def racing(*args: Any) -> None:
         if once:
             once.clear()
-            sim.app.pulls.finish(*keys(holder), DONE)
+            sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
         commit(*args)
 
     monkeypatch.setattr(sim.app.store, "commit_lock", racing)
     assert claim(sim) is None
-    assert line(sim) == ["t0", "t1", "t2"]
+    assert lock_wait_list(sim) == ["t0", "t1", "t2"]
     sim.add_worker("gpu")
     sim.advance(MINUTE)
     assert [statuses(sim, f"t{number}") for number in range(3)] == [["SUCCEEDED"]] * 3
@@ -167,7 +167,7 @@ def test_a_lock_that_is_freed_during_a_look_is_had(sim: Simulation, monkeypatch:
 # ── A look ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def failing(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: str, error: Exception) -> None:
+def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: str, error: Exception) -> None:
     """Let each commit of a task fail."""
     commit = sim.app.store.commit
 
@@ -186,8 +186,8 @@ def test_one_that_cannot_be_claimed_holds_up_nobody(
     for number in range(3):
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
-    failing(sim, monkeypatch, "t1", InvalidInput("document", "is too large"))
-    found = sim.app.pulls.claim(Wanted("gpu"), 3)
+    fail_commits_of(sim, monkeypatch, "t1", InvalidInput("document", "is too large"))
+    found = sim.app.worker_claims.claim(WorkerFilter("gpu"), 3)
     assert [each.stored.task.id for each in found] == ["t0", "t2"]
     assert [vars(line)["taskId"] for line in caplog.records if "passed over" in line.message] == ["t1"]
     assert claim(sim) is None
@@ -199,17 +199,17 @@ def test_what_was_claimed_is_never_lost(sim: Simulation, monkeypatch: pytest.Mon
     for number in range(2):
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
-    failing(sim, monkeypatch, "t1", error)
-    (found,) = sim.app.pulls.claim(Wanted("gpu"), 2)
+    fail_commits_of(sim, monkeypatch, "t1", error)
+    (found,) = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
     assert found.stored.task.id == "t0"
     with pytest.raises(type(error)):
         claim(sim)
 
 
-def test_a_look_ends_before_its_caller_has_gone(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a slow store it claims nothing later than `MAX_SECONDS`, and the next look goes on from there."""
+def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a slow store it claims nothing later than `MAX_CLAIM_SECONDS`, and the next look goes on from there."""
     spent = [0.0]
-    for name in ("commit", "load", "load_lock", "commit_lock", "offered"):
+    for name in ("commit", "load", "load_lock", "commit_lock", "list_claimable"):
         real = getattr(sim.app.store, name)
 
         def slow(*args: Any, real: Any = real, **more: Any) -> Any:  # noqa: ANN401 - the store's
@@ -217,20 +217,20 @@ def test_a_look_ends_before_its_caller_has_gone(sim: Simulation, monkeypatch: py
             return real(*args, **more)
 
         monkeypatch.setattr(sim.app.store, name, slow)
-    monkeypatch.setattr(sim.app.pulls._offers, "_seconds", lambda: spent[0])  # noqa: SLF001 - what the assembly gives
+    monkeypatch.setattr(sim.app.worker_claims._work_queue, "_monotonic", lambda: spent[0])  # noqa: SLF001 - what the assembly gives
     for number in range(300):
         offer(sim, f"t{number:03}", lock_key="k", schedule=Schedule.once(START + SECOND))
     sim.advance(MINUTE)
-    claimed(sim)
+    require_claim(sim)
     offer(sim, "free")
     sim.advance(2 * SECOND)
     names: list[str] = []
     for _ in range(5):
         began = spent[0]
-        names += [each.stored.task.id for each in sim.app.pulls.claim(Wanted("gpu"))]
-        assert spent[0] - began <= MAX_SECONDS + 0.1
+        names += [each.stored.task.id for each in sim.app.worker_claims.claim(WorkerFilter("gpu"))]
+        assert spent[0] - began <= MAX_CLAIM_SECONDS + 0.1
     assert names == ["free"]
-    assert len(sim.app.pulls.claim(Wanted("gpu"), 100)) == 0
+    assert len(sim.app.worker_claims.claim(WorkerFilter("gpu"), 100)) == 0
 
 
 # ── Who has a place in it ────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,17 +239,17 @@ def test_a_look_ends_before_its_caller_has_gone(sim: Simulation, monkeypatch: py
 @pytest.mark.parametrize("every", [3, 10])
 def test_a_backlog_has_one_place(sim: Simulation, every: int) -> None:
     """However many occurrences pass while it waits: the latest of them takes the turn of the one that came first."""
-    holder = held(sim)
+    holder = claim_lock_holder(sim)
     schedule = Schedule.every(every * MINUTE, start=START + 2 * MINUTE)
     offer(sim, "m", lock_key="k", handler="inside", pull=None, schedule=schedule)
     sim.advance(5 * MINUTE)
     offer(sim, "c", lock_key="k", handler="inside", pull=None)
     wait_long(sim, holder)
-    assert line(sim) == ["m", "c"]
-    sim.app.pulls.finish(*keys(holder), DONE)
-    assert until_run(sim, "c") <= 10 * SECOND
+    assert lock_wait_list(sim) == ["m", "c"]
+    sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
+    assert advance_until_run(sim, "c") <= 10 * SECOND
     assert "SUCCEEDED" in statuses(sim, "m")
-    assert line(sim) == []
+    assert lock_wait_list(sim) == []
 
 
 def test_who_was_woken_before_and_is_sent_by_the_sweep_is_woken_again(sim: Simulation) -> None:
@@ -258,10 +258,10 @@ def test_who_was_woken_before_and_is_sent_by_the_sweep_is_woken_again(sim: Simul
         offer(sim, name, lock_key="k", expectedDuration=3600)
     offer(sim, "b", lock_key="k", handler="inside", pull=None, schedule=Schedule.once(START + 2 * MINUTE))
     sim.advance(MINUTE)
-    first = claimed(sim)
+    first = require_claim(sim)
     sim.advance(8 * MINUTE)
-    sim.app.pulls.finish(*keys(first), DONE)
-    second = claimed(sim)  # quicker than the wake
+    sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    second = require_claim(sim)  # quicker than the wake
     sim.advance(49 * MINUTE)
-    sim.app.pulls.finish(*keys(second), DONE)
-    assert until_run(sim, "b") <= 10 * SECOND
+    sim.app.worker_claims.finish_by_token(*claim_keys(second), DONE)
+    assert advance_until_run(sim, "b") <= 10 * SECOND

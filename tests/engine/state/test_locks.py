@@ -17,12 +17,12 @@ from cloudsched import App, Context, Schedule, Settings
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.policy import Priority
-from cloudsched.domain.transitions.locks import RESERVATION, Lock, Waiter, entered, is_held_by, left
+from cloudsched.domain.transitions.locks import GRANT_TIMEOUT, Lock, Waiter, acquire, is_held_by, release
 from cloudsched.errors import Unavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.queue import QueueMessage
 
 SECOND = timedelta(seconds=1)
 
@@ -51,23 +51,23 @@ def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limi
     lock, now = Lock(key="k"), START
     until = START + timedelta(days=1)
     for move, number in moves:
-        ahead = [one for one in lock.waiters if one.order < waiter(number).order and not one.is_absent(now)]
+        ahead = [one for one in lock.waiters if one.order < waiter(number).order and not one.has_missed_turn(now)]
         held = {one.task_id for one in lock.holders}
         others = len(held - {f"t{number}"})
         if move == "come" and f"t{number}" in held:
             assert is_held_by(lock, f"t{number}", "e", now), "who has it does not ask again"
         elif move == "come":
-            lock, has_it, woken = entered(lock, waiter(number, limit), until, now)
+            lock, has_it, woken = acquire(lock, waiter(number, limit), until, now)
             assert has_it == (others + len(ahead) < limit)
-            assert has_it or sum(one.woken_at is not None for one in lock.waiters) >= min(limit - others, len(ahead))
+            assert has_it or sum(one.notified_at is not None for one in lock.waiters) >= min(limit - others, len(ahead))
         elif move == "leave":
-            lock, woken = left(lock, f"t{number}", "e", now)
-            assert all(one.woken_at == now for one in woken)
+            lock, woken = release(lock, f"t{number}", "e", now)
+            assert all(one.notified_at == now for one in woken)
             assert list(lock.waiters[: len(lock.waiters)]) == sorted(lock.waiters, key=lambda one: one.order)
             free = limit - len(lock.holders)
-            assert sum(one.woken_at is not None for one in lock.waiters) >= min(free, len(lock.waiters))
+            assert sum(one.notified_at is not None for one in lock.waiters) >= min(free, len(lock.waiters))
         else:
-            now += RESERVATION / 2
+            now += GRANT_TIMEOUT / 2
         assert len(lock.holders) <= limit
         assert not {one.task_id for one in lock.holders} & {one.task_id for one in lock.waiters}
 
@@ -77,21 +77,21 @@ def test_who_asks_again_keeps_its_place() -> None:
     until = START + timedelta(days=1)
     lock = Lock(key="k")
     for number in (0, 1, 2):
-        lock, _, _ = entered(lock, waiter(number), until, START)
-    lock, has_it, _ = entered(lock, waiter(1).model_copy(update={"due_at": START + timedelta(hours=1)}), until, START)
+        lock, _, _ = acquire(lock, waiter(number), until, START)
+    lock, has_it, _ = acquire(lock, waiter(1).model_copy(update={"due_at": START + timedelta(hours=1)}), until, START)
     assert not has_it
     assert [one.task_id for one in lock.waiters] == ["t1", "t2"]
 
 
 def test_a_holder_that_died_leaves_nobody_waiting_for_ever() -> None:
     """Where a place is free and nobody was told, whoever asks next wakes those who are ahead."""
-    lock, _, _ = entered(Lock(key="k"), waiter(0), START + timedelta(minutes=5), START)
-    lock, _, _ = entered(lock, waiter(1), START + timedelta(minutes=5), START)
+    lock, _, _ = acquire(Lock(key="k"), waiter(0), START + timedelta(minutes=5), START)
+    lock, _, _ = acquire(lock, waiter(1), START + timedelta(minutes=5), START)
     later = START + timedelta(minutes=6)
-    lock, has_it, woken = entered(lock, waiter(2), later + timedelta(minutes=5), later)
+    lock, has_it, woken = acquire(lock, waiter(2), later + timedelta(minutes=5), later)
     assert not has_it
     assert [one.task_id for one in woken] == ["t1"]
-    lock, has_it, _ = entered(lock, waiter(2), later + timedelta(minutes=9), later + RESERVATION)
+    lock, has_it, _ = acquire(lock, waiter(2), later + timedelta(minutes=9), later + GRANT_TIMEOUT)
     assert has_it, "who was woken and does not come is passed by"
 
 
@@ -170,7 +170,7 @@ def test_a_holder_that_dies_frees_its_lock_with_its_lease() -> None:
 
 
 @pytest.mark.parametrize("ending", ["pause", "cancel", "delete"])
-def test_a_waiter_that_will_not_come_blocks_nobody(ending: str) -> None:
+def test_a_missing_waiter_blocks_nobody(ending: str) -> None:
     """Paused, cancelled or deleted while it waited at the head, it is passed by."""
     app = App(Settings())
     with Simulation(app) as sim:
@@ -195,16 +195,16 @@ class _ThreadQueue:
     """A `Dispatcher` whose dispatches any thread may take."""
 
     def __init__(self) -> None:
-        self.waiting: queue.Queue[Envelope] = queue.Queue()
+        self.waiting: queue.Queue[QueueMessage] = queue.Queue()
         self._names: set[str] = set()
         self._lock = threading.Lock()
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         with self._lock:
-            if envelope.name in self._names:
+            if message.name in self._names:
                 return
-            self._names.add(envelope.name)
-        self.waiting.put(envelope)
+            self._names.add(message.name)
+        self.waiting.put(message)
 
     def close(self) -> None:
         """Nothing to let go of."""

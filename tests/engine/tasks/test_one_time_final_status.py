@@ -11,7 +11,7 @@ from cloudsched.testing import START, Simulation
 IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
 
 
-def test_a_run_by_hand_does_not_decide_it() -> None:
+def test_a_manual_run_does_not_decide_the_final_status() -> None:
     """The scheduled run failed, so the task has FAILED, although a run by hand that ended later succeeded."""
     app = App(Settings())
     with Simulation(app) as sim:
@@ -43,7 +43,7 @@ def test_a_run_that_failed_while_its_task_was_paused_is_remembered() -> None:
         assert app.resume(task.id).status == "FAILED"
 
 
-def test_a_creation_that_is_heard_late_does_not_run_an_ended_task_again() -> None:
+def test_a_late_duplicate_creation_does_not_rerun_a_finished_task() -> None:
     """Without a schedule of its own, it changes nothing; with a new one, the task begins again."""
     app = App(Settings())
     app.handler("work")(lambda: None)

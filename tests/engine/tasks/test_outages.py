@@ -16,7 +16,7 @@ from cloudsched.testing import START, Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.engine.ports.store import Stored
+    from cloudsched.engine.ports.store import VersionedTask
 
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 
@@ -33,7 +33,7 @@ def test_the_sweep_delivers_what_is_due_while_the_queue_is_down(fallback: bool) 
     app = fallback_app()
     with Simulation(app, fallback=fallback) as sim:
         task = app.create(owner="ada", title="Tick", handler="tick", schedule=HOURLY)
-        sim.queue.lose_everything()
+        sim.queue.purge()
         sim.queue.is_down = True
         sim.advance(timedelta(hours=5, minutes=30))
         ran = [execution.scheduled_for for execution in sim.executions(task.id) if execution.status == "SUCCEEDED"]
@@ -85,7 +85,7 @@ def test_what_cannot_be_stopped_while_the_bucket_is_away_does_not_hold_up_other_
         with pytest.raises(StoreUnavailable, match="403"):
             getattr(app, verb)(task.id)
         other = app.create(owner="ada", title="Tick", handler="tick", schedule=Schedule.once(sim.now))
-        sim.queue.lose_everything()
+        sim.queue.purge()
         sim.clock.advance(timedelta(minutes=1))
         assert app.sweep().failed == 1
         sim.advance(timedelta(minutes=1))
@@ -115,7 +115,7 @@ def test_a_sweep_ends_when_the_store_is_away_and_not_for_one_task(
     app, refused, asked = fallback_app(), set[str](), list[str]()
     load = SqliteStore.load
 
-    def loading(store: SqliteStore, task_id: str) -> Stored | None:
+    def loading(store: SqliteStore, task_id: str) -> VersionedTask | None:
         if task_id in refused:
             asked.append(task_id)
             raise StoreUnavailable("The store", "deadline exceeded")

@@ -28,8 +28,8 @@ def test_an_ended_task_is_removed_with_its_executions_after_its_retention() -> N
         sim.advance(timedelta(minutes=3))
         with pytest.raises(NotFound):
             app.get(task.id)
-        assert app.store.execution(task.id, "20270101T000100Z") is None
-        assert app.store.next_wake() is None
+        assert app.store.load_execution(task.id, "20270101T000100Z") is None
+        assert app.store.next_wakeup() is None
 
 
 @pytest.mark.parametrize("retention", [None, timedelta(days=30)])

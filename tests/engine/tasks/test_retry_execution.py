@@ -172,7 +172,7 @@ def test_an_occurrence_that_was_passed_over_is_the_last_where_nothing_has_run() 
         task = app.create(
             owner="ada", title="Late", handler="flaky", schedule=schedule, expiration=timedelta(minutes=1)
         )
-        sim.queue.lose_everything()
+        sim.queue.purge()
         sim.clock.advance(2 * DAY)
         sim.run_until_idle()
         assert app.get(task.id).status == "EXPIRED"
@@ -196,7 +196,7 @@ def test_a_task_that_is_paused_while_its_late_run_is_tried_again_can_be_resumed(
         app.handler("slow")(lambda: app.pause("t"))
         app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, **LATE[why])
         if why != "for workers":
-            sim.queue.lose_everything()
+            sim.queue.purge()
         sim.clock.advance(timedelta(hours=1))
         sim.advance(timedelta(minutes=5))
         assert app.get("t").status == "EXPIRED"

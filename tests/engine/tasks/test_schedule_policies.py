@@ -149,7 +149,7 @@ def test_overlap_works_off_a_long_run_in_portions(
     run = "20270101T000100Z"
     assert all(run in (one.message or "") for one in found if one.status == "SKIPPED")
     assert max(writes) <= 101
-    assert app.get("t").overlapped is None
+    assert app.get("t").pending_skips is None
 
 
 @pytest.mark.parametrize("change", ["trigger", "pause", "overlap", "schedule"])
@@ -165,7 +165,7 @@ def test_what_a_long_run_overlapped_is_skipped_whatever_comes_between(sim: Simul
     answer[:] = [work]
     make(schedule=MINUTELY)
     sim.advance(401.6 * MINUTE)
-    assert app.get("t").overlapped is not None
+    assert app.get("t").pending_skips is not None
     assert len(minutes(sim.executions("t"), "SKIPPED")) == 100
     answer[:] = [lambda _: "done"]
     sim.queue.is_down = False
@@ -188,7 +188,7 @@ def test_what_a_long_run_overlapped_is_skipped_whatever_comes_between(sim: Simul
         assert (skipped, sorted(ran)[1]) == ([*range(2, 401)], 401)
     else:
         assert skipped == [*range(2, 102)]
-    assert app.get("t").overlapped is None
+    assert app.get("t").pending_skips is None
 
 
 def _writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.pull.harness import HOUR, MINUTE, held
+from tests.engine.pull.harness import HOUR, MINUTE, claim_lock_holder
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.testing import Simulation
@@ -26,8 +26,8 @@ def ran() -> list[str]:
 
 @pytest.fixture
 def sim(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
-    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.LIMIT", LIMIT)
-    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE", 5)
+    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.MAX_EXAMINED", LIMIT)
+    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE_SIZE", 5)
     app = App(Settings())
 
     @app.handler("work")
@@ -45,26 +45,26 @@ def make(sim: Simulation, task_id: str, **more: Any) -> None:
 @pytest.mark.parametrize("waiting", [19, 20, 25, 70])
 def test_what_waits_for_a_lock_keeps_no_other_from_being_found(sim: Simulation, ran: list[str], waiting: int) -> None:
     """So many wait for hours; what is lost behind them runs within as many sweeps as it takes to come to it."""
-    held(sim)
+    claim_lock_holder(sim)
     for n in range(waiting):
         make(sim, f"waits-{n}", lock_key="k")
     sim.advance(timedelta(seconds=1))
     for _ in range(3):
         sim.advance(10 * MINUTE)
         make(sim, f"lost-{len(ran)}")
-        sim.queue.lose_everything()
+        sim.queue.purge()
         sim.advance((waiting // LIMIT + 2) * MINUTE)
     assert ran == ["lost-0", "lost-1", "lost-2"]
 
 
-def test_what_is_first_has_its_turn_again_after_the_last(sim: Simulation, ran: list[str]) -> None:
+def test_the_sweep_starts_again_from_the_first_task(sim: Simulation, ran: list[str]) -> None:
     """All of so many dispatches are lost at once, and once more."""
     for n in range(3 * LIMIT + 3):
         make(sim, f"{n}")
     for _ in range(2):
-        sim.queue.lose_everything()
+        sim.queue.purge()
         sim.clock.advance(MINUTE)
         sim.app.sweep()
-    sim.queue.lose_everything()
+    sim.queue.purge()
     sim.advance(HOUR)
     assert len(ran) == 3 * LIMIT + 3

@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.pull.harness import SECOND, line
+from tests.engine.pull.harness import SECOND, lock_wait_list
 
 from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.engine.children.child_tasks import Nesting
+from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.ports.store import Page, TaskQuery
 from cloudsched.testing import Simulation
 
@@ -46,10 +46,10 @@ def create(app: App, sim: Simulation, **fields: Any) -> Task:
     return app.create(**(usual | fields))
 
 
-def dying(app: App, verb: str) -> None:
+def interrupt_cancel_or_delete(app: App, verb: str) -> None:
     """Let a cancel or a delete die right after its commit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Nesting, "remove" if verb == "delete" else "cancel_below", lambda *_: 1 / 0)
+        patch.setattr(ChildTasks, "remove" if verb == "delete" else "cancel_descendants", lambda *_: 1 / 0)
         with suppress(ZeroDivisionError):
             getattr(app, verb)("job")
 
@@ -66,11 +66,11 @@ def begin_again(app: App, sim: Simulation, verb: str) -> None:
 
 
 def calls(store: SqliteStore) -> list[str]:
-    return [each.status.value for each in store.tasks(TaskQuery(parent="job"), limit=9).items]
+    return [each.status.value for each in store.list_tasks(TaskQuery(parent="job"), limit=9).items]
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
-@pytest.mark.parametrize("moment", ["due", "load", "tasks"])
+@pytest.mark.parametrize("moment", ["list_due_tasks", "load", "list_tasks"])
 def test_a_task_that_lives_again_keeps_its_new_calls(
     app: App, monkeypatch: pytest.MonkeyPatch, verb: str, moment: str
 ) -> None:
@@ -79,7 +79,7 @@ def test_a_task_that_lives_again_keeps_its_new_calls(
     look = getattr(SqliteStore, moment)
 
     def looking(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
-        if moment == "tasks" and hooks:
+        if moment == "list_tasks" and hooks:
             hooks.pop()()
         found = look(store, *arguments, **named)
         is_first = isinstance(found, Page) or arguments == ("job",)
@@ -91,7 +91,7 @@ def test_a_task_that_lives_again_keeps_its_new_calls(
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         create(app, sim)
         sim.advance(SECOND)
-        dying(app, verb)
+        interrupt_cancel_or_delete(app, verb)
         sim.clock.advance(timedelta(minutes=1))
         hooks.append(lambda: begin_again(app, sim, verb))
         app.sweep()
@@ -107,13 +107,13 @@ def test_what_the_old_life_has_called_is_stopped_although_there_is_a_new_one(app
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         create(app, sim)
         sim.advance(SECOND)
-        dying(app, verb)
+        interrupt_cancel_or_delete(app, verb)
         stored = store.load("job")
         assert stored
         if verb == "delete":
             store.purge("job")
         begin_again(app, sim, verb)
-        app._durable.nesting.cancel_below(stored.task)  # noqa: SLF001 - the sweep's part
+        app._durable.child_tasks.cancel_descendants(stored.task)  # noqa: SLF001 - the sweep's part
         assert calls(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]
 
 
@@ -124,13 +124,13 @@ def test_a_task_that_is_made_again_keeps_its_new_place_at_a_lock(app: App) -> No
     @app.handler("hold")
     def hold() -> None:
         old = create(app, sim, lock_key="k")
-        dying(app, "delete")
+        interrupt_cancel_or_delete(app, "delete")
         sim.clock.advance(SECOND)
         create(app, sim, lock_key="k")
         sim.queue.deliver_due()
-        lines.append(line(sim))
-        app._locks.forget(old.model_copy(update={"deleted_at": sim.now}), sim.now)  # noqa: SLF001 - the sweep's part
-        lines.append(line(sim))
+        lines.append(lock_wait_list(sim))
+        app._locks.remove_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)  # noqa: SLF001 - the sweep's part
+        lines.append(lock_wait_list(sim))
 
     with Simulation(app) as sim:
         create(app, sim, id="holder", handler="hold", lock_key="k")

@@ -10,10 +10,10 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.harness import WAIT_SECONDS, ask
+from tests.harness import WAIT_SECONDS, request
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.local.stack import application
+from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.parse import MAX_BODY
@@ -48,13 +48,13 @@ def sim() -> Iterator[Simulation]:
 
 @pytest.fixture
 def address(sim: Simulation) -> Iterator[str]:
-    with WebServer(application(sim.app)) as server:
+    with WebServer(make_application(sim.app)) as server:
         server.serve()
         yield server.address
 
 
 def post(address: str, path: str, content: object) -> Reply:
-    return ask(f"http://{address}", "POST", path, content, CHUNKED)
+    return request(f"http://{address}", "POST", path, content, CHUNKED)
 
 
 def test_a_claim_is_for_what_it_asks(sim: Simulation, address: str) -> None:

@@ -147,8 +147,8 @@ def test_a_tree_that_is_too_large_is_cut(
     client.create(**WHOLE)
     sim.advance(timedelta(minutes=1))
     tree = client.tree("w")
-    assert (len(tree.children), tree.left_out) == (2, 1)
-    assert [branch.left_out for branch in tree.children] == [0, 0]
+    assert (len(tree.children), tree.omitted_children) == (2, 1)
+    assert [branch.omitted_children for branch in tree.children] == [0, 0]
     (execution,) = sim.executions("w")
 
     def drawn(*words: str) -> str:

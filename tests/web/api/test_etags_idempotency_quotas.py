@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.greeting_app import app
-from tests.web.auth.test_roles import TASK, World
+from tests.web.auth.test_roles import TASK, RoleHarness
 from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS, Operation
-from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -159,8 +159,8 @@ def test_a_list_has_the_order_that_is_asked_for(call: Call, sim: Simulation, gre
 
 
 def _limited(**limits: Any) -> tuple[Access, dict[str, str]]:
-    made = {"ada": new_key("ada", Role.USER, "ada"), "bob": new_key("bob", Role.USER, "bob")}
-    made["admin"] = new_key("admin", Role.ADMIN)
+    made = {"ada": create_key("ada", Role.USER, "ada"), "bob": create_key("bob", Role.USER, "bob")}
+    made["admin"] = create_key("admin", Role.ADMIN)
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()), **limits)
     return access, {name: key for name, (key, _) in made.items()}
 
@@ -169,7 +169,7 @@ def test_an_owner_has_so_many_tasks_and_no_more() -> None:
     """The limit is each user's own; a paused task counts, one that has ended does not; servers have none."""
     access, keys = _limited(max_active_tasks=3)
     with Simulation(app, access=access) as sim:
-        world = World(sim, keys)
+        world = RoleHarness(sim, keys)
         made = [world.ask("ada", "POST", "/v1/tasks", TASK) for _ in range(4)]
         assert [answer.status_code for answer in made] == [201, 201, 201, 429]
         world.ask("ada", "POST", f"{made[0].headers['Location']}/pause")
@@ -187,7 +187,7 @@ def test_an_owner_creates_so_many_a_minute() -> None:
     """Over any minute, and again in the next; the refusal says when to come back; a batch is cut where room ends."""
     access, keys = _limited(max_creations=5)
     with Simulation(app, access=access) as sim:
-        world = World(sim, keys)
+        world = RoleHarness(sim, keys)
         batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]
         assert [result["status"] for result in batch] == [201] * 5 + [429] * 2
         refused = world.ask("ada", "POST", "/v1/tasks", TASK)

@@ -18,11 +18,11 @@ from werkzeug.wrappers import Request
 from cloudsched.config.access import Access
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
-from cloudsched.web.api.openapi import document
+from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.responses import INTERNAL
 from cloudsched.web.api.router import _ANSWERS
-from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
@@ -60,7 +60,7 @@ def test_the_open_api_does_what_its_document_says(sim: Simulation, tmp_path: Pat
 
 def test_the_closed_api_does_what_its_document_says(tmp_path: Path) -> None:
     """The same for a server with a key; and without one, or with another, every operation refuses it."""
-    key, kept = new_key("tests", Role.ADMIN)
+    key, kept = create_key("tests", Role.ADMIN)
     with Simulation(app, access=Access(api_keys=(str(kept),))) as sim:
         config = tmp_path / "schemathesis.toml"
         config.write_text(f'{CONFIG.read_text()}\n[auth.openapi.key]\napi_key = "{key}"\n')
@@ -70,7 +70,7 @@ def test_the_closed_api_does_what_its_document_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("handlers", [None, ("greet", "report")])
 def test_the_document_is_whole(handlers: tuple[str, ...] | None) -> None:
     """Each operation is described and answered; each reference leads somewhere; each schema is one."""
-    whole = document(handlers)
+    whole = build_document(handlers)
     described = {operation["operationId"] for methods in whole["paths"].values() for operation in methods.values()}
     assert described == set(_ANSWERS) == {operation.name for operation in OPERATIONS}
     schemas = whole["components"]["schemas"]
@@ -82,16 +82,16 @@ def test_the_document_is_whole(handlers: tuple[str, ...] | None) -> None:
 
 def test_nothing_of_the_scheduler_is_described() -> None:
     """What is kept for the scheduler alone is in no schema; handlers are named only where everybody may know them."""
-    schemas = document(None)["components"]["schemas"]
+    schemas = build_document(None)["components"]["schemas"]
     assert not {"Run", "Lease", "Backfill", "Ask"} & set(schemas)
     assert not INTERNAL & set(schemas["Task"]["properties"])
-    assert "oh-greet" in json.dumps(document(("oh-greet",))["components"]["schemas"]["NewTask"])
-    assert "anyOf" not in document(None)["components"]["schemas"]["NewTask"]
+    assert "oh-greet" in json.dumps(build_document(("oh-greet",))["components"]["schemas"]["NewTask"])
+    assert "anyOf" not in build_document(None)["components"]["schemas"]["NewTask"]
 
 
 def test_only_workers_may_have_handlers_that_are_not_here() -> None:
     """Where handlers are named, a new task names one of them, or else the queue of a worker that has it."""
-    whole = document(("greet",))
+    whole = build_document(("greet",))
     schema = Draft202012Validator({"$ref": "#/components/schemas/NewTask", "components": whole["components"]})
     task = {"owner": "ada", "title": "T"}
     for handler, pull, is_valid in (

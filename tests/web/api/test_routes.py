@@ -42,7 +42,7 @@ def test_nothing_of_the_scheduler_is_shown(call: Call, greeting: dict[str, Any])
     """What a task keeps for the scheduler alone (leases above all) is no caller's to see."""
     made = call("POST", "/v1/tasks", {**greeting, "id": "t"}).get_json()
     shown = made.keys() | call("POST", "/v1/tasks/t/trigger").get_json().keys()
-    assert not shown & {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastAsk"}
+    assert not shown & {"runs", "wakeAt", "deferred", "deletedAt", "backfill", "lastManualRequest"}
 
 
 def test_creating_again_edits(call: Call, greeting: dict[str, Any]) -> None:

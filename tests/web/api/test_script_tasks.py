@@ -17,7 +17,7 @@ from cloudsched.client import Client
 from cloudsched.errors import InvalidInput
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
-from cloudsched.web.api.openapi import document
+from cloudsched.web.api.openapi import build_document
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_a_wrong_script_is_a_problem_with_its_field(http: Http, script: object, 
 
 def test_the_document_says_what_a_script_is() -> None:
     """A new task may have one, an edit may take it away, and neither needs a handler then."""
-    schemas = document(None)["components"]["schemas"]
+    schemas = build_document(None)["components"]["schemas"]
     assert set(schemas["Script"]["properties"]) == {"source", "tools"}
     assert "script" in schemas["NewTask"]["properties"]
     assert "script" in schemas["TaskPatch"]["properties"]

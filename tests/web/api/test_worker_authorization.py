@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.greeting_app import app
 from tests.web.api.test_invalid_input import problem
 from tests.web.api.test_worker_routes import run_of
-from tests.web.auth.token_issuer import AUDIENCE, Issuer, published
+from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
 from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
@@ -18,8 +18,8 @@ from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.api_keys import new_key
-from cloudsched.web.auth.authentication import Gate
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.authentication import Authenticator
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
 
@@ -40,7 +40,7 @@ WORKERS: dict[str, tuple[Role, str | None, tuple[str, ...]]] = {
 }
 
 
-class World:
+class WorkerRoleHarness:
     """A task of each owner on each queue, all of them offered; and a key for each kind of worker."""
 
     def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
@@ -65,10 +65,10 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = {name: new_key(name, *rest) for name, rest in WORKERS.items()}
+def worker_roles() -> Iterator[WorkerRoleHarness]:
+    made = {name: create_key(name, *rest) for name, rest in WORKERS.items()}
     with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in made.values()))) as sim:
-        yield World(sim, {name: key for name, (key, _) in made.items()})
+        yield WorkerRoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def may(who: str, task_id: str) -> bool:
@@ -79,62 +79,62 @@ def may(who: str, task_id: str) -> bool:
 
 
 @pytest.mark.parametrize("who", WORKERS)
-def test_each_is_offered_what_they_may_work_on(world: World, who: str) -> None:
+def test_each_is_offered_what_they_may_work_on(worker_roles: WorkerRoleHarness, who: str) -> None:
     """All that is theirs, and nothing else, whatever queue they ask; a queue that is not a worker's is a 403."""
-    had = {claim["task"]["id"] for queue in ("gpu", "render", "mail") for claim in world.claims(who, queue)}
+    had = {claim["task"]["id"] for queue in ("gpu", "render", "mail") for claim in worker_roles.claims(who, queue)}
     assert had == {task_id for task_id in TASKS if may(who, task_id)}
     queues = WORKERS[who][2]
     for queue in ("gpu", "render", "mail", "nowhere"):
-        answer = world.ask(who, f"/v1/queues/{queue}/claim")
+        answer = worker_roles.ask(who, f"/v1/queues/{queue}/claim")
         assert answer.status_code == (200 if not queues or queue in queues else 403)
 
 
 @pytest.mark.parametrize("who", WORKERS)
-def test_one_owner_s_work_may_be_asked_for(world: World, who: str) -> None:
+def test_one_owner_s_work_may_be_asked_for(worker_roles: WorkerRoleHarness, who: str) -> None:
     """By those who may work for that owner; for all others it is refused, and nothing is claimed."""
-    answer = world.ask(who, "/v1/queues/gpu/claim", {"limit": 100, "owner": "bob"})
+    answer = worker_roles.ask(who, "/v1/queues/gpu/claim", {"limit": 100, "owner": "bob"})
     if WORKERS[who][1] == "ada":
         assert answer.status_code == 403
-        assert {claim["task"]["owner"] for claim in world.claims("admin", "gpu")} == {"ada", "bob"}
+        assert {claim["task"]["owner"] for claim in worker_roles.claims("admin", "gpu")} == {"ada", "bob"}
     else:
         assert [claim["task"]["id"] for claim in answer.get_json()["claims"]] == ["bob-gpu"]
 
 
 @pytest.mark.parametrize("who", [name for name in WORKERS if name not in {"admin", "every"}])
 @pytest.mark.parametrize("verb", VERBS)
-def test_another_s_work_is_not_there(world: World, who: str, verb: str) -> None:
+def test_another_s_work_is_not_there(worker_roles: WorkerRoleHarness, who: str, verb: str) -> None:
     """Even with its lease token: the answer is, byte for byte, that for a task that does not exist."""
-    claims = [claim for queue in ("gpu", "render", "mail") for claim in world.claims("admin", queue)]
+    claims = [claim for queue in ("gpu", "render", "mail") for claim in worker_roles.claims("admin", queue)]
     assert len(claims) == len(TASKS)
     for claim in claims:
         task_id = claim["task"]["id"]
         said = {"leaseToken": claim["leaseToken"], **(ERROR if verb == "fail" else {})}
-        answer = world.ask(who, f"{run_of(claim)}/{verb}", said)
+        answer = worker_roles.ask(who, f"{run_of(claim)}/{verb}", said)
         assert answer.status_code == (200 if may(who, task_id) else 404), answer.text
         if not may(who, task_id):
-            missing = world.ask(who, f"{run_of(claim).replace(task_id, 'none')}/{verb}", said)
+            missing = worker_roles.ask(who, f"{run_of(claim).replace(task_id, 'none')}/{verb}", said)
             assert answer.text.replace(task_id, "ID") == missing.text.replace("none", "ID")
-            beat = world.ask("admin", f"{run_of(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]})
+            beat = worker_roles.ask("admin", f"{run_of(claim)}/heartbeat", {"leaseToken": claim["leaseToken"]})
             assert beat.status_code == 200, "and nothing was done to it"
 
 
-def test_an_old_lease_shows_nothing_new(world: World) -> None:
+def test_an_old_lease_shows_nothing_new(worker_roles: WorkerRoleHarness) -> None:
     """Who repeats the end of its work is told the task's state, and not what its owner has written into it since."""
-    (claim,) = world.claims("adas-gpu", "gpu")
+    (claim,) = worker_roles.claims("adas-gpu", "gpu")
     said = {"leaseToken": claim["leaseToken"], "content": "done"}
-    told = world.ask("adas-gpu", f"{run_of(claim)}/complete", said).get_json()
+    told = worker_roles.ask("adas-gpu", f"{run_of(claim)}/complete", said).get_json()
     assert told["status"] == "COMPLETED"
-    again = world.ask("adas-gpu", f"{run_of(claim)}/complete", said).get_json()
+    again = worker_roles.ask("adas-gpu", f"{run_of(claim)}/complete", said).get_json()
     assert not {"payload", "description", "purpose", "source", "children", "script"} & set(again)
-    assert "payload" in world.ask("admin", f"{run_of(claim)}/complete", said).get_json()
+    assert "payload" in worker_roles.ask("admin", f"{run_of(claim)}/complete", said).get_json()
 
 
-def test_a_lease_is_no_right_to_another_s_run(world: World) -> None:
+def test_a_lease_is_no_right_to_another_s_run(worker_roles: WorkerRoleHarness) -> None:
     """One task's token ends no other task's run."""
-    first, second = world.claims("gpu", "gpu")
-    answer = world.ask("gpu", f"{run_of(first)}/complete", {"leaseToken": second["leaseToken"]})
+    first, second = worker_roles.claims("gpu", "gpu")
+    answer = worker_roles.ask("gpu", f"{run_of(first)}/complete", {"leaseToken": second["leaseToken"]})
     assert problem(answer, 409)["type"].endswith("/lease-lost")
-    assert world.ask("gpu", f"{run_of(first)}/complete", {"leaseToken": first["leaseToken"]}).status_code == 200
+    assert worker_roles.ask("gpu", f"{run_of(first)}/complete", {"leaseToken": first["leaseToken"]}).status_code == 200
 
 
 def test_a_key_is_made_for_queues_and_an_owner() -> None:
@@ -143,7 +143,7 @@ def test_a_key_is_made_for_queues_and_an_owner() -> None:
     done = CliRunner().invoke(cloudsched, words)
     assert done.stdout.startswith("gpu-box:worker@gpu+render:")
     assert done.stdout.endswith(":ada\n")
-    caller = Gate(Access(api_keys=(done.stdout.strip(),))).caller(
+    caller = Authenticator(Access(api_keys=(done.stdout.strip(),))).authenticate(
         Request.from_values(headers={"X-Api-Key": done.stderr.split()[-1]})
     )
     assert caller == Caller("key:gpu-box", Role.WORKER, "ada", frozenset({"gpu", "render"}))
@@ -166,9 +166,11 @@ def test_a_service_account_may_be_a_worker() -> None:
     """`EMAIL=worker@gpu` is a worker of that queue, for all owners; a role that is none stops the API."""
     access = Access(service_accounts=("box@p=worker@gpu+render", "all@p=worker"), audiences=(AUDIENCE,))
     issuer = Issuer()
-    with published(issuer):
+    with publish_keys(issuer):
         found = [
-            Gate(access).caller(Request.from_values(headers={"Authorization": f"Bearer {issuer.account(email)}"}))
+            Authenticator(access).authenticate(
+                Request.from_values(headers={"Authorization": f"Bearer {issuer.account(email)}"})
+            )
             for email in ("box@p", "all@p")
         ]
     assert found == [
@@ -177,7 +179,7 @@ def test_a_service_account_may_be_a_worker() -> None:
     ]
     for entry in ("box@p=worker@", "box@p=admin@gpu", "box@p=king", "box=worker"):
         with pytest.raises(Misconfigured):
-            Gate(Access(service_accounts=(entry,), audiences=("a",)))
+            Authenticator(Access(service_accounts=(entry,), audiences=("a",)))
 
 
 @pytest.mark.parametrize("role", Role)

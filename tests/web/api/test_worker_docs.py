@@ -19,7 +19,7 @@ from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS
-from cloudsched.web.auth.api_keys import new_key
+from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Right, Role
 from cloudsched.web.functions import serve_api
 
@@ -36,7 +36,7 @@ app = App(Settings())
 @pytest.fixture
 def served() -> Iterator[tuple[Simulation, str, str, Client]]:
     """An API with a worker's key for one queue, and a client of an admin's."""
-    (worker, kept), (admin, other) = new_key("box", Role.WORKER, queues=["gpu"]), new_key("admin", Role.ADMIN)
+    (worker, kept), (admin, other) = create_key("box", Role.WORKER, queues=["gpu"]), create_key("admin", Role.ADMIN)
     with (
         Simulation(app, access=Access(api_keys=(str(kept), str(other)))) as sim,
         WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server,

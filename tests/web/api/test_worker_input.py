@@ -15,7 +15,7 @@ from tests.web.api.test_worker_routes import claims, run_of
 
 from cloudsched.domain.documents.task import MAX_COUNT
 from cloudsched.engine.execution.invoke import MAX_MESSAGE, MAX_TRACEBACK
-from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_STEPS, MAX_TEXT
+from cloudsched.engine.handlers.context import MAX_NOTICES, MAX_PROGRESS_NOTES, MAX_TEXT
 
 if TYPE_CHECKING:
     from tests.web.conftest import Call
@@ -166,12 +166,12 @@ def test_an_execution_that_is_not_there_is_a_lost_lease(
 def test_what_is_long_is_cut_as_in_process(call: Call, claim: dict[str, Any]) -> None:
     """Progress, titles, errors and reasons keep what a handler's in process would; the end of a traceback stays."""
     token = {"leaseToken": claim["leaseToken"]}
-    steps = [{"text": f"{number}" + "x" * 300} for number in range(MAX_STEPS + 10)]
+    steps = [{"text": f"{number}" + "x" * 300} for number in range(MAX_PROGRESS_NOTES + 10)]
     assert call("POST", f"{run_of(claim)}/heartbeat", {**token, "progress": steps}).status_code == 200
     error = {"type": "T" * 500, "message": "m" * 5000, "traceback": "a" * 5000 + "z" * 10}
     assert call("POST", f"{run_of(claim)}/fail", {**token, "error": error}).status_code == 200
     record = call("GET", run_of(claim)).get_json()
-    assert len(record["progress"]) == MAX_STEPS
+    assert len(record["progress"]) == MAX_PROGRESS_NOTES
     assert record["progress"][-1]["text"] == steps[-1]["text"][:MAX_TEXT]
     kept = record["error"]
     assert [len(kept[name]) for name in ("type", "message", "traceback")] == [MAX_TEXT, MAX_MESSAGE, MAX_TRACEBACK]

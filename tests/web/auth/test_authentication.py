@@ -18,18 +18,18 @@ from tests.web.auth.token_issuer import (
     PROJECT,
     Issuer,
     account_claims,
-    published,
+    publish_keys,
     user_claims,
 )
 from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
-from cloudsched.adapters.google.id_tokens import REMOVED
+from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
 from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import _gate, gate_of
+from cloudsched.web.auth.authentication import _cached_authenticator, authenticator_for
 from cloudsched.web.functions import serve_api, serve_sweep
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def issuer() -> Issuer:
 @pytest.fixture(autouse=True)
 def asked(issuer: Issuer) -> Iterator[list[str]]:
     """What Google's libraries have asked for; each test begins with nothing kept."""
-    _gate.cache_clear()
-    with published(issuer) as asked:
+    _cached_authenticator.cache_clear()
+    with publish_keys(issuer) as asked:
         yield asked
-    _gate.cache_clear()
+    _cached_authenticator.cache_clear()
 
 
 def status(token: str, access: Access = ACCESS, **headers: str) -> int:
@@ -217,7 +217,7 @@ def test_the_emulators_tokens_need_the_emulator(monkeypatch: pytest.MonkeyPatch)
     token = unsigned(user_claims("ada"))
     assert status(token) == 401
     monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
-    _gate.cache_clear()
+    _cached_authenticator.cache_clear()
     emulated = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
     assert status(token, emulated) == 200
     assert status(unsigned({**user_claims("ada"), "exp": int(time.time()) - 60}), emulated) == 401
@@ -244,18 +244,18 @@ def test_a_function_in_the_cloud_that_lets_nobody_in_says_so(caplog: pytest.LogC
 def test_accounts_need_an_audience() -> None:
     """A token that was made for any other service must not do here, so the API has to know its own address."""
     with pytest.raises(Misconfigured, match="CLOUDSCHED_AUDIENCES"):
-        gate_of(Settings(access=Access(service_accounts=(f"{ROBOT}=admin",))))
+        authenticator_for(Settings(access=Access(service_accounts=(f"{ROBOT}=admin",))))
 
 
 def test_cloud_runs_word_counts_only_where_it_is_trusted(issuer: Issuer) -> None:
     """A token whose signature Cloud Run took off is believed if the settings say that Cloud Run checks all tokens."""
-    stripped = issuer.account(ROBOT).rpartition(".")[0] + "." + REMOVED
+    stripped = issuer.account(ROBOT).rpartition(".")[0] + "." + REMOVED_SIGNATURE
     trusting = Access(service_accounts=ACCESS.service_accounts, audiences=ACCESS.audiences, trust_cloud_run=True)
     assert status(stripped) == 401
     assert status(stripped, trusting) == 200
-    old = issuer.account(ROBOT, exp=int(time.time()) - 60).rpartition(".")[0] + "." + REMOVED
-    other = issuer.account("eve@x.iam.gserviceaccount.com").rpartition(".")[0] + "." + REMOVED
-    user = issuer.user().rpartition(".")[0] + "." + REMOVED
+    old = issuer.account(ROBOT, exp=int(time.time()) - 60).rpartition(".")[0] + "." + REMOVED_SIGNATURE
+    other = issuer.account("eve@x.iam.gserviceaccount.com").rpartition(".")[0] + "." + REMOVED_SIGNATURE
+    user = issuer.user().rpartition(".")[0] + "." + REMOVED_SIGNATURE
     assert {status(token, trusting) for token in (old, other, user)} == {401}
 
 

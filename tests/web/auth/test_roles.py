@@ -15,7 +15,7 @@ from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS, Operation
-from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, new_key
+from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
 
@@ -29,7 +29,7 @@ HASH = "0" * 64
 OF_A_TASK = [each for each in OPERATIONS if "{taskId}" in each.path]
 
 
-class World:
+class RoleHarness:
     """An API with one key for each of six callers."""
 
     def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
@@ -51,13 +51,13 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def roles() -> Iterator[RoleHarness]:
     """Ada and Bob, who are users; a reader of Ada's; two servers; and a worker of all queues."""
-    made = {name: new_key(name, role, owner) for name, (role, owner) in WHO.items()}
-    made |= {name: new_key(name, role) for name, role in SERVERS.items()}
+    made = {name: create_key(name, role, owner) for name, (role, owner) in WHO.items()}
+    made |= {name: create_key(name, role) for name, role in SERVERS.items()}
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
     with Simulation(app, access=access) as sim:
-        yield World(sim, {name: key for name, (key, _) in made.items()})
+        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def body_for(operation: Operation) -> object:
@@ -73,10 +73,10 @@ def body_for(operation: Operation) -> object:
 
 
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
-def test_nobody_gets_nothing(world: World, operation: Operation) -> None:
+def test_nobody_gets_nothing(roles: RoleHarness, operation: Operation) -> None:
     """Without proof of who one is, each operation is a 401 that says how to prove it."""
-    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e", queue="q")
-    answer = world.ask(None, operation.method, path, body_for(operation) or {})
+    path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    answer = roles.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="cloudsched"'
 
@@ -84,61 +84,61 @@ def test_nobody_gets_nothing(world: World, operation: Operation) -> None:
 @pytest.mark.parametrize("operation", OF_A_TASK, ids=lambda each: each.name)
 @pytest.mark.parametrize("if_match", [{}, {"If-Match": '"x"'}, {"If-Match": "*"}], ids=str)
 def test_a_stranger_cannot_tell_a_task_that_exists(
-    world: World, operation: Operation, if_match: dict[str, str]
+    roles: RoleHarness, operation: Operation, if_match: dict[str, str]
 ) -> None:
     """For each operation, the answer for another's task is, byte for byte, that for none; and nothing has changed."""
-    taken = world.task("ada")
-    before = world.ask("admin", "GET", f"/v1/tasks/{taken}").get_json()
+    taken = roles.task("ada")
+    before = roles.ask("admin", "GET", f"/v1/tasks/{taken}").get_json()
     missing = taken[:-1] + ("0" if taken[-1] != "0" else "1")
     answers = []
     for task_id in (taken, missing):
         path = operation.path.format(taskId=task_id, executionId="20270101T000500Z", event="e")
-        answer = world.ask("bob", operation.method, path, body_for(operation), **if_match)
+        answer = roles.ask("bob", operation.method, path, body_for(operation), **if_match)
         answers.append((answer.status_code, sorted(answer.headers), answer.text.replace(task_id, "ID")))
     assert answers[0] == answers[1]
     assert answers[0][0] == 404
-    assert world.ask("admin", "GET", f"/v1/tasks/{taken}").get_json() == before
+    assert roles.ask("admin", "GET", f"/v1/tasks/{taken}").get_json() == before
 
 
-def test_a_stranger_cannot_take_an_id(world: World) -> None:
+def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:
     """A user's own ids are kept apart from others', so that choosing one tells nothing and takes nothing."""
-    world.task("ada", id="secret-project")
-    answers = [world.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}) for name in ("secret-project", "no-such")]
+    roles.task("ada", id="secret-project")
+    answers = [roles.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}) for name in ("secret-project", "no-such")]
     assert [answer.status_code for answer in answers] == [201, 201]
     ids = [answer.get_json()["id"] for answer in answers]
     assert [name.partition("-")[2] for name in ids] == ["secret-project", "no-such"]
-    assert [world.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}).status_code for name in ids] == [200, 200]
-    assert world.ask("bob", "POST", "/v1/tasks", {**TASK, "id": "no-such"}).get_json()["id"] == ids[1]
+    assert [roles.ask("bob", "POST", "/v1/tasks", {**TASK, "id": name}).status_code for name in ids] == [200, 200]
+    assert roles.ask("bob", "POST", "/v1/tasks", {**TASK, "id": "no-such"}).get_json()["id"] == ids[1]
     for other in ids:
-        assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "id": other}).get_json()["id"] != other
+        assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "id": other}).get_json()["id"] != other
 
 
 @pytest.mark.parametrize("who", ["ada", "admin"])
 @pytest.mark.parametrize(
     "operation", [each for each in OF_A_TASK if "{executionId}" not in each.path], ids=lambda e: e.name
 )
-def test_the_owner_and_an_admin_may(world: World, operation: Operation, who: str) -> None:
+def test_the_owner_and_an_admin_may(roles: RoleHarness, operation: Operation, who: str) -> None:
     """What a stranger is refused, the owner and an admin may do; nothing has run yet that could be retried."""
     schedule = {"rrule": "FREQ=DAILY", "dtstart": "2026-01-01T00:00:00"}
-    path = operation.path.format(taskId=world.task("ada", schedule=schedule), event="e")
-    answer = world.ask(who, operation.method, path, body_for(operation))
-    assert answer.status_code == (409 if operation.name == "retry" else operation.success[0]), answer.text
+    path = operation.path.format(taskId=roles.task("ada", schedule=schedule), event="e")
+    answer = roles.ask(who, operation.method, path, body_for(operation))
+    assert answer.status_code == (409 if operation.name == "retry" else operation.success_statuses[0]), answer.text
 
 
 @pytest.mark.parametrize("who", ["reader", "viewer"])
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
-def test_who_may_only_look_changes_nothing(world: World, operation: Operation, who: str) -> None:
+def test_a_viewer_changes_nothing(roles: RoleHarness, operation: Operation, who: str) -> None:
     """A reader and a viewer may look, and are told 403 for all else."""
-    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e", queue="q")
-    answer = world.ask(who, operation.method, path, body_for(operation))
+    path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    answer = roles.ask(who, operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.READ)
 
 
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
-def test_a_worker_may_only_work(world: World, operation: Operation) -> None:
+def test_a_worker_may_only_work(roles: RoleHarness, operation: Operation) -> None:
     """A worker is told 403 for all but claiming and ending work, also for what it could else only look at."""
-    path = operation.path.format(taskId=world.task("ada"), executionId="x", owner="ada", event="e", queue="q")
-    answer = world.ask("worker", operation.method, path, body_for(operation))
+    path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
+    answer = roles.ask("worker", operation.method, path, body_for(operation))
     assert (answer.status_code == 403) == (operation.right is not Right.WORK), answer.text
 
 
@@ -146,77 +146,77 @@ def test_a_worker_may_only_work(world: World, operation: Operation) -> None:
 @pytest.mark.parametrize(
     "operation", [each for each in OPERATIONS if each.right is Right.WORK and "{" in each.path], ids=lambda e: e.name
 )
-def test_who_works_on_a_task_may_end_it(world: World, operation: Operation, who: str) -> None:
+def test_who_works_on_a_task_may_end_it(roles: RoleHarness, operation: Operation, who: str) -> None:
     """What an owner, an admin or a worker has claimed, they may keep, end and give back."""
-    task_id = world.task("ada", pull="q")
-    world.sim.advance(timedelta(minutes=5))
-    (claim,) = world.ask(who, "POST", "/v1/queues/q/claim").get_json()["claims"]
+    task_id = roles.task("ada", pull="q")
+    roles.sim.advance(timedelta(minutes=5))
+    (claim,) = roles.ask(who, "POST", "/v1/queues/q/claim").get_json()["claims"]
     assert claim["task"]["id"] == task_id
     path = operation.path.format(taskId=task_id, executionId=claim["executionId"], queue="q")
     body = {**cast("dict[str, Any]", body_for(operation) or {}), "leaseToken": claim["leaseToken"]}
-    answer = world.ask(who, operation.method, path, None if operation.name == "claim" else body)
+    answer = roles.ask(who, operation.method, path, None if operation.name == "claim" else body)
     assert answer.status_code == 200, answer.text
 
 
-def test_lists_show_what_is_ones_own(world: World) -> None:
+def test_lists_show_what_is_ones_own(roles: RoleHarness) -> None:
     """A user lists their own tasks and messages; asking for another's is refused alike, whether there are any."""
-    mine, other = world.task("ada"), world.task("bob")
+    mine, other = roles.task("ada"), roles.task("bob")
 
     def listed(who: str, query: str = "") -> list[str]:
-        return sorted(task["id"] for task in world.ask(who, "GET", f"/v1/tasks{query}").get_json()["tasks"])
+        return sorted(task["id"] for task in roles.ask(who, "GET", f"/v1/tasks{query}").get_json()["tasks"])
 
     assert listed("ada") == listed("ada", "?owner=ada") == listed("reader") == [mine]
     assert listed("admin") == listed("viewer") == sorted([mine, other])
     assert listed("admin", "?owner=bob") == [other]
-    refused = [world.ask("ada", "GET", f"/v1/tasks?owner={owner}") for owner in ("bob", "nobody")]
+    refused = [roles.ask("ada", "GET", f"/v1/tasks?owner={owner}") for owner in ("bob", "nobody")]
     assert [answer.status_code for answer in refused] == [403, 403]
     assert refused[0].text == refused[1].text
-    inboxes = [world.ask("ada", "GET", f"/v1/inboxes/{owner}/messages").status_code for owner in ("ada", "bob", "x")]
+    inboxes = [roles.ask("ada", "GET", f"/v1/inboxes/{owner}/messages").status_code for owner in ("ada", "bob", "x")]
     assert inboxes == [200, 404, 404]
 
 
-def test_a_page_token_shows_nobody_elses(world: World) -> None:
+def test_a_page_token_shows_nobody_elses(roles: RoleHarness) -> None:
     """A page token of an admin's list does not continue a user's."""
     for _ in range(3):
-        world.task("ada")
-    token = world.ask("admin", "GET", "/v1/tasks?pageSize=1").get_json()["nextPageToken"]
-    assert world.ask("bob", "GET", f"/v1/tasks?pageToken={token}").status_code == 400
+        roles.task("ada")
+    token = roles.ask("admin", "GET", "/v1/tasks?pageSize=1").get_json()["nextPageToken"]
+    assert roles.ask("bob", "GET", f"/v1/tasks?pageToken={token}").status_code == 400
 
 
-def test_a_new_tasks_owner_is_its_creator(world: World) -> None:
+def test_a_new_tasks_owner_is_its_creator(roles: RoleHarness) -> None:
     """A user's task is their own, whether they say so or not; another's name is refused. A server has to say whose."""
-    assert world.ask("ada", "POST", "/v1/tasks", TASK).get_json()["owner"] == "ada"
-    assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
-    assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "bob"}).status_code == 403
-    assert world.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": ["ada"]}).status_code == 403
-    assert world.ask("admin", "POST", "/v1/tasks", TASK).get_json()["field"] == "owner"
-    batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).get_json()
+    assert roles.ask("ada", "POST", "/v1/tasks", TASK).get_json()["owner"] == "ada"
+    assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
+    assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": "bob"}).status_code == 403
+    assert roles.ask("ada", "POST", "/v1/tasks", {**TASK, "owner": ["ada"]}).status_code == 403
+    assert roles.ask("admin", "POST", "/v1/tasks", TASK).get_json()["field"] == "owner"
+    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK, {**TASK, "owner": "bob"}]}).get_json()
     assert [result["status"] for result in batch["results"]] == [201, 403]
 
 
 @pytest.mark.parametrize(
     "key", ["", "x", "csk_ada_x", "csk_nobody_" + "x" * 43, "csk_ada_" + "x" * 43, "csk_ada_é" * 9]
 )
-def test_a_wrong_key_is_refused(world: World, key: str) -> None:
+def test_a_wrong_key_is_refused(roles: RoleHarness, key: str) -> None:
     """A key that is not known is a 401 which does not repeat it; a good token beside it does not help."""
-    answer = world.ask(None, "GET", "/v1/tasks", **{"X-Api-Key": key.encode().decode("latin-1")})
+    answer = roles.ask(None, "GET", "/v1/tasks", **{"X-Api-Key": key.encode().decode("latin-1")})
     assert answer.status_code == 401
     assert not key or key not in answer.text
 
 
 def test_a_key_is_kept_as_a_hash() -> None:
     """What is kept of a key does not contain it, and no other key is taken for it; a key is shown by its name alone."""
-    key, kept = new_key("billing", Role.ADMIN)
+    key, kept = create_key("billing", Role.ADMIN)
     secret = key.removeprefix("csk_billing_")
     assert len(secret) == 43
     assert key not in str(kept)
     assert secret not in str(kept)
     assert kept.digest not in repr(kept)
     keys = ApiKeys([str(kept)])
-    assert keys.caller(key) == Caller("key:billing", Role.ADMIN, None)
+    assert keys.authenticate(key) == Caller("key:billing", Role.ADMIN, None)
     for other in (key[:-1], key + "x", key.swapcase(), key[:-1] + ("a" if key[-1] != "a" else "b")):
         with pytest.raises(Unauthenticated):
-            keys.caller(other)
+            keys.authenticate(other)
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ def test_a_key_in_the_wrong_place_is_not_repeated(entry: str) -> None:
 def test_a_workers_key_is_bound_to_what_was_meant_or_not_made(queues: list[str]) -> None:
     """No name of a queue makes a key for more queues than were named, or for all of them."""
     with pytest.raises(Misconfigured):
-        new_key("box", Role.WORKER, queues=queues)
+        create_key("box", Role.WORKER, queues=queues)
     with pytest.raises(Misconfigured):
-        new_key("box", Role.ADMIN, queues=["gpu"])
+        create_key("box", Role.ADMIN, queues=["gpu"])
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_workers_key_is_bound_to_what_was_meant_or_not_made(queues: list[str])
 def test_a_workers_key_may_be_of_queues_and_of_an_owner(role: str, owner: str | None, queues: frozenset[str]) -> None:
     """Its queues stand behind its role, its owner at its end; it is read as it is written."""
     text = ":".join(["box", role, "0" * 64, *([owner] if owner else [])])
-    key = ApiKey.of(text)
+    key = ApiKey.parse(text)
     assert (key.role, key.owner, key.queues) == (Role.WORKER, owner, queues)
     assert str(key) == text
 
@@ -272,8 +272,8 @@ def test_a_workers_key_may_be_of_queues_and_of_an_owner(role: str, owner: str | 
 def test_a_key_may_be_one_owners() -> None:
     """Its owner stands at its end, and may contain colons."""
     text = f"app:reader:{'0' * 64}:user:7"
-    assert ApiKey.of(text).owner == "user:7"
-    assert str(ApiKey.of(text)) == text
+    assert ApiKey.parse(text).owner == "user:7"
+    assert str(ApiKey.parse(text)) == text
 
 
 def test_access_survives_the_environment() -> None:
@@ -290,14 +290,16 @@ def test_access_survives_the_environment() -> None:
         max_creations=6,
     )
     for access in (whole, Access()):
-        assert Access.of({name: value for name, value in access.variables().items() if value}) == access
+        assert (
+            Access.from_environment({name: value for name, value in access.to_variables().items() if value}) == access
+        )
     for bad in ({"CLOUDSCHED_MAX_ACTIVE_TASKS": "0"}, {"CLOUDSCHED_TRUST_CLOUD_RUN": "yes"}):
         with pytest.raises(Misconfigured):
-            Access.of(bad)
+            Access.from_environment(bad)
 
 
-def test_no_answer_repeats_a_key(world: World) -> None:
+def test_no_answer_repeats_a_key(roles: RoleHarness) -> None:
     """Whatever is asked with a key, the answer does not contain it."""
     for who in (*WHO, *SERVERS):
-        answer: Any = world.ask(who, "GET", "/v1/tasks")
+        answer: Any = roles.ask(who, "GET", "/v1/tasks")
         assert "csk_" not in answer.text + json.dumps(dict(answer.headers))

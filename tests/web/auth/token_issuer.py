@@ -94,7 +94,7 @@ def account_claims(email: str) -> dict[str, Any]:
 
 
 @contextmanager
-def published(issuer: Issuer) -> Iterator[list[str]]:
+def publish_keys(issuer: Issuer) -> Iterator[list[str]]:
     """Let Google's libraries find the issuer's certificates where they look for Google's; yield what they ask for.
 
     Nothing of their verification is touched: their requests go over HTTP, to a server of the tests' own. Nothing but

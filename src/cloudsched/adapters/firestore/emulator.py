@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-HOW_TO_GET = (
+INSTALL_HINT = (
     "Install Java 11 or newer, and either the gcloud SDK with `gcloud components install cloud-firestore-emulator` "
     "(Debian: `apt install google-cloud-cli-firestore-emulator`) or firebase-tools with "
     "`firebase setup:emulators:firestore`; or set FIRESTORE_EMULATOR_HOST to the host:port of one that runs."
 )
 
-START_SECONDS = 60.0
+START_TIMEOUT_SECONDS = 60.0
 """How long it may take until it answers. It takes about one second on an idle machine."""
 
 _JAVA_OPTIONS = ("-Duser.language=en", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -44,7 +44,7 @@ _GCLOUD_MAIN = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 _FIREBASE_FOLDER = Path(".cache/firebase/emulators")
 _FIREBASE_JARS = "cloud-firestore-emulator-*.jar"
 
-_GUARD = """
+_WATCHDOG_SCRIPT = """
 exec 3<&0
 "$@" </dev/null & pid=$!
 { read -r _ <&3; kill -9 $pid; } >/dev/null 2>&1 &
@@ -54,16 +54,16 @@ wait $pid
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class EmulatorNotFound:
     """There is no emulator to use."""
 
     reason: str
     """What was looked for and not found."""
-    hint: str = HOW_TO_GET
+    hint: str = INSTALL_HINT
 
 
 @dataclass(slots=True)
-class Found:
+class FirestoreEmulator:
     """An emulator that runs, or that can be started. Use it in a ``with``, or call `start` and `stop`."""
 
     reason: str
@@ -83,7 +83,7 @@ class Found:
         """
         if self.address:
             return self.address
-        with _free_port() as port:
+        with _reserve_port() as port:
             self._start(port)
         self.address = f"127.0.0.1:{port}"
         return self.address
@@ -92,14 +92,14 @@ class Found:
         arguments = (*self.command, "--host=127.0.0.1", f"--port={port}")
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop
         self._process = subprocess.Popen(  # noqa: S603 - the command was found by this module
-            ("/bin/sh", "-c", _GUARD, "firestore-emulator", *arguments),
+            ("/bin/sh", "-c", _WATCHDOG_SCRIPT, "firestore-emulator", *arguments),
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # it is stopped with all that it started, and does not hear our Ctrl-C
         )
         try:
-            self._wait_until_it_answers(port)
+            self._wait_until_ready(port)
         except BaseException:
             self.stop()
             raise
@@ -129,24 +129,24 @@ class Found:
     ) -> None:
         self.stop()
 
-    def _wait_until_it_answers(self, port: int) -> None:
-        process, give_up_at = self._process, time.monotonic() + START_SECONDS
-        while not _answers("127.0.0.1", port):
+    def _wait_until_ready(self, port: int) -> None:
+        process, give_up_at = self._process, time.monotonic() + START_TIMEOUT_SECONDS
+        while not _is_responding("127.0.0.1", port):
             if process is None or process.poll() is not None:
-                raise StoreUnavailable("The Firestore emulator", f"it ended at once. It said: {self._said()}")
+                raise StoreUnavailable("The Firestore emulator", f"it ended at once. It said: {self._read_output()}")
             if time.monotonic() > give_up_at:
-                reason = f"it did not answer within {START_SECONDS:.0f} s. It said: {self._said()}"
+                reason = f"it did not answer within {START_TIMEOUT_SECONDS:.0f} s. It said: {self._read_output()}"
                 raise StoreUnavailable("The Firestore emulator", reason)
             time.sleep(0.02)
 
-    def _said(self) -> str:
+    def _read_output(self) -> str:
         if self._output is None:
             return ""
         self._output.seek(0)
         return self._output.read()[-1000:].decode(errors="replace").strip()
 
 
-def find(address: str | None = None, *, home: Path | None = None) -> Found | Missing:
+def find_emulator(address: str | None = None, *, home: Path | None = None) -> FirestoreEmulator | EmulatorNotFound:
     """Look for an emulator.
 
     Args:
@@ -154,38 +154,38 @@ def find(address: str | None = None, *, home: Path | None = None) -> Found | Mis
         home: The folder below which firebase-tools keeps its downloads; the user's if None.
     """
     if address:
-        return _at(address)
+        return _find_at(address)
     gcloud = shutil.which("gcloud")
-    jar = _gcloud_jar(gcloud) if gcloud else None
+    jar = _find_gcloud_jar(gcloud) if gcloud else None
     if jar is not None:
         return _with_java(f"the gcloud SDK has one ({jar})", ("-cp", str(jar), _GCLOUD_MAIN, "start"))
-    jar = _firebase_jar((home or Path.home()) / _FIREBASE_FOLDER)
+    jar = _find_firebase_jar((home or Path.home()) / _FIREBASE_FOLDER)
     if jar is not None:
         return _with_java(f"firebase-tools has one ({jar})", ("-jar", str(jar)))
     sdk = "the gcloud SDK has no Firestore emulator installed" if gcloud else "there is no gcloud on the PATH"
-    return Missing(f"{sdk}, and firebase-tools has not downloaded one")
+    return EmulatorNotFound(f"{sdk}, and firebase-tools has not downloaded one")
 
 
-def _at(address: str) -> Found | Missing:
+def _find_at(address: str) -> FirestoreEmulator | EmulatorNotFound:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        return Missing(f"FIRESTORE_EMULATOR_HOST is {address!r}, which is not host:port")
-    if not _answers(host.strip("[]"), int(port)):
-        return Missing(f"FIRESTORE_EMULATOR_HOST names {address}, but nothing answers there")
-    return Found(f"FIRESTORE_EMULATOR_HOST names one that runs at {address}", address=address)
+        return EmulatorNotFound(f"FIRESTORE_EMULATOR_HOST is {address!r}, which is not host:port")
+    if not _is_responding(host.strip("[]"), int(port)):
+        return EmulatorNotFound(f"FIRESTORE_EMULATOR_HOST names {address}, but nothing answers there")
+    return FirestoreEmulator(f"FIRESTORE_EMULATOR_HOST names one that runs at {address}", address=address)
 
 
-def _with_java(reason: str, arguments: tuple[str, ...]) -> Found | Missing:
+def _with_java(reason: str, arguments: tuple[str, ...]) -> FirestoreEmulator | EmulatorNotFound:
     java = shutil.which("java")
     if java is None:
-        return Missing(f"{reason}, but there is no java on the PATH to run it")
-    return Found(reason, (java, *_JAVA_OPTIONS, *arguments))
+        return EmulatorNotFound(f"{reason}, but there is no java on the PATH to run it")
+    return FirestoreEmulator(reason, (java, *_JAVA_OPTIONS, *arguments))
 
 
-def _gcloud_jar(gcloud: str) -> Path | None:
+def _find_gcloud_jar(gcloud: str) -> Path | None:
     root = Path(gcloud).resolve().parent.parent
     if not (root / "lib" / "googlecloudsdk").is_dir():  # a wrapper, not the SDK's own script: it must be asked
-        asked = _sdk_root(gcloud)
+        asked = _query_sdk_root(gcloud)
         if asked is None:
             return None
         root = asked
@@ -193,7 +193,7 @@ def _gcloud_jar(gcloud: str) -> Path | None:
     return jar if jar.is_file() else None
 
 
-def _sdk_root(gcloud: str) -> Path | None:
+def _query_sdk_root(gcloud: str) -> Path | None:
     try:
         answer = subprocess.run(  # noqa: S603 - what the PATH names gcloud
             (gcloud, "info", "--format=value(installation.sdk_root)"),
@@ -208,7 +208,7 @@ def _sdk_root(gcloud: str) -> Path | None:
     return Path(answer.stdout.strip())
 
 
-def _firebase_jar(folder: Path) -> Path | None:
+def _find_firebase_jar(folder: Path) -> Path | None:
     def version(jar: Path) -> list[int]:
         return [int(number) for number in re.findall(r"\d+", jar.stem)]
 
@@ -216,7 +216,7 @@ def _firebase_jar(folder: Path) -> Path | None:
 
 
 @contextmanager
-def _free_port() -> Iterator[int]:
+def _reserve_port() -> Iterator[int]:
     """Hold a port for a server that names it: whoever takes any port is given another one meanwhile.
 
     On Linux the server may listen there all the same, since both set SO_REUSEADDR and nobody else listens (socket(7));
@@ -231,7 +231,7 @@ def _free_port() -> Iterator[int]:
         yield port
 
 
-def _answers(host: str, port: int) -> bool:
+def _is_responding(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request("GET", "/")

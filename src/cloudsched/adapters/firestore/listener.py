@@ -21,7 +21,7 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.firestore_v1.types import firestore
 
 from cloudsched.adapters.firestore.queries import Listing
-from cloudsched.adapters.firestore.rpc import Calls
+from cloudsched.adapters.firestore.rpc import FirestoreRpc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WINDOW = 3
+WATCHED_OFFERS = 3
 """How many offers the query is for. One alone would hide another of the same instant behind it."""
-STREAM = timedelta(minutes=5)
+STREAM_LIFETIME = timedelta(minutes=5)
 """How long a stream is used: a connection that died without a word is noticed then, if not before."""
-FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=0.5), timedelta(minutes=1)
+INITIAL_BACKOFF, MAX_BACKOFF = timedelta(seconds=0.5), timedelta(minutes=1)
 """How long it waits before the stream is made again, at first and at the most."""
 
-LOOK = timedelta(seconds=4)
+FALLBACK_POLL = timedelta(seconds=4)
 """How often it rings where it cannot listen."""
 
 _DEADLINE = timedelta(seconds=10)
-_REMEMBERED = 100
+_MAX_SEEN = 100
 _ACTION = {"action": "listening"}
 _TARGET = 1
 _Change = firestore.TargetChange.TargetChangeType
-_UNMENDABLE = {
+_PERMANENT_CODES = {
     grpc.StatusCode.PERMISSION_DENIED,
     grpc.StatusCode.FAILED_PRECONDITION,  # no index
     grpc.StatusCode.NOT_FOUND,  # no database
@@ -56,15 +56,15 @@ _UNMENDABLE = {
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
-def listing_of_arrivals(lanes: Sequence[str], owner: str | None) -> Listing:
+def build_arrival_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
     """Return how to list the offers in some lanes, those that were written last first."""
-    equals = {"offer.lane": lanes, **({} if owner is None else {"owner": owner})}
+    equals = {"offer.queueKey": queue_keys, **({} if owner is None else {"owner": owner})}
     return Listing("tasks", "offerWrittenAt", is_descending=True, equals=equals)
 
 
-def wait_after(failures: int) -> timedelta:
+def reconnect_delay(failures: int) -> timedelta:
     """Return how long to wait at the most after so many failures in a row."""
-    return min(FIRST_WAIT * (1 << min(failures - 1, 10)), LONGEST_WAIT)
+    return min(INITIAL_BACKOFF * (1 << min(failures - 1, 10)), MAX_BACKOFF)
 
 
 class FirestoreListener:
@@ -80,7 +80,9 @@ class FirestoreListener:
         self._database = f"projects/{project}/databases/{database}"
         self._emulator = emulator
 
-    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> AbstractContextManager[None]:
+    def listen(
+        self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
+    ) -> AbstractContextManager[None]:
         """Call `ring` about offers in these lanes, and of that owner if one is given, while the context lasts.
 
         Raises:
@@ -90,12 +92,12 @@ class FirestoreListener:
         request = firestore.ListenRequest.pb()(database=self._database)
         request.add_target.target_id = _TARGET
         request.add_target.query.parent = parent
-        query = listing_of_arrivals(lanes, owner).query(WINDOW, parent)
+        query = build_arrival_listing(queue_keys, owner).to_query(WATCHED_OFFERS, parent)
         request.add_target.query.structured_query.CopyFrom(query)
-        return _Line(ListenCalls(self._database, self._emulator, _DEADLINE), request, ring)
+        return _ListenThread(ListenRpc(self._database, self._emulator, _DEADLINE), request, notify)
 
 
-class ListenCalls(Calls):
+class ListenRpc(FirestoreRpc):
     """Firestore's calls, and the one that lasts."""
 
     def listen(self, request: Message, is_over: threading.Event) -> Message:
@@ -110,26 +112,26 @@ class ListenCalls(Calls):
             request_serializer=firestore.ListenRequest.pb().SerializeToString,
             response_deserializer=firestore.ListenResponse.pb().FromString,
         )
-        return method(requests(), timeout=STREAM.total_seconds(), metadata=self._metadata)
+        return method(requests(), timeout=STREAM_LIFETIME.total_seconds(), metadata=self._metadata)
 
 
-class _Line(AbstractContextManager[None]):
+class _ListenThread(AbstractContextManager[None]):
     """A context, and the thread in it that reads one stream after the other.
 
     It is no generator: the interpreter would run the end of one that was never left when it ends itself, and gRPC can
     end nothing any more by then.
     """
 
-    def __init__(self, calls: ListenCalls, request: Message, ring: Callable[[], None]) -> None:
+    def __init__(self, calls: ListenRpc, request: Message, ring: Callable[[], None]) -> None:
         self._thread = threading.Thread(target=self._run, name="cloudsched-listener", daemon=True)
-        self._calls = calls
+        self._rpc = calls
         self._request = request
-        self._ring = ring
+        self._notify = ring
         self._has_ended = threading.Event()
         self._stream: Message = None
-        self._opening = threading.Lock()
+        self._stream_lock = threading.Lock()
         self._is_current = False
-        self._is_deaf = False
+        self._is_failing = False
         self._failures = 0
         self._seen: dict[str, int] = {}
 
@@ -141,45 +143,45 @@ class _Line(AbstractContextManager[None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End the stream, the thread and the connection."""
-        with self._opening:
+        with self._stream_lock:
             self._has_ended.set()
             if self._stream is not None:
                 self._stream.cancel()
         self._thread.join(_DEADLINE.total_seconds())
-        self._calls.close()
+        self._rpc.close()
 
     def _run(self) -> None:
         """Read one stream after the other, until it is ended or nothing can mend it."""
         while not self._has_ended.is_set():
             self._is_current, began_at = False, time.monotonic()
-            code, details = self._read()
+            code, details = self._read_stream()
             if self._has_ended.is_set():
                 return
-            if not self._is_mendable(code, details):
-                self._ring_now_and_then()
+            if not self._is_recoverable(code, details):
+                self._poll()
                 return
             if not self._is_current:  # Firestore may not know the token any more
                 self._request.add_target.ClearField("resume_token")
             lasted = timedelta(seconds=time.monotonic() - began_at)
-            self._failures = 1 if lasted > LONGEST_WAIT else self._failures + 1
-            if self._failures > 1 and not self._is_current and not self._is_deaf:  # that one ends is no news
-                self._is_deaf = True
+            self._failures = 1 if lasted > MAX_BACKOFF else self._failures + 1
+            if self._failures > 1 and not self._is_current and not self._is_failing:  # that one ends is no news
+                self._is_failing = True
                 log.warning("Firestore cannot be listened to at present: %s: %s", code.name, details, extra=_ACTION)
-            pause = wait_after(self._failures).total_seconds()
+            pause = reconnect_delay(self._failures).total_seconds()
             self._has_ended.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads listeners, keeps no secret
 
-    def _ring_now_and_then(self) -> None:
-        while not self._has_ended.wait(LOOK.total_seconds() * random.uniform(0.75, 1.25)):  # noqa: S311 - the same
-            self._ring()
+    def _poll(self) -> None:
+        while not self._has_ended.wait(FALLBACK_POLL.total_seconds() * random.uniform(0.75, 1.25)):  # noqa: S311 - the same
+            self._notify()
 
-    def _read(self) -> tuple[grpc.StatusCode, str]:
+    def _read_stream(self) -> tuple[grpc.StatusCode, str]:
         """Read a stream to its end, and return how it ended."""
         is_over = threading.Event()
         try:
-            with self._opening:
+            with self._stream_lock:
                 if self._has_ended.is_set():
                     return grpc.StatusCode.CANCELLED, ""
-                self._stream = self._calls.listen(self._request, is_over)
+                self._stream = self._rpc.listen(self._request, is_over)
             for answer in self._stream:
                 if answer.HasField("target_change"):
                     change = answer.target_change
@@ -201,10 +203,10 @@ class _Line(AbstractContextManager[None]):
             self._request.add_target.resume_token = change.resume_token
         if change.target_change_type != _Change.CURRENT or self._is_current:
             return
-        if self._is_deaf:
+        if self._is_failing:
             log.info("Firestore is listened to again", extra=_ACTION)
-        self._is_current, self._is_deaf = True, False  # all that was there has been told
-        self._ring()
+        self._is_current, self._is_failing = True, False  # all that was there has been told
+        self._notify()
 
     def _on_document(self, document: Message) -> None:
         """Ring unless it is one that has been told of: the emulator tells all again after any write."""
@@ -213,13 +215,13 @@ class _Line(AbstractContextManager[None]):
             return
         self._seen.pop(document.name, None)
         self._seen[document.name] = version
-        if len(self._seen) > _REMEMBERED:
+        if len(self._seen) > _MAX_SEEN:
             del self._seen[next(iter(self._seen))]
         if self._is_current:
-            self._ring()
+            self._notify()
 
-    def _is_mendable(self, code: grpc.StatusCode, details: str) -> bool:
-        if code not in _UNMENDABLE or self._request.add_target.resume_token:
+    def _is_recoverable(self, code: grpc.StatusCode, details: str) -> bool:
+        if code not in _PERMANENT_CODES or self._request.add_target.resume_token:
             return True
         hint = " Deploy infra/firestore.indexes.json." if code is grpc.StatusCode.FAILED_PRECONDITION else ""
         log.error(

@@ -1,7 +1,7 @@
 """The lists that are asked of Firestore, as its structured queries.
 
 A list has equal fields and one order. Firestore serves it by merging indexes, each of one equal field and the order
-(firebase.google.com/docs/firestore/query-data/index-overview): `Listing.composites` says which, and
+(firebase.google.com/docs/firestore/query-data/index-overview): `Listing.composite_indexes` says which, and
 ``infra/firestore.indexes.json`` deploys them.
 """
 
@@ -42,12 +42,12 @@ class Listing:
     """The order's instant is before this."""
     last: datetime | None = None
     """The order's instant is not after this."""
-    without: str | None = None
+    excluded_field: str | None = None
     """Documents that have this field are left out, after they were read: Firestore cannot ask for what is missing."""
-    passes_over: bool = False
+    skips_unreadable: bool = False
     """Whether a document that cannot be read is left out, and not an error."""
 
-    def query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
+    def to_query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
         """Return the query for a part of the list.
 
         Args:
@@ -78,7 +78,7 @@ class Listing:
         return query
 
     @property
-    def composites(self) -> set[tuple[str, str, str]]:
+    def composite_indexes(self) -> set[tuple[str, str, str]]:
         """The composite indexes that it needs: equal field, order, and the order's direction."""
         direction = "DESCENDING" if self.is_descending else "ASCENDING"
         return {(field, self.order, direction) for field in self.equals or ()}
@@ -91,13 +91,13 @@ class Listing:
         condition.value.CopyFrom(encode(value))
 
 
-def names_only(query: Message) -> Message:
+def select_names(query: Message) -> Message:
     """Return the query, for the names of the documents alone."""
     query.select.fields.add(field_path=_NAME)
     return query
 
 
-def listing_of_tasks(query: TaskQuery) -> Listing:
+def build_task_listing(query: TaskQuery) -> Listing:
     """Return how to list the tasks that fit."""
     wanted = {
         "owner": query.owner,
@@ -106,24 +106,24 @@ def listing_of_tasks(query: TaskQuery) -> Listing:
         "parent.taskId": query.parent,
     }
     equals = {field: str(value) for field, value in wanted.items() if value is not None}
-    if not query.is_by_due:
-        return Listing("tasks", "createdAt", is_descending=True, equals=equals, without="deletedAt")
+    if not query.is_sorted_by_due_time:
+        return Listing("tasks", "createdAt", is_descending=True, equals=equals, excluded_field="deletedAt")
     start, end = query.due_from, query.due_until
-    return Listing("tasks", "nextExecutionTime", equals=equals, start=start, end=end, without="deletedAt")
+    return Listing("tasks", "nextExecutionTime", equals=equals, start=start, end=end, excluded_field="deletedAt")
 
 
-def listing_of_due(before: datetime) -> Listing:
+def build_due_listing(before: datetime) -> Listing:
     """Return how to list the tasks that wait for the sweep, those that are being deleted included."""
-    return Listing("tasks", "wakeAt", last=before, passes_over=True)
+    return Listing("tasks", "wakeAt", last=before, skips_unreadable=True)
 
 
-def listing_of_offers(lanes: Sequence[str], owner: str | None) -> Listing:
+def build_offer_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
     """Return how to list the tasks that wait for a worker in one of the lanes."""
-    equals = {"offer.lane": lanes, **({} if owner is None else {"owner": owner})}
-    return Listing("tasks", "offer.order", equals=equals, passes_over=True)
+    equals = {"offer.queueKey": queue_keys, **({} if owner is None else {"owner": owner})}
+    return Listing("tasks", "offer.order", equals=equals, skips_unreadable=True)
 
 
 STEPS = Listing("steps", "number")
 EXECUTIONS = Listing("executions", "scheduledFor", is_descending=True)
 MESSAGES = Listing("messages", "createdAt", is_descending=True)
-WAKING = Listing("tasks", "wakeAt")
+BY_WAKE_TIME = Listing("tasks", "wakeAt")

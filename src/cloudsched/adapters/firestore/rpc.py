@@ -11,7 +11,7 @@ from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrp
 from google.cloud.firestore_v1.types import document, firestore
 from google.cloud.firestore_v1.types import query as proto
 
-from cloudsched.adapters.google.channel import open_channel, repeated
+from cloudsched.adapters.google.channel import open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _Query: Message = proto.StructuredQuery.pb()
 
-_SAFE_FOR_READS = {
+_RETRYABLE_READ_CODES = {
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.INTERNAL,
 }
-_SAFE_FOR_COMMITS = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
+_RETRYABLE_COMMIT_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
 """The codes after which a call may be made again: those of firestore_grpc_service_config.json in
 github.com/googleapis/googleapis, which Google's own clients are made from."""
 
@@ -39,7 +39,7 @@ _PRECONDITION_FAILED = {
 }
 
 
-class Calls:
+class FirestoreRpc:
     """Get, commit and query, for one database."""
 
     def __init__(self, database: str, emulator: str | None, deadline: timedelta) -> None:
@@ -61,9 +61,11 @@ class Calls:
         self._channel = open_channel(FirestoreGrpcTransport, emulator)
         if emulator is not None:
             self._metadata.append(("authorization", "Bearer owner"))  # past the security rules, as a server is
-        self._get = self._method("GetDocument", firestore.GetDocumentRequest, document.Document)
-        self._commit = self._method("Commit", firestore.CommitRequest, firestore.CommitResponse)
-        self._query = self._method("RunQuery", firestore.RunQueryRequest, firestore.RunQueryResponse, is_stream=True)
+        self._get = self._bind_method("GetDocument", firestore.GetDocumentRequest, document.Document)
+        self._commit = self._bind_method("Commit", firestore.CommitRequest, firestore.CommitResponse)
+        self._query = self._bind_method(
+            "RunQuery", firestore.RunQueryRequest, firestore.RunQueryResponse, is_stream=True
+        )
 
     def get(self, name: str) -> Message:
         """Return a document, or None if there is none.
@@ -73,11 +75,11 @@ class Calls:
         """
         request = firestore.GetDocumentRequest.pb()(name=name)
         try:
-            return self._call(_SAFE_FOR_READS, lambda timeout: self._get(request, timeout))
+            return self._call(_RETRYABLE_READ_CODES, lambda timeout: self._get(request, timeout))
         except grpc.RpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND and not _lacks_database(error):
                 return None
-            raise _translated(error, "name") from error
+            raise _translate_error(error, "name") from error
 
     def commit(self, writes: Sequence[Message]) -> Message:
         """Write all or nothing; return the answer, with a result for each write, or None if a precondition failed.
@@ -90,11 +92,11 @@ class Calls:
         """
         request = firestore.CommitRequest.pb()(database=self._database, writes=writes)
         try:
-            return self._call(_SAFE_FOR_COMMITS, lambda timeout: self._commit(request, timeout))
+            return self._call(_RETRYABLE_COMMIT_CODES, lambda timeout: self._commit(request, timeout))
         except grpc.RpcError as error:
             if error.code() in _PRECONDITION_FAILED and not _lacks_database(error):
                 return None
-            raise _translated(error, "task") from error
+            raise _translate_error(error, "task") from error
 
     def query(self, parent: str, query: Message) -> list[Message]:
         """Return the documents that a query finds.
@@ -103,35 +105,35 @@ class Calls:
             StoreUnavailable: Firestore did not answer, or refused.
             InvalidInput: The query goes on behind something that cannot be a document.
         """
-        return [answer.document for answer in self._answers(parent, query) if answer.HasField("document")]
+        return [answer.document for answer in self._run_query(parent, query) if answer.HasField("document")]
 
-    def time(self, parent: str) -> datetime:
+    def fetch_time(self, parent: str) -> datetime:
         """Return what time it is at Firestore, by a query that finds nothing.
 
         Raises:
             StoreUnavailable: Firestore did not answer, or refused.
         """
-        *_, last = self._answers(parent, _Query(from_=[{"collection_id": "-"}], limit={"value": 1}))
+        *_, last = self._run_query(parent, _Query(from_=[{"collection_id": "-"}], limit={"value": 1}))
         read_at: datetime = last.read_time.ToDatetime(UTC)
         return read_at
 
-    def _answers(self, parent: str, query: Message) -> list[Message]:
+    def _run_query(self, parent: str, query: Message) -> list[Message]:
         request = firestore.RunQueryRequest.pb()(parent=parent, structured_query=query)
 
         def run(timeout: float) -> list[Message]:
             return list(self._query(request, timeout))
 
         try:
-            answers: list[Message] = self._call(_SAFE_FOR_READS, run)
+            answers: list[Message] = self._call(_RETRYABLE_READ_CODES, run)
         except grpc.RpcError as error:
-            raise _translated(error, "pageToken") from error
+            raise _translate_error(error, "pageToken") from error
         return answers
 
     def close(self) -> None:
         """Close the channel."""
         self._channel.close()
 
-    def _method(
+    def _bind_method(
         self,
         name: str,
         request: Message,
@@ -147,9 +149,9 @@ class Calls:
         )
         return lambda message, timeout: method(message, timeout=timeout, metadata=self._metadata)
 
-    def _call(self, safe: Collection[grpc.StatusCode], call: Callable[[float], Message]) -> Message:
+    def _call(self, retryable: Collection[grpc.StatusCode], call: Callable[[float], Message]) -> Message:
         try:
-            return repeated(call, safe, self._deadline)
+            return retry(call, retryable, self._deadline)
         except ValueError as error:  # gRPC's word for a closed channel
             raise StoreUnavailable("Firestore", str(error)) from error
 
@@ -159,7 +161,7 @@ def _lacks_database(error: grpc.RpcError) -> bool:
     return "database" in details and "does not exist" in details
 
 
-def _translated(error: grpc.RpcError, field: str) -> CloudschedError:
+def _translate_error(error: grpc.RpcError, field: str) -> CloudschedError:
     code, details = error.code(), error.details() or ""
     if _lacks_database(error):
         return Misconfigured(f"{details} Make it with `gcloud firestore databases create`.")

@@ -13,9 +13,9 @@ from google.cloud.firestore_v1.types import firestore
 from google.cloud.firestore_v1.types import query as proto
 
 from cloudsched.adapters.firestore.queries import Listing
-from cloudsched.adapters.firestore.rpc import Calls
+from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.values import encode
-from cloudsched.engine.ports.task_counter import LIVE
+from cloudsched.engine.ports.task_counter import UNFINISHED_STATUSES
 from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _DEADLINE = timedelta(seconds=5)
 
 
-class FirestoreTally:
-    """A `Tally` over a Firestore database.
+class FirestoreTaskCounter:
+    """A `TaskCounter` over a Firestore database.
 
     Args:
         project: The Google Cloud project.
@@ -36,20 +36,20 @@ class FirestoreTally:
     """
 
     def __init__(self, *, project: str, database: str, emulator: str | None) -> None:
-        self._calls = _Counting(f"projects/{project}/databases/{database}", emulator, _DEADLINE)
+        self._rpc = _CountRpc(f"projects/{project}/databases/{database}", emulator, _DEADLINE)
         self._parent = f"projects/{project}/databases/{database}/documents"
 
-    def live(self, owner: str, up_to: int) -> int:
+    def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended."""
-        query = Listing("tasks", "createdAt", is_descending=True, equals={"owner": owner}).query(up_to, self._parent)
+        query = Listing("tasks", "createdAt", is_descending=True, equals={"owner": owner}).to_query(up_to, self._parent)
         query.ClearField("order_by")  # what is only equal needs no index of its own
         either = query.where.composite_filter.filters.add().field_filter
         either.field.field_path = "status"
         either.op = proto.StructuredQuery.FieldFilter.Operator.IN
-        either.value.array_value.values.extend(encode(str(status)) for status in LIVE)
-        return self._calls.count(self._parent, query)
+        either.value.array_value.values.extend(encode(str(status)) for status in UNFINISHED_STATUSES)
+        return self._rpc.count(self._parent, query)
 
-    def created_since(self, owner: str, since: datetime, up_to: int) -> int:
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
         """Return how many of the owner's tasks were created after an instant."""
         listing = Listing(
             "tasks",
@@ -58,14 +58,14 @@ class FirestoreTally:
             equals={"owner": owner},
             start=since + timedelta(microseconds=1),
         )
-        return self._calls.count(self._parent, listing.query(up_to, self._parent))
+        return self._rpc.count(self._parent, listing.to_query(up_to, self._parent))
 
     def close(self) -> None:
         """Close the channel."""
-        self._calls.close()
+        self._rpc.close()
 
 
-class _Counting(Calls):
+class _CountRpc(FirestoreRpc):
     """Firestore's calls, and the one that counts."""
 
     def count(self, parent: str, query: Message) -> int:
@@ -74,7 +74,7 @@ class _Counting(Calls):
         Raises:
             StoreUnavailable: Firestore did not answer, or refused.
         """
-        method = self._method(
+        method = self._bind_method(
             "RunAggregationQuery",
             firestore.RunAggregationQueryRequest,
             firestore.RunAggregationQueryResponse,

@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
 
-def fill(fields: Message, data: Mapping[str, Any]) -> None:
+def encode_fields(fields: Message, data: Mapping[str, Any]) -> None:
     """Put every entry of `data` into the fields of a document or a map.
 
     Raises:
@@ -70,7 +70,7 @@ def _set(target: Message, value: object, *, in_list: bool = False) -> None:  # n
             target.timestamp_value.nanos = since.microseconds * 1000
         case dict():
             target.map_value.SetInParent()
-            fill(target.map_value.fields, value)
+            encode_fields(target.map_value.fields, value)
         case list() | tuple() if in_list:
             target.bytes_value = json.dumps(value, separators=(",", ":")).encode()
         case list() | tuple():

@@ -27,8 +27,8 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # a page of tasks may pass gRPC's 4 MiB
     ("grpc.keepalive_time_ms", 30_000),
 )
-_FIRST_WAIT = 0.1
-_LONGEST_WAIT = 1.0
+_INITIAL_BACKOFF = 0.1
+_MAX_BACKOFF = 1.0
 
 
 def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa: ANN401 - a class of Google's libraries
@@ -51,25 +51,25 @@ def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa:
         raise Misconfigured(f"Google Cloud needs credentials, and there are none: {hint}.") from error
 
 
-def repeated(call: Callable[[float], T], safe: Collection[grpc.StatusCode], deadline: float) -> T:
+def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], deadline: float) -> T:
     """Make a call, and make it again after one of the codes that are safe for it, until the deadline.
 
     Args:
         call: What to do, given the seconds that are left.
-        safe: The codes after which it may be done again.
+        retryable: The codes after which it may be done again.
         deadline: How many seconds it may take in all.
 
     Raises:
         grpc.RpcError: What the last try ended with.
     """
     give_up_at = time.monotonic() + deadline
-    wait = _FIRST_WAIT
+    wait = _INITIAL_BACKOFF
     while True:
         try:
             return call(give_up_at - time.monotonic())
         except grpc.RpcError as error:
             pause = wait * random.uniform(0.5, 1)  # noqa: S311 - spreads callers, keeps no secret
-            if error.code() not in safe or time.monotonic() + pause >= give_up_at:
+            if error.code() not in retryable or time.monotonic() + pause >= give_up_at:
                 raise
         time.sleep(pause)
-        wait = min(2 * wait, _LONGEST_WAIT)
+        wait = min(2 * wait, _MAX_BACKOFF)

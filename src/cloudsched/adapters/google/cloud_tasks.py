@@ -16,7 +16,7 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from google.cloud.tasks_v2.types import HttpMethod, cloudtasks
 from google.cloud.tasks_v2.types import queue as queue_types
 
-from cloudsched.adapters.google.channel import open_channel, repeated
+from cloudsched.adapters.google.channel import open_channel, retry
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import QueueUnavailable
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.adapters.google.channel import Message
-    from cloudsched.engine.ports.queue import Envelope
+    from cloudsched.engine.ports.queue import QueueMessage
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 
@@ -38,14 +38,14 @@ DISPATCH_DEADLINE = timedelta(minutes=30)
 
 _ATTEMPT_SECONDS = 2.5
 
-_SAFE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL}
+_RETRYABLE_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL}
 """The codes after which a dispatch is handed over again. Google's clients repeat no CreateTask, since a task without a
 name would be made twice; ours have names, and the second one is refused as existing."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
-_Create: Message = cloudtasks.CreateTaskRequest.pb()
+_CreateTask: Message = cloudtasks.CreateTaskRequest.pb()
 _CreateQueue: Message = cloudtasks.CreateQueueRequest.pb()
 _Queue: Message = queue_types.Queue.pb()
 
@@ -90,18 +90,18 @@ class CloudTasksDispatcher:
         self._location = f"projects/{project}/locations/{location}"
         self._queues = {each: f"{self._location}/queues/{queue_id(queue, each)}" for each in Priority}
         self._deadline = deadline.total_seconds()
-        self._template = _template(url, invoker, audience, dispatch_deadline)
+        self._template = _make_template(url, invoker, audience, dispatch_deadline)
         self._channel = open_channel(CloudTasksGrpcTransport, emulator)
-        self._create_task = self._method("CreateTask", _Create)
-        self._create_queue = self._method("CreateQueue", _CreateQueue)
+        self._create_task = self._bind_method("CreateTask", _CreateTask)
+        self._create_queue = self._bind_method("CreateQueue", _CreateQueue)
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Hand over a dispatch in one call; a name that is taken is as good as made."""
-        queue = self._queues[envelope.priority]
-        code = self._try(self._create_task, self._request(queue, envelope), queue)
+        queue = self._queues[message.priority]
+        code = self._call(self._create_task, self._build_request(queue, message), queue)
         normal = self._queues[Priority.NORMAL]
         if code is grpc.StatusCode.NOT_FOUND and queue != normal:
-            code = self._try(self._create_task, self._request(normal, envelope), normal)
+            code = self._call(self._create_task, self._build_request(normal, message), normal)
         if code is grpc.StatusCode.NOT_FOUND:
             hint = f"make it with `gcloud tasks queues create {normal.rpartition('/')[2]}`, and wait a minute"
             raise QueueUnavailable(f"The queue {normal}", f"it does not exist; {hint}")
@@ -114,14 +114,14 @@ class CloudTasksDispatcher:
         """
         for name in self._queues.values():
             request = _CreateQueue(parent=self._location, queue=_Queue(name=name))
-            self._try(self._create_queue, request, name)
+            self._call(self._create_queue, request, name)
 
     def close(self) -> None:
         """Close the channel."""
         self._channel.close()
 
-    def _request(self, queue: str, envelope: Envelope) -> Message:
-        request = _Create(parent=queue)
+    def _build_request(self, queue: str, envelope: QueueMessage) -> Message:
+        request = _CreateTask(parent=queue)
         task = request.task
         task.CopyFrom(self._template)
         task.name = f"{queue}/tasks/{envelope.name}"
@@ -132,10 +132,10 @@ class CloudTasksDispatcher:
         task.http_request.headers[TOKEN_HEADER] = envelope.token
         return request
 
-    def _try(self, call: Callable[[Message, float], None], request: Message, queue: str) -> grpc.StatusCode:
+    def _call(self, call: Callable[[Message, float], None], request: Message, queue: str) -> grpc.StatusCode:
         """Make a call; return OK, ALREADY_EXISTS or NOT_FOUND, which mean something, and raise for the rest."""
         try:
-            repeated(lambda left: call(request, min(left, _ATTEMPT_SECONDS)), _SAFE, self._deadline)
+            retry(lambda left: call(request, min(left, _ATTEMPT_SECONDS)), _RETRYABLE_CODES, self._deadline)
         except grpc.RpcError as error:
             code = error.code()
             if code in {grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND}:
@@ -145,7 +145,7 @@ class CloudTasksDispatcher:
             raise QueueUnavailable(f"The queue {queue}", str(error)) from error
         return grpc.StatusCode.OK
 
-    def _method(self, name: str, request: Message) -> Callable[[Message, float], None]:
+    def _bind_method(self, name: str, request: Message) -> Callable[[Message, float], None]:
         method = self._channel.unary_unary(
             f"/google.cloud.tasks.v2.CloudTasks/{name}",
             request_serializer=request.SerializeToString,
@@ -159,9 +159,9 @@ class CloudTasksDispatcher:
         return call
 
 
-def _template(url: str, invoker: str | None, audience: str | None, dispatch_deadline: timedelta) -> Message:
+def _make_template(url: str, invoker: str | None, audience: str | None, dispatch_deadline: timedelta) -> Message:
     """Return what all tasks have in common."""
-    task = _Create().task
+    task = _CreateTask().task
     task.http_request.url = url
     task.http_request.http_method = HttpMethod.POST
     task.http_request.headers["Content-Type"] = "application/json"

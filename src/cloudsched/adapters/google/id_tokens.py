@@ -24,9 +24,9 @@ FIREBASE_ISSUERS = "https://securetoken.google.com/"
 GOOGLE_ISSUERS = frozenset({"https://accounts.google.com", "accounts.google.com"})
 SKEW_SECONDS = 10
 """How far the clocks of whoever made a token and of this process may lie apart."""
-LONGEST = 8_192
+MAX_TOKEN_LENGTH = 8_192
 """How many characters a token may have; Google's are below 2,000."""
-REMOVED = "SIGNATURE_REMOVED_BY_GOOGLE"
+REMOVED_SIGNATURE = "SIGNATURE_REMOVED_BY_GOOGLE"
 """What Cloud Run puts in place of the signature of a token that it has checked itself
 (cloud.google.com/run/docs/troubleshooting, "signature removed")."""
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 Claims = dict[str, Any]
 
 
-def claims_unverified(token: str) -> Claims:
+def decode_unverified(token: str) -> Claims:
     """Return what a token says of itself, true or not.
 
     Raises:
@@ -43,15 +43,15 @@ def claims_unverified(token: str) -> Claims:
     """
     from google.auth import jwt  # noqa: PLC0415 - only who has a token pays for it
 
-    if len(token) > LONGEST:
+    if len(token) > MAX_TOKEN_LENGTH:
         raise Unauthenticated("The token is too long.")
-    claims = _refusing(lambda: jwt.decode(token, verify=False))  # type: ignore[no-untyped-call]  # no types
+    claims = _as_unauthenticated(lambda: jwt.decode(token, verify=False))  # type: ignore[no-untyped-call]  # no types
     if not isinstance(claims, dict):
         raise Unauthenticated("The token is not a JWT.")
     return claims
 
 
-class GoogleTokens:
+class GoogleTokenVerifier:
     """Verifies tokens for one project and one API.
 
     Args:
@@ -73,9 +73,9 @@ class GoogleTokens:
         self._is_emulated = is_emulated
         self._audiences = list(audiences)
         self._trust_cloud_run = trust_cloud_run
-        self._making = threading.Lock()
+        self._client_lock = threading.Lock()
 
-    def firebase(self, token: str) -> Claims:
+    def verify_firebase(self, token: str) -> Claims:
         """Return the claims of a Firebase user's ID token.
 
         Raises:
@@ -84,14 +84,14 @@ class GoogleTokens:
         """
         if self._is_emulated != is_firebase_emulated():
             raise Misconfigured("Set FIREBASE_AUTH_EMULATOR_HOST in the environment, or nowhere: the library reads it.")
-        with self._making:
-            client = self._firebase
-        claims: Claims = _refusing(lambda: client.verify_id_token(token, clock_skew_seconds=SKEW_SECONDS))
+        with self._client_lock:
+            client = self._firebase_client
+        claims: Claims = _as_unauthenticated(lambda: client.verify_id_token(token, clock_skew_seconds=SKEW_SECONDS))
         if self._is_emulated:
-            _require_present(claims)  # all else is not checked by the library then
+            _check_times(claims)  # all else is not checked by the library then
         return claims
 
-    def google(self, token: str) -> Claims:
+    def verify_google(self, token: str) -> Claims:
         """Return the claims of a service account's OIDC token, whose e-mail address is then known to be right.
 
         Raises:
@@ -102,13 +102,13 @@ class GoogleTokens:
 
         if not self._audiences:
             raise Misconfigured("Set CLOUDSCHED_AUDIENCES to this API's address: tokens are made for one.")
-        if self._trust_cloud_run and token.endswith("." + REMOVED):
-            claims = claims_unverified(token)
-            _require_present(claims)
+        if self._trust_cloud_run and token.endswith("." + REMOVED_SIGNATURE):
+            claims = decode_unverified(token)
+            _check_times(claims)
             if claims.get("iss") not in GOOGLE_ISSUERS or claims.get("aud") not in self._audiences:
                 raise Unauthenticated("The token is not a Google token for this API.")
         else:
-            claims = _refusing(
+            claims = _as_unauthenticated(
                 lambda: id_token.verify_oauth2_token(  # type: ignore[no-untyped-call]  # google-auth ships few types
                     token, self._request, audience=self._audiences, clock_skew_in_seconds=SKEW_SECONDS
                 )
@@ -126,7 +126,7 @@ class GoogleTokens:
         return Request(session=cachecontrol.CacheControl(requests.Session()))
 
     @cached_property
-    def _firebase(self) -> Any:  # noqa: ANN401 - firebase-admin ships no types
+    def _firebase_client(self) -> Any:  # noqa: ANN401 - firebase-admin ships no types
         import firebase_admin  # type: ignore[import-untyped] # noqa: PLC0415 - the same; it ships no types
         from firebase_admin import auth  # noqa: PLC0415 - the same
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - the same
@@ -141,7 +141,7 @@ class GoogleTokens:
         return auth.Client(app)
 
 
-def _refusing(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
+def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
     """Turn whatever a library says against a token into one error, which does not repeat the token."""
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - the same
 
@@ -160,7 +160,7 @@ def _refusing(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it r
         ) from None
 
 
-def _require_present(claims: Claims) -> None:
+def _check_times(claims: Claims) -> None:
     """Check the times of a token whose signature somebody else has answered for."""
     now, expires, issued = time.time(), claims.get("exp"), claims.get("iat")
     numbers = (int, float)

@@ -13,15 +13,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.quickjs.process import Process
-from cloudsched.adapters.quickjs.protocol import Limits, answers_message, brief_message, check_message, failure, reached
+from cloudsched.adapters.quickjs.process import ScriptProcess
+from cloudsched.adapters.quickjs.protocol import (
+    Limits,
+    encode_check,
+    encode_input,
+    encode_responses,
+    make_failure,
+    parse_round,
+)
 from cloudsched.errors import InvalidInput, Misconfigured, ScriptFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
 
-    from cloudsched.engine.ports.interpreter import Answer, Brief, Round
+    from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptResponse
 
 _HOME = Path(__file__).parent
 _CODE = """
@@ -35,7 +42,7 @@ main(*sys.argv[3:])
 """
 """What the process begins with. The package's own ``__init__`` is left out: it would be a third of the start."""
 _BINDING = "_quickjs"
-_LINE = 1024
+_PROTOCOL_OVERHEAD_BYTES = 1024
 """How many bytes the child's own words may have, beyond what the script says."""
 
 
@@ -62,45 +69,47 @@ class QuickJs:
 
     def check(self, source: str) -> None:
         """Compile a script in a process of its own."""
-        with self._process() as process:
+        with self._start_process() as process:
             try:
-                reached(process.exchange(check_message(source)), source, self._limits)
+                parse_round(process.exchange(encode_check(source)), source, self._limits)
             except ScriptFailed as error:
                 where = "" if error.line is None else f"line {error.line}: "
                 hint = "It has to be the body of an async function, in JavaScript."
                 raise InvalidInput("source", f"{where}{error.problem}", hint) from error
 
     @contextmanager
-    def run(self, brief: Brief) -> Iterator[_Script]:
+    def run(self, script_input: ScriptInput) -> Iterator[_RunningScript]:
         """Start a process for a script, and end it."""
-        with self._process() as process:
-            yield _Script(process, brief, self._limits)
+        with self._start_process() as process:
+            yield _RunningScript(process, script_input, self._limits)
 
     @contextmanager
-    def _process(self) -> Iterator[Process]:
-        process = Process(self._command, self._limits.seconds * 2 + 1, self._limits.output + _LINE)
+    def _start_process(self) -> Iterator[ScriptProcess]:
+        process = ScriptProcess(
+            self._command, self._limits.seconds * 2 + 1, self._limits.output + _PROTOCOL_OVERHEAD_BYTES
+        )
         try:
             process.wait_until_ready()
             yield process
         finally:
-            process.end()
+            process.close()
 
 
-class _Script:
+class _RunningScript:
     """One script under way."""
 
-    def __init__(self, process: Process, brief: Brief, limits: Limits) -> None:
+    def __init__(self, process: ScriptProcess, brief: ScriptInput, limits: Limits) -> None:
         self._process = process
-        self._brief = brief
+        self._input = brief
         self._limits = limits
-        self._has_begun = False
+        self._has_started = False
 
-    def go_on(self, answers: Sequence[Answer], now: datetime) -> Round:
+    def resume(self, responses: Sequence[ScriptResponse], now: datetime) -> Round:
         """Let it run until it has ended, or waits for what it asked for."""
-        begins = not self._has_begun
-        self._has_begun = True
-        message = brief_message(self._brief, now, self._limits) if begins else answers_message(answers, now)
-        found = reached(self._process.exchange(message), self._brief.source, self._limits)
+        begins = not self._has_started
+        self._has_started = True
+        message = encode_input(self._input, now, self._limits) if begins else encode_responses(responses, now)
+        found = parse_round(self._process.exchange(message), self._input.source, self._limits)
         if not found.asks and not found.has_ended:
-            raise failure("It waits for something that can never come: a promise that nothing settles.")
+            raise make_failure("It waits for something that can never come: a promise that nothing settles.")
         return found

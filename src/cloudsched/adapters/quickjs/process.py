@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-START_SECONDS = 60
+START_TIMEOUT_SECONDS = 60
 """How long the process may take to be ready. That is no part of the script's time."""
 READY = b"ready\n"
 READY_UNFILTERED = b"ready, system calls are not filtered\n"
-_PIECE = 1 << 16
+_CHUNK_SIZE = 1 << 16
 _SERVICE = "The interpreter of a script"
-_OUT_OF_TIME = {-getattr(signal, name) for name in ("SIGXCPU",) if hasattr(signal, name)}
+_CPU_LIMIT_EXIT_CODES = {-getattr(signal, name) for name in ("SIGXCPU",) if hasattr(signal, name)}
 
 
-class Process:
+class ScriptProcess:
     """One process, for one script.
 
     Args:
@@ -37,7 +37,7 @@ class Process:
     """
 
     def __init__(self, command: Sequence[str], seconds: float, output: int) -> None:
-        self._left = seconds
+        self._seconds_left = seconds
         self._output = output
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own words
@@ -62,11 +62,11 @@ class Process:
         Raises:
             InterpreterUnavailable: It did not come that far.
         """
-        said, _ = self._exchange(b"", START_SECONDS, len(READY_UNFILTERED))
+        said, _ = self._exchange(b"", START_TIMEOUT_SECONDS, len(READY_UNFILTERED))
         if said == READY_UNFILTERED:
-            _warn()
+            _warn_unfiltered()
         elif said != READY:
-            raise InterpreterUnavailable(_SERVICE, f"it did not start ({self._end()})")
+            raise InterpreterUnavailable(_SERVICE, f"it did not start ({self._kill()})")
 
     def exchange(self, message: bytes) -> bytes | None:
         """Send a line and return the line that answers it; None if its time was over first.
@@ -77,18 +77,18 @@ class Process:
             InterpreterUnavailable: It died.
         """
         began = time.monotonic()
-        line, is_late = self._exchange(message, self._left, self._output + 1)
-        self._left -= time.monotonic() - began
+        line, is_late = self._exchange(message, self._seconds_left, self._output + 1)
+        self._seconds_left -= time.monotonic() - began
         self._output -= len(line)
         if line.endswith(b"\n") or self._output < 0:
             return line
-        how = self._end()
-        if is_late or self._process.returncode in _OUT_OF_TIME:
+        how = self._kill()
+        if is_late or self._process.returncode in _CPU_LIMIT_EXIT_CODES:
             return None
         raise InterpreterUnavailable(_SERVICE, f"it died ({how})")
 
-    def _exchange(self, message: bytes, seconds: float, most: int) -> tuple[bytes, bool]:
-        """Write a message and read until a line or `most` bytes are there, or it has ended; say if time was over."""
+    def _exchange(self, message: bytes, seconds: float, max_bytes: int) -> tuple[bytes, bool]:
+        """Write a message and read until a line or `max_bytes` bytes are there, or it has ended; say if time was over."""
         until = time.monotonic() + seconds
         rest = memoryview(message)
         said = bytearray()
@@ -96,37 +96,37 @@ class Process:
         poll.register(self._out, select.POLLIN)
         if rest:
             poll.register(self._in, select.POLLOUT)
-        while len(said) < most and not said.endswith(b"\n"):
+        while len(said) < max_bytes and not said.endswith(b"\n"):
             left = until - time.monotonic()
             if left <= 0:
                 return bytes(said), True
             for descriptor, _ in poll.poll(left * 1000 + 1):
                 if descriptor == self._out.fileno():
-                    piece = os.read(descriptor, min(_PIECE, most - len(said)))
+                    piece = os.read(descriptor, min(_CHUNK_SIZE, max_bytes - len(said)))
                     if not piece:
                         return bytes(said), False
                     said += piece
                 else:
-                    rest = rest[_written(descriptor, rest) :]
+                    rest = rest[_write_some(descriptor, rest) :]
                     if not rest:
                         poll.unregister(descriptor)
         return bytes(said), False
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Kill it, if it still lives, and let go of it."""
         self._process.kill()
         self._process.wait()
         self._in.close()
         self._out.close()
 
-    def _end(self) -> str:
+    def _kill(self) -> str:
         """Return how it ended, killing it if it has not."""
         self._process.kill()
         code = self._process.wait()
         return f"signal {-code}" if code < 0 else f"exit {code}"
 
 
-def _written(descriptor: int, rest: memoryview) -> int:
+def _write_some(descriptor: int, rest: memoryview) -> int:
     """Write as much as goes; a process that is not there any more takes all."""
     try:
         return os.write(descriptor, rest)
@@ -135,6 +135,6 @@ def _written(descriptor: int, rest: memoryview) -> int:
 
 
 @lru_cache(maxsize=1)
-def _warn() -> None:
+def _warn_unfiltered() -> None:
     """Say it once: the other walls stand."""
     log.warning("scripts run without a filter of system calls", extra={"action": "unfiltered"})

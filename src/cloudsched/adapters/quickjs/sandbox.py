@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # typing is a fifth of the start
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OVERHEAD = 256 * 1024 * 1024
+ADDRESS_SPACE_OVERHEAD = 256 * 1024 * 1024
 """How many bytes of address space Python and QuickJS have besides the script's memory."""
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
@@ -28,21 +28,21 @@ _MACHINES = {
 sched_yield, mremap, madvise, exit, gettimeofday, futex, clock_gettime, exit_group, getrandom."""
 
 
-def close_walls(memory: int, seconds: float) -> bool:
+def enter_sandbox(memory: int, seconds: float) -> bool:
     """Close them for this process, for good; return whether system calls are filtered, too."""
-    close_filter = _filter() if sys.platform == "linux" else None  # imports, which the limits forbid
-    _limit(memory, seconds)
+    close_filter = _prepare_filter() if sys.platform == "linux" else None  # imports, which the limits forbid
+    _set_resource_limits(memory, seconds)
     return close_filter is not None and close_filter()
 
 
-def _limit(memory: int, seconds: float) -> None:
+def _set_resource_limits(memory: int, seconds: float) -> None:
     try:
         import resource  # noqa: PLC0415 - not every platform has it
     except ImportError:
         return
     limits = {
         "RLIMIT_CPU": int(seconds) + 2,
-        "RLIMIT_AS": memory + OVERHEAD,
+        "RLIMIT_AS": memory + ADDRESS_SPACE_OVERHEAD,
         "RLIMIT_CORE": 0,
         "RLIMIT_FSIZE": 0,
         "RLIMIT_NPROC": 0,
@@ -59,7 +59,7 @@ def _limit(memory: int, seconds: float) -> None:
             continue  # it is lower already, or this platform knows it by name only
 
 
-def _filter() -> Callable[[], bool] | None:
+def _prepare_filter() -> Callable[[], bool] | None:
     """Return what lets this process make no system call from then on but those listed above."""
     try:
         import ctypes  # noqa: PLC0415 - only Linux pays for it

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-BUSY_SECONDS = 5.0
+BUSY_TIMEOUT_SECONDS = 5.0
 """How long to wait for another process that is writing."""
 
-_GROUP = 64
+_MAX_GROUP_SIZE = 64
 """How many writers share one transaction at most, so that none waits long for the others."""
 
 
-class _Unit(Generic[T]):
+class _WriteUnit(Generic[T]):
     """One writer's part of a transaction, and what came of it."""
 
     def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
@@ -53,12 +53,12 @@ class _Unit(Generic[T]):
             connection.execute("ROLLBACK TO unit")
         connection.execute("RELEASE unit")
 
-    def end(self, failure: str | None) -> None:
+    def finish(self, failure: str | None) -> None:
         """Note that the transaction is over, and why it failed as a whole if it did."""
         self.failure = failure
         self.done = True
 
-    def outcome(self) -> T:
+    def get_result(self) -> T:
         """Return what the work returned, or raise what it raised."""
         if self._error is not None:
             raise self._error
@@ -91,11 +91,11 @@ class Database:
         self._path = path
         self._upgrades = upgrades or {}
         self._name = f"The database {path.name}" if path else "The database in memory"
-        self._writing = threading.Lock()
-        self._waiting: deque[_Unit[Any]] = deque()
+        self._write_lock = threading.Lock()
+        self._pending: deque[_WriteUnit[Any]] = deque()
         self._idle: deque[sqlite3.Connection] = deque()
         self._closed = False
-        with self._translated():
+        with self._translate_errors():
             self._writer = self._connect()
             try:
                 self._prepare(layout, layout_version)
@@ -111,15 +111,15 @@ class Database:
         Raises:
             StoreUnavailable: Another process did not let go of the file, or the disk failed.
         """
-        unit = _Unit(work)
-        self._waiting.append(unit)
-        with self._writing:
+        unit = _WriteUnit(work)
+        self._pending.append(unit)
+        with self._write_lock:
             while not unit.done:
-                self._commit_waiting()
+                self._commit_group()
         if unit.failure is not None:
             raise StoreUnavailable(self._name, unit.failure)
-        with self._translated():
-            return unit.outcome()
+        with self._translate_errors():
+            return unit.get_result()
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Return the rows that a query finds, as of now.
@@ -127,19 +127,19 @@ class Database:
         Raises:
             StoreUnavailable: The file cannot be read.
         """
-        with self._translated(), self._reader() as connection:
+        with self._translate_errors(), self._borrow_reader() as connection:
             return connection.execute(statement, values).fetchall()
 
     def close(self) -> None:
         """Close every connection; what is asked after that raises StoreUnavailable."""
-        with self._writing:
+        with self._write_lock:
             self._closed = True
             self._writer.close()
             while self._idle:
                 self._idle.pop().close()
 
-    def _commit_waiting(self) -> None:
-        group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
+    def _commit_group(self) -> None:
+        group = [self._pending.popleft() for _ in range(min(len(self._pending), _MAX_GROUP_SIZE))]
         failure: str | None = "the thread that was committing was interrupted"
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -154,12 +154,12 @@ class Database:
                 with suppress(sqlite3.Error):
                     self._writer.execute("ROLLBACK")
             for unit in group:
-                unit.end(failure)
+                unit.finish(failure)
 
     @contextmanager
-    def _reader(self) -> Iterator[sqlite3.Connection]:
+    def _borrow_reader(self) -> Iterator[sqlite3.Connection]:
         if self._path is None:
-            with self._writing:
+            with self._write_lock:
                 yield self._writer
             return
         if self._closed:
@@ -181,20 +181,20 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(
             self._path or ":memory:",
-            timeout=BUSY_SECONDS,
+            timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,  # transactions begin and end where this module says so
             check_same_thread=False,  # the lock and the pool see to it that one thread at a time has a connection
         )
 
     def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
         self._writer.execute("BEGIN")
-        self._found(layout_version)  # what belongs to something else is left as it is
+        self._read_layout_version(layout_version)  # what belongs to something else is left as it is
         self._writer.execute("COMMIT")
         if self._path is not None:
-            self._write_ahead()
+            self._enable_wal()
             self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("BEGIN IMMEDIATE")
-        found = self._found(layout_version)
+        found = self._read_layout_version(layout_version)
         missing = (
             layout
             if found == 0
@@ -206,7 +206,7 @@ class Database:
             self._writer.execute(f"PRAGMA user_version = {layout_version}")
         self._writer.execute("COMMIT")
 
-    def _found(self, layout_version: int) -> int:
+    def _read_layout_version(self, layout_version: int) -> int:
         """Return the file's layout, 0 if it is new; inside a transaction, since somebody else may be laying it out."""
         (found,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -216,9 +216,9 @@ class Database:
             raise UnsupportedDocument(self._name, found, layout_version)
         return int(found)
 
-    def _write_ahead(self) -> None:
+    def _enable_wal(self) -> None:
         """Switch the write-ahead log on. While another process does the same, SQLite answers BUSY without waiting."""
-        give_up_at = time.monotonic() + BUSY_SECONDS
+        give_up_at = time.monotonic() + BUSY_TIMEOUT_SECONDS
         while True:
             try:
                 self._writer.execute("PRAGMA journal_mode = WAL")
@@ -230,7 +230,7 @@ class Database:
                 return
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

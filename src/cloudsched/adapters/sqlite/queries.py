@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import TaskQuery
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 
 
-def ticks(instant: datetime) -> int:
+def to_microseconds(instant: datetime) -> int:
     """Return an instant as SQLite keeps it: whole microseconds since 1970."""
-    return (instant - _EPOCH) // _TICK
+    return (instant - _EPOCH) // _MICROSECOND
 
 
-def instant(ticks: int) -> datetime:
+def from_microseconds(ticks: int) -> datetime:
     """Return an instant that SQLite kept."""
-    return _EPOCH + ticks * _TICK
+    return _EPOCH + ticks * _MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)
-class List:
+class Listing:
     """Rows in the order of one instant, then of their id."""
 
     table: str
@@ -38,15 +38,15 @@ class List:
     is_descending: bool = False
     conditions: Sequence[str] = ()
     values: Sequence[object] = ()
-    passes_over: bool = False
+    skips_unreadable: bool = False
     """Whether a document that cannot be read is left out, and not an error."""
 
-    def statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
+    def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
         """Return the statement for one part of the list (id, instant, body), and its values."""
         conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], list(self.values)
         if after is not None:
             conditions.append(f"({self.order}, id) {'<' if self.is_descending else '>'} (?, ?)")
-            values += [ticks(after[0]), after[1]]
+            values += [to_microseconds(after[0]), after[1]]
         direction = "DESC" if self.is_descending else "ASC"
         statement = (
             f"SELECT id, {self.order}, body FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
@@ -55,8 +55,8 @@ class List:
         return statement, [*values, limit]
 
 
-def list_of_offers(
-    lanes: Sequence[str], owner: str | None, limit: int, after: tuple[str, str] | None
+def build_offer_statement(
+    queue_keys: Sequence[str], owner: str | None, limit: int, after: tuple[str, str] | None
 ) -> tuple[str, list[object]]:
     """Return the statement for the first offers of some lanes (id, version, body), and its values.
 
@@ -70,12 +70,12 @@ def list_of_offers(
         conditions.append("(place, id) > (?, ?)")
         common += after
     lane = f"SELECT id, version, body, place FROM tasks WHERE {' AND '.join(conditions)} ORDER BY place, id LIMIT ?"  # noqa: S608 - no input
-    parts = " UNION ALL ".join([f"SELECT * FROM ({lane})"] * len(lanes))  # noqa: S608 - the same
-    values = [value for each in lanes for value in (each, *common, limit)]
+    parts = " UNION ALL ".join([f"SELECT * FROM ({lane})"] * len(queue_keys))  # noqa: S608 - the same
+    values = [value for each in queue_keys for value in (each, *common, limit)]
     return f"SELECT id, version, body, place FROM ({parts}) ORDER BY place, id LIMIT ?", [*values, limit]  # noqa: S608 - the same
 
 
-def list_of_tasks(query: TaskQuery) -> List:
+def build_task_listing(query: TaskQuery) -> Listing:
     """Return how to list the tasks that fit a query."""
     conditions, values = ["NOT is_deleted"], list[object]()
     for column, value in (
@@ -90,9 +90,9 @@ def list_of_tasks(query: TaskQuery) -> List:
             values.append(value)
     if query.due_from is not None:
         conditions.append("next_at >= ?")
-        values.append(ticks(query.due_from))
+        values.append(to_microseconds(query.due_from))
     if query.due_until is not None:
         conditions.append("next_at < ?")
-        values.append(ticks(query.due_until))
-    order = "next_at" if query.is_by_due else "created_at"
-    return List("tasks", order, not query.is_by_due, conditions, values)
+        values.append(to_microseconds(query.due_until))
+    order = "next_at" if query.is_sorted_by_due_time else "created_at"
+    return Listing("tasks", order, not query.is_sorted_by_due_time, conditions, values)

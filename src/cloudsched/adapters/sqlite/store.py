@@ -15,15 +15,21 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pydantic import ValidationError
 
 from cloudsched.adapters.sqlite.database import Database, Row
-from cloudsched.adapters.sqlite.queries import List, instant, list_of_offers, list_of_tasks, ticks
+from cloudsched.adapters.sqlite.queries import (
+    Listing,
+    build_offer_statement,
+    build_task_listing,
+    from_microseconds,
+    to_microseconds,
+)
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
-from cloudsched.domain.documents.document import SCHEMA_VERSION, STORED, Document
+from cloudsched.domain.documents.document import SCHEMA_VERSION, STORED_CONTEXT, Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
-from cloudsched.engine.ports.page_tokens import make_token, read_token, readable
-from cloudsched.engine.ports.store import Page, Stored, StoredLock, TaskQuery, Version
+from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
+from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
 from cloudsched.errors import UnsupportedDocument, VersionConflict
 
 if TYPE_CHECKING:
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from cloudsched.engine.ports.store import Folded
+    from cloudsched.engine.ports.store import ArchivedJournal
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +56,7 @@ _PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for,
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
 _PUT_MESSAGE = "INSERT OR REPLACE INTO messages (owner, id, created_at, body) VALUES (?, ?, ?, ?)"
-_IS_ALIVE = "SELECT 1 FROM tasks WHERE id = ? AND NOT is_deleted"
+_TASK_EXISTS = "SELECT 1 FROM tasks WHERE id = ? AND NOT is_deleted"
 _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executions WHERE task_id = ? LIMIT ?)"
 
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
@@ -60,19 +66,19 @@ _EXPIRE = {  # a record that was opened again since has no such instant any more
     "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
 }
 
-_PURGE_SIZE = 1000
+_PURGE_BATCH_SIZE = 1000
 """How many documents one transaction removes, so that no other writer waits long for it."""
 
 
 class SqliteStore:
     """A `Store` in a SQLite file that several threads and processes may use, or in memory."""
 
-    def __init__(self, path: Path | None = None, *, let_go: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, path: Path | None = None, *, on_removed: Callable[[str], None] = lambda _: None) -> None:
         """Open the store, and make it if it is not there.
 
         Args:
             path: The file; None keeps everything in memory, as long as this object lives.
-            let_go: Called with ``taskId`` or ``taskId/executionId`` when that is removed, in the same transaction, so
+            on_removed: Called with ``taskId`` or ``taskId/executionId`` when that is removed, in the same transaction, so
                 that nobody makes it again meanwhile: what lies beside the store is to go, too.
 
         Raises:
@@ -81,40 +87,40 @@ class SqliteStore:
             StoreUnavailable: The file cannot be opened.
         """
         self._database = Database(path, LAYOUT, LAYOUT_VERSION, UPGRADES)
-        self._let_go_of = let_go
+        self._on_removed = on_removed
 
-    def load(self, task_id: str) -> Stored | None:
+    def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None."""
         rows = self._database.read("SELECT version, body FROM tasks WHERE id = ?", (task_id,))
         if not rows:
             return None
         version, body = rows[0]
-        return _stored(task_id, version, body)
+        return _to_versioned_task(task_id, version, body)
 
     def commit(
         self,
         task: Task,
-        expect: Version | None,
+        expected_version: Version | None,
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
-        lock: StoredLock | None = None,
+        lock: VersionedLock | None = None,
         *,
         entries: Sequence[JournalEntry] = (),
-        folded: Sequence[Folded] = (),
+        archived: Sequence[ArchivedJournal] = (),
     ) -> Version:
         """Write a task, its records and a lock in one transaction, if task and lock have the expected versions."""
-        before = _new_version() if expect is None else cast("int", expect.value)
-        columns, body = _columns(task), _text(task)
-        execution_rows = [(task.id, e.id, ticks(e.scheduled_for), _text(e)) for e in executions]
-        entry_rows = [(task.id, e.execution_id, e.number, _text(e)) for e in entries]
-        folded_rows = [(task.id, each.execution_id) for each in folded]
-        message_rows = [(m.owner, m.id, ticks(m.created_at), _text(m)) for m in messages]
+        before = _new_version() if expected_version is None else cast("int", expected_version.value)
+        columns, body = _to_columns(task), _to_json(task)
+        execution_rows = [(task.id, e.id, to_microseconds(e.scheduled_for), _to_json(e)) for e in executions]
+        entry_rows = [(task.id, e.execution_id, e.number, _to_json(e)) for e in entries]
+        folded_rows = [(task.id, each.execution_id) for each in archived]
+        message_rows = [(m.owner, m.id, to_microseconds(m.created_at), _to_json(m)) for m in messages]
 
-        expiring_rows = [("execution", task.id, e.id, ticks(e.expire_at)) for e in executions if e.expire_at]
-        expiring_rows += [("message", m.owner, m.id, ticks(m.expire_at)) for m in messages if m.expire_at]
+        expiring_rows = [("execution", task.id, e.id, to_microseconds(e.expire_at)) for e in executions if e.expire_at]
+        expiring_rows += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in messages if m.expire_at]
 
         def work(connection: sqlite3.Connection) -> None:
-            if expect is None:
+            if expected_version is None:
                 done = connection.execute(_INSERT, (*columns, body, task.id, before)).rowcount == 1
             else:
                 done = _update(connection, columns, body, task.id, before)
@@ -134,44 +140,44 @@ class SqliteStore:
                 connection.executemany(_PUT_EXPIRING, expiring_rows)
 
         self._database.write(work)
-        return Version(before if expect is None else before + 1)
+        return Version(before if expected_version is None else before + 1)
 
-    def load_lock(self, key: str) -> StoredLock:
+    def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none."""
         rows = self._database.read("SELECT version, body FROM locks WHERE key = ?", (key,))
         if not rows:
-            return StoredLock(Lock(key=key), None)
+            return VersionedLock(Lock(key=key), None)
         version, body = rows[0]
-        return StoredLock(_read(Lock, key, body), Version(version))
+        return VersionedLock(_to_document(Lock, key, body), Version(version))
 
-    def commit_lock(self, lock: StoredLock) -> None:
+    def commit_lock(self, lock: VersionedLock) -> None:
         """Write a lock alone, if it still has the version that it was read at."""
         self._database.write(lambda connection: _write_lock(connection, lock))
 
-    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+    def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the journal of an open execution, whole."""
         rows = self._database.read(
             "SELECT body FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number", (task_id, execution_id)
         )
-        return [_read(JournalEntry, execution_id, body) for (body,) in rows]
+        return [_to_document(JournalEntry, execution_id, body) for (body,) in rows]
 
     def purge(self, task_id: str) -> None:
         """Remove a deleted task's executions and journals, some at a time, then the task."""
 
         def is_alive(connection: sqlite3.Connection) -> bool:
-            return connection.execute(_IS_ALIVE, (task_id,)).fetchone() is not None
+            return connection.execute(_TASK_EXISTS, (task_id,)).fetchone() is not None
 
         def some(connection: sqlite3.Connection) -> int:
             if is_alive(connection):
                 return 0
-            return connection.execute(_PURGE_SOME, (task_id, _PURGE_SIZE)).rowcount
+            return connection.execute(_PURGE_SOME, (task_id, _PURGE_BATCH_SIZE)).rowcount
 
         def task(connection: sqlite3.Connection) -> None:
             if is_alive(connection):
                 return
             connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
             connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
-            self._let_go(task_id)
+            self._notify_removed(task_id)
 
         while self._database.write(some):
             pass
@@ -181,66 +187,72 @@ class SqliteStore:
         """Remove executions and messages whose `expire_at` has come, some of them; return how many."""
 
         def some(connection: sqlite3.Connection) -> int:
-            found = connection.execute(_EXPIRED, (ticks(now), _PURGE_SIZE)).fetchall()
+            found = connection.execute(_EXPIRED, (to_microseconds(now), _PURGE_BATCH_SIZE)).fetchall()
             for kind, parent, key in found:
                 removed = connection.execute(_EXPIRE[kind], (parent, key)).rowcount
                 if kind == "execution" and removed:
-                    self._let_go(f"{parent}/{key}")
+                    self._notify_removed(f"{parent}/{key}")
                 connection.execute("DELETE FROM expiring WHERE (kind, parent, id) = (?, ?, ?)", (kind, parent, key))
             return len(found)
 
         return self._database.write(some)
 
-    def _let_go(self, key: str) -> None:
+    def _notify_removed(self, key: str) -> None:
         """Let what lies beside the store go. If it stays, that is a pity, and keeps nobody from anything."""
         try:
-            self._let_go_of(key)
+            self._on_removed(key)
         except Exception as error:  # noqa: BLE001 - whatever it is, the document goes
             log.warning("what lies beside %s is left: %s", key, error, extra={"action": "left", "taskId": key})
 
-    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit."""
-        return self._page(Task, query, list_of_tasks(query), limit, page_token)
+        return self._fetch_page(Task, query, build_task_listing(query), limit, page_token)
 
-    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        wanted = List("tasks", "wake_at", conditions=("wake_at <= ?",), values=(ticks(before),), passes_over=True)
-        return self._page(Task, "due", wanted, limit, page_token)
+        wanted = Listing(
+            "tasks", "wake_at", conditions=("wake_at <= ?",), values=(to_microseconds(before),), skips_unreadable=True
+        )
+        return self._fetch_page(Task, "due", wanted, limit, page_token)
 
-    def offered(
-        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[Stored]:
+    def list_claimable(
+        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[VersionedTask]:
         """Return tasks with an offer in one of the lanes, in its order."""
-        found: list[Stored] = []
+        found: list[VersionedTask] = []
         while len(found) < limit:  # what cannot be read is passed over, and hides nothing behind it
             wanted = limit - len(found)
-            rows = self._database.read(*list_of_offers(lanes, owner, wanted, after))
-            found += readable((key, partial(_stored, key, version, body)) for key, version, body, _ in rows)
+            rows = self._database.read(*build_offer_statement(queue_keys, owner, wanted, after))
+            found += skip_unreadable(
+                (key, partial(_to_versioned_task, key, version, body)) for key, version, body, _ in rows
+            )
             if len(rows) < wanted:
                 break
             key, _, _, place = rows[-1]
             after = place, key
         return found
 
-    def next_wake(self) -> datetime | None:
+    def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks."""
         rows = self._database.read("SELECT wake_at FROM tasks WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1")
-        return instant(rows[0][0]) if rows else None
+        return from_microseconds(rows[0][0]) if rows else None
 
-    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+    def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
         rows = self._database.read("SELECT body FROM executions WHERE task_id = ? AND id = ?", (task_id, execution_id))
-        return _read(Execution, execution_id, rows[0][0]) if rows else None
+        return _to_document(Execution, execution_id, rows[0][0]) if rows else None
 
-    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
-        wanted = List("executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,))
-        return self._page(Execution, ("executions", task_id), wanted, limit, page_token)
+        wanted = Listing(
+            "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
+        )
+        return self._fetch_page(Execution, ("executions", task_id), wanted, limit, page_token)
 
-    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+    def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
-        wanted = List("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
-        return self._page(Message, ("inbox", owner), wanted, limit, page_token)
+        wanted = Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
+        return self._fetch_page(Message, ("inbox", owner), wanted, limit, page_token)
 
     def check(self) -> None:
         """Look whether the database answers; it has no clock of its own."""
@@ -250,15 +262,17 @@ class SqliteStore:
         """Close the database."""
         self._database.close()
 
-    def _page(self, kind: type[D], query: object, wanted: List, limit: int, page_token: str | None) -> Page[D]:
+    def _fetch_page(
+        self, kind: type[D], query: object, listing: Listing, limit: int, page_token: str | None
+    ) -> Page[D]:
         after = read_token(query, page_token) if page_token else None
-        rows = self._database.read(*wanted.statement(after, limit + 1))
-        documents = [(key, partial(_read, kind, key, body)) for key, _, body in rows[:limit]]
-        items = readable(documents) if wanted.passes_over else [read() for _, read in documents]
+        rows = self._database.read(*listing.to_statement(after, limit + 1))
+        documents = [(key, partial(_to_document, kind, key, body)) for key, _, body in rows[:limit]]
+        items = skip_unreadable(documents) if listing.skips_unreadable else [read() for _, read in documents]
         if len(rows) <= limit:
             return Page(items)
         key, at, _ = rows[limit - 1]
-        return Page(items, make_token(query, instant(at), key))
+        return Page(items, make_token(query, from_microseconds(at), key))
 
 
 def _new_version() -> int:
@@ -281,43 +295,43 @@ def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: st
     return connection.execute(statement, values).rowcount == 1
 
 
-def _write_lock(connection: sqlite3.Connection, lock: StoredLock) -> None:
+def _write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
     key, version = lock.lock.key, lock.version
     if lock.lock.is_empty:
         done = version is None or connection.execute(_DELETE_LOCK, (key, version.value)).rowcount == 1
     elif version is None:
-        done = connection.execute(_INSERT_LOCK, (_text(lock.lock), key, _new_version())).rowcount == 1
+        done = connection.execute(_INSERT_LOCK, (_to_json(lock.lock), key, _new_version())).rowcount == 1
     else:
-        done = connection.execute(_UPDATE_LOCK, (_text(lock.lock), key, version.value)).rowcount == 1
+        done = connection.execute(_UPDATE_LOCK, (_to_json(lock.lock), key, version.value)).rowcount == 1
     if not done:
         raise VersionConflict(f"lock {key}")
 
 
-def _columns(task: Task) -> Row:
+def _to_columns(task: Task) -> Row:
     return (
         task.owner,
         task.handler,
         task.status,
         task.deleted_at is not None,
-        ticks(task.created_at),
-        None if task.next_execution_time is None else ticks(task.next_execution_time),
-        None if task.wake_at is None else ticks(task.wake_at),
+        to_microseconds(task.created_at),
+        None if task.next_execution_time is None else to_microseconds(task.next_execution_time),
+        None if task.wake_at is None else to_microseconds(task.wake_at),
         None if task.parent is None else task.parent.task_id,
-        *((None, None) if task.offer is None else (task.offer.lane, task.offer.order)),
+        *((None, None) if task.offer is None else (task.offer.queue_key, task.offer.order)),
     )
 
 
-def _stored(task_id: str, version: int, body: str) -> Stored:
-    return Stored(_read(Task, task_id, body), Version(version))
+def _to_versioned_task(task_id: str, version: int, body: str) -> VersionedTask:
+    return VersionedTask(_to_document(Task, task_id, body), Version(version))
 
 
-def _text(document: Document) -> str:
+def _to_json(document: Document) -> str:
     return document.model_dump_json(by_alias=True, exclude_none=True)
 
 
-def _read(kind: type[D], key: str, body: str) -> D:
+def _to_document(kind: type[D], key: str, body: str) -> D:
     try:
-        document = kind.model_validate_json(body, context=STORED)
+        document = kind.model_validate_json(body, context=STORED_CONTEXT)
     except ValidationError:
         return kind.from_stored(key, json.loads(body))  # says so if the document is of a newer schema
     if document.schema_version > SCHEMA_VERSION:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from cloudsched.domain.documents.document import Duration, Value
+from cloudsched.domain.documents.document import Duration, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
 from cloudsched.domain.documents.policy import Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Pull
@@ -23,7 +23,7 @@ from cloudsched.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-HANDLER = "cloudsched.children"
+CHILDREN_HANDLER = "cloudsched.children"
 """The built-in handler of tasks that have children."""
 MAX_CHILDREN = 100
 MAX_ERROR = 500
@@ -40,7 +40,7 @@ class OnChildFailure(StrEnum):
     CONTINUE = "continue"
 
 
-class Child(Value):
+class Child(WireModel):
     """One task that a task runs."""
 
     handler: _Text
@@ -57,13 +57,13 @@ class Child(Value):
     lock_key: _Text | None = None
     expected_duration: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(hours=1))
 
-    def options(self) -> dict[str, Any]:
+    def to_call_fields(self) -> dict[str, Any]:
         """Return what a call of it says besides its handler and its payload."""
         names = ("title", "pull", "retry", "priority", "lock_key", "expected_duration")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
-def gathered(results: Sequence[Any], failed: Mapping[int, str], skipped: Iterable[int]) -> dict[str, Any]:
+def gather_results(results: Sequence[Any], failed: Mapping[int, str], skipped: Iterable[int]) -> dict[str, Any]:
     """Return the result of a task: those of its children in their order, and what failed or was skipped.
 
     A result that no record can keep beside the others is left out, and listed: the child's own record has it.
@@ -71,7 +71,7 @@ def gathered(results: Sequence[Any], failed: Mapping[int, str], skipped: Iterabl
     errors = [{"child": number, "error": error[:MAX_ERROR]} for number, error in failed.items()]
     said: dict[str, Any] = {"results": [*results], "failed": errors, "skipped": [*skipped]}
     left_out = [number for number, result in enumerate(results) if not _is_shallow(result)]
-    rest = {**said, "results": [], "leftOut": [*range(len(results))]}
+    rest = {**said, "results": [], "omittedChildren": [*range(len(results))]}
     room, stored_room = MAX_CONTENT - json_size(rest), MAX_STORED - stored_size(rest)
     for number, result in enumerate(results):
         if number not in left_out and (json_size(result) + 1 > room or stored_size([result]) > stored_room):
@@ -82,7 +82,7 @@ def gathered(results: Sequence[Any], failed: Mapping[int, str], skipped: Iterabl
     if not left_out:
         return said
     kept = [None if number in left_out else result for number, result in enumerate(results)]
-    return {**said, "results": kept, "leftOut": sorted(left_out)}
+    return {**said, "results": kept, "omittedChildren": sorted(left_out)}
 
 
 def _is_shallow(result: object) -> bool:

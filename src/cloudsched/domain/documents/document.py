@@ -13,36 +13,36 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, no_number
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number
 from cloudsched.errors import UnsupportedDocument
 
 SCHEMA_VERSION = 1
 """The version that this code writes on every document, and the newest that it reads."""
 
-STORED = {"stored": True}
+STORED_CONTEXT = {"stored": True}
 """The validation context of what was checked when it was made: it is read without the costly checks."""
 
 
-def _in_utc(value: datetime) -> datetime:
+def _to_utc(value: datetime) -> datetime:
     # Python's last year is left free, so that no zone, jitter or lease leads beyond what a datetime can say.
     if not FIRST_YEAR <= value.year <= LAST_YEAR:
         raise ValueError(f"the year is not in {FIRST_YEAR} to {LAST_YEAR}")
     return value if value.tzinfo is UTC else value.astimezone(UTC)
 
 
-def _as_seconds(value: timedelta) -> int | float:
+def _to_seconds(value: timedelta) -> int | float:
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
 
-Instant = Annotated[AwareDatetime, AfterValidator(_in_utc), BeforeValidator(no_number)]
+Instant = Annotated[AwareDatetime, AfterValidator(_to_utc), BeforeValidator(reject_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
 
-Duration = Annotated[timedelta, PlainSerializer(_as_seconds)]
+Duration = Annotated[timedelta, PlainSerializer(_to_seconds)]
 """A length of time. JSON: a number of seconds; an ISO 8601 duration (``PT5M``) is read as well."""
 
 
-class Value(BaseModel):
+class WireModel(BaseModel):
     """An immutable part of a document, camelCase on the wire; an unknown field is an error."""
 
     model_config = ConfigDict(
@@ -58,7 +58,7 @@ class Value(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-class Document(Value):
+class Document(WireModel):
     """An object with a place of its own in the store."""
 
     schema_version: int = SCHEMA_VERSION
@@ -78,4 +78,4 @@ class Document(Value):
         version = data.get("schemaVersion")
         if not isinstance(version, int) or version > SCHEMA_VERSION:
             raise UnsupportedDocument(key, version, SCHEMA_VERSION)
-        return cls.model_validate(data, context=STORED)
+        return cls.model_validate(data, context=STORED_CONTEXT)

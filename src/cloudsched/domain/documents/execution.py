@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import Field
 
-from cloudsched.domain.documents.document import Document, Instant, Value
-from cloudsched.domain.documents.journal import FailedBy, StepRecord
+from cloudsched.domain.documents.document import Document, Instant, WireModel
+from cloudsched.domain.documents.journal import FailureCause, StepRecord
 
 MAX_EARLIER_MESSAGE = 300
 """How many characters of an attempt's error are kept once another attempt has followed it."""
@@ -52,7 +52,7 @@ class Trigger(StrEnum):
     BACKFILL = "BACKFILL"
 
 
-class ExecutionError(Value):
+class ExecutionError(WireModel):
     """What went wrong in an attempt."""
 
     type: str
@@ -62,14 +62,14 @@ class ExecutionError(Value):
     """The end of the traceback, shortened; its last lines are nearest to the cause."""
 
 
-class ProgressStep(Value):
+class ProgressNote(WireModel):
     """One thing that a handler said about how far it is."""
 
     at: Instant
     text: str
 
 
-class Attempt(Value):
+class Attempt(WireModel):
     """One call of the handler, counted from 1."""
 
     number: int
@@ -84,7 +84,7 @@ class Attempt(Value):
     """Which claim of that worker's it was, as a hash: so a result that comes twice is known."""
 
 
-def _shortened(attempt: Attempt) -> Attempt:
+def _without_traceback(attempt: Attempt) -> Attempt:
     """Return an earlier attempt without its traceback, so that many of them still fit one document."""
     if attempt.error is None or attempt.error.traceback is None:
         return attempt
@@ -92,7 +92,7 @@ def _shortened(attempt: Attempt) -> Attempt:
     return attempt.model_copy(update={"error": error})
 
 
-class Lease(Value):
+class Lease(WireModel):
     """One executor's claim on one attempt. Only its holder may write the attempt's result."""
 
     token: str
@@ -106,7 +106,7 @@ class Lease(Value):
     """Which queue it was claimed from; None for an executor."""
 
 
-class Awaits(StrEnum):
+class WaitingFor(StrEnum):
     """What a run waits for that is due, and that no executor is to begin."""
 
     WORKER = "WORKER"
@@ -115,12 +115,12 @@ class Awaits(StrEnum):
     """Its turn at the lock that a worker found taken; then it is offered again."""
 
 
-def mark_of(lease_token: str) -> str:
+def lease_fingerprint(lease_token: str) -> str:
     """Return what is kept of a worker's lease when its attempt has ended."""
     return hashlib.sha256(lease_token.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-class Suspension(Value):
+class Suspension(WireModel):
     """What a durable handler waits for while no function runs."""
 
     at: Instant
@@ -131,7 +131,7 @@ class Suspension(Value):
     """The events of which one must have come."""
 
 
-class Run(Value):
+class Run(WireModel):
     """An occurrence that has no final record yet: claimed, or waiting for its (next) attempt."""
 
     execution_id: str
@@ -144,7 +144,7 @@ class Run(Value):
     """When that attempt is to begin."""
     lease: Lease | None = None
     """Who runs it; None while it waits."""
-    awaits: Awaits | None = None
+    waiting_for: WaitingFor | None = None
     """What it waits for, if it is due and its task is for workers."""
     started_at: Instant | None = None
     """When the first attempt began; None if nobody has begun it."""
@@ -154,39 +154,39 @@ class Run(Value):
     """The attempts that have ended: the first and the last ones."""
     attempts_left_out: int = 0
     """How many there were between these."""
-    progress: tuple[ProgressStep, ...] = ()
+    progress: tuple[ProgressNote, ...] = ()
     suspension: Suspension | None = None
     """What it waits for, if its handler has suspended it."""
-    resumption: int = 0
+    suspension_count: int = 0
     """How often it has been suspended. A dispatch from before the last time runs nothing."""
-    turns: int = 0
+    lock_waits: int = 0
     """How often a worker has found its lock taken: it is woken anew each time."""
-    turn_until: Instant | None = None
+    lock_turn_until: Instant | None = None
     """Until when its turn at its lock lasts, if a worker is to come for it in that time."""
-    forgiven: int = 0
+    attempts_before_suspension: int = 0
     """How many attempts had been used up when it was last suspended: they count no more, since it got further."""
     steps: int = 0
     """How many entries its journal has."""
-    restored: str | None = None
+    restored_reference: str | None = None
     """Where those are kept that it was retried with, if they were too many for one commit; later ones replace them."""
     calls_made: int = 0
     """Every call up to this number in the journal has its task."""
-    released: str | None = None
+    released_claim: str | None = None
     """Which claim of a worker's has given it up last, to be run again, as a hash."""
-    is_nudged: bool = False
+    call_finished_while_running: bool = False
     """A call has ended while its handler was running: it is to look again when it is suspended."""
     lock_key: str | None = None
     """The lock that its lease holds, as the task named it when the attempt began."""
 
     def with_attempt(self, attempt: Attempt) -> Run:
         """Return the run with one more attempt that has ended, and so few of the earlier ones that they fit."""
-        attempts = (*map(_shortened, self.attempts), attempt)
+        attempts = (*map(_without_traceback, self.attempts), attempt)
         too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
         kept = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
         return self.model_copy(update={"attempts": kept, "attempts_left_out": self.attempts_left_out + too_many})
 
     @property
-    def wakes_at(self) -> Instant:
+    def wake_at(self) -> Instant:
         """When somebody must look at this run: its lease's end, or the beginning of its next attempt."""
         return self.lease.until if self.lease else self.due_at
 
@@ -215,7 +215,7 @@ class Execution(Document):
     """Why it has this status, where that is not plain: what skipped, expired or cancelled it."""
     next_attempt_at: Instant | None = None
     """When a RETRYING execution is tried again."""
-    progress: tuple[ProgressStep, ...] = ()
+    progress: tuple[ProgressNote, ...] = ()
     queries: int = Field(default=0, ge=0)
     """Queries that the handler reported."""
     tokens: int = Field(default=0, ge=0)
@@ -227,7 +227,7 @@ class Execution(Document):
     """What a durable handler did, with the results of its steps and calls."""
     steps_reference: str | None = None
     """Where the steps are kept, if they are too many for this document; who asks for this record alone sees them."""
-    failed_by: FailedBy | None = None
+    failure_cause: FailureCause | None = None
     """Which of the steps made it fail, if any did: these are done again if it is retried by hand."""
     calls_made: int = 0
     """Every call up to this number in the steps has its task."""

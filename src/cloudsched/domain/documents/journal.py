@@ -12,7 +12,7 @@ import hashlib
 from enum import StrEnum
 from typing import Any
 
-from cloudsched.domain.documents.document import Document, Instant, Value
+from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.errors import JournalMismatch
 
 MAX_STEPS = 5_000
@@ -21,16 +21,16 @@ MAX_CALLS = 500
 """How many calls of one execution may be under way at once."""
 MAX_NESTING = 10
 """How deep calls may be nested: the task that a caller created is at depth 0."""
-MAX_INLINE = 16 * 1024
+MAX_INLINE_RESULT_BYTES = 16 * 1024
 """How many bytes of a result are kept in its entry, as JSON and as Firestore counts them; a larger one goes by
 reference."""
-MAX_PORTION = 2 * 1024 * 1024
+MAX_PENDING_BYTES = 2 * 1024 * 1024
 """How many bytes of entries wait for a commit that they can share. Firestore takes 10 MiB in one request."""
-ENTRY = 1024
+ENTRY_OVERHEAD_BYTES = 1024
 """How many bytes of it an entry counts for besides its result and its error: more than the rest of it has."""
-MAX_FOLDED = 256 * 1024
+MAX_INLINE_STEPS_BYTES = 256 * 1024
 """How many bytes of steps are kept in a record, or restored by one commit; more of them go by reference."""
-MAX_RECORD = 900 * 1024
+MAX_RECORD_BYTES = 900 * 1024
 """How many bytes an execution's record may have with its steps. Firestore takes 1 MiB."""
 
 
@@ -54,7 +54,7 @@ class StepStatus(StrEnum):
     TIMED_OUT = "TIMED_OUT"
 
 
-class StepError(Value):
+class StepError(WireModel):
     """Why a step, or what it called, failed."""
 
     type: str
@@ -63,7 +63,7 @@ class StepError(Value):
     """How a call ended: its execution's status, or DELETED."""
 
 
-class StepRecord(Value):
+class StepRecord(WireModel):
     """One thing that a durable handler asked for, and what came of it."""
 
     number: int
@@ -93,9 +93,9 @@ class StepRecord(Value):
     """What its function reported to have used, in all its tries: a replay does not call it again."""
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         """Say what it is in an error: ``step 'collect'``."""
-        return what_of(self.kind, self.name)
+        return describe_step(self.kind, self.name)
 
     def require(self, kind: StepKind, name: str) -> None:
         """Check that a replay asks for what was recorded.
@@ -104,15 +104,15 @@ class StepRecord(Value):
             JournalMismatch: It asks for something else.
         """
         if (self.kind, self.name) != (kind, name):
-            raise JournalMismatch(self.number, self.what, what_of(kind, name))
+            raise JournalMismatch(self.number, self.description, describe_step(kind, name))
 
 
-class FailedBy(Value):
+class FailureCause(WireModel):
     """What a durable handler was told of that made its execution fail."""
 
     steps: tuple[int, ...]
     """The entries that had failed, by their numbers: one, or all those of one gather."""
-    asked: int
+    position: int
     """How many entries the handler had asked for when it was told. What it asked for later follows from the failure."""
 
 
@@ -126,18 +126,18 @@ class JournalEntry(Document, StepRecord):
         """The number, in a form that sorts."""
         return entry_id(self.number)
 
-    def folded(self) -> StepRecord:
+    def to_record(self) -> StepRecord:
         """Return what the execution's record keeps of it."""
         return StepRecord.model_construct(**{name: getattr(self, name) for name in StepRecord.model_fields})
 
     @classmethod
-    def of(cls, record: StepRecord, execution_id: str) -> JournalEntry:
+    def from_record(cls, record: StepRecord, execution_id: str) -> JournalEntry:
         """Return a record with a place of its own again."""
         fields = {name: getattr(record, name) for name in StepRecord.model_fields}
         return cls(execution_id=execution_id, **fields)
 
 
-def what_of(kind: StepKind, name: str) -> str:
+def describe_step(kind: StepKind, name: str) -> str:
     """Say in an error what a handler asks for."""
     return f"{kind.lower()} {name!r}" if name else kind.lower()
 

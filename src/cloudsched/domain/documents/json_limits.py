@@ -27,12 +27,12 @@ MAX_STORED = 900 * 1024
 MAX_DEPTH = 16
 MAX_KEY_BYTES = 1500
 _INT_64 = range(-(2**63), 2**63)
-_STARS = "**********"
+_MASK = "**********"
 """What pydantic says in place of a secret."""
-_ANYTHING = TypeAdapter[Any](Any)
+_ANY_ADAPTER = TypeAdapter[Any](Any)
 
 
-def as_json(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     """Return a value as JSON says it; models have the names that they have on the wire.
 
     Raises:
@@ -42,11 +42,11 @@ def as_json(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
         said = to_jsonable_python(value, by_alias=True)
     except ValueError as error:  # what pydantic cannot say, a lone surrogate, or a circle
         raise InvalidInput(field, str(error), "Use a pydantic model, or what JSON can say.") from error
-    require_unhidden(field, value, said)
+    reject_masked_secrets(field, value, said)
     return said
 
 
-def require_unhidden(field: str, value: object, said: object) -> None:
+def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
     """Check that a value has not lost its secrets on its way to JSON, where pydantic puts stars in their place.
 
     A model that says a secret itself, by a serializer of its own, may do so.
@@ -54,37 +54,37 @@ def require_unhidden(field: str, value: object, said: object) -> None:
     Raises:
         InvalidInput: It has; `field` is the path of the secret.
     """
-    if _has_stars(said):
-        _check_unhidden(field, _ANYTHING.dump_python(value, by_alias=True), said)
+    if _has_mask(encoded):
+        _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
 
 
-def _has_stars(said: object) -> bool:
+def _has_mask(encoded: object) -> bool:
     try:
-        return _STARS.encode() in to_json(said)
+        return _MASK.encode() in to_json(encoded)
     except ValueError:  # a lone surrogate: whoever stores it is refused that, which is said better
         return False
 
 
-def _check_unhidden(field: str, value: object, said: object) -> None:
-    match value, said:
+def _check_not_masked(field: str, value: object, encoded: object) -> None:
+    match value, encoded:
         case ((SecretStr() | SecretBytes() | Secret()), str()):
-            if said == _STARS and value.get_secret_value() != _STARS:
+            if encoded == _MASK and value.get_secret_value() != _MASK:
                 hint = "Give the name of the secret, and read it where it is needed: what is stored is no place for it."
                 raise InvalidInput(field, "is a secret, of which only stars would be kept", hint)
-        case dict(), dict() if len(value) == len(said):
-            for item, (key, told) in zip(value.values(), said.items(), strict=True):
-                _check_unhidden(f"{field}.{key}", item, told)
+        case dict(), dict() if len(value) == len(encoded):
+            for item, (key, told) in zip(value.values(), encoded.items(), strict=True):
+                _check_not_masked(f"{field}.{key}", item, told)
         case ((list() | tuple() | set() | frozenset() | deque()), list()):
-            for number, (item, told) in enumerate(zip(value, said, strict=False)):
-                _check_unhidden(f"{field}.{number}", item, told)
+            for number, (item, told) in enumerate(zip(value, encoded, strict=False)):
+                _check_not_masked(f"{field}.{number}", item, told)
 
 
-def copied(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Return JSON that shares nothing with its original: whoever changes it changes only that."""
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: deep_copy_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [copied(item) for item in value]
+        return [deep_copy_json(item) for item in value]
     return value
 
 
@@ -116,7 +116,7 @@ def require_content(field: str, value: object) -> None:
         raise InvalidInput(field, f"has {size} bytes as Firestore counts them", hint)
 
 
-def size_of(value: object) -> int:
+def max_size(value: object) -> int:
     """Return how many bytes a value may have: as JSON, or as Firestore counts them, whichever are more."""
     return max(json_size(value), stored_size(value))
 
@@ -148,15 +148,15 @@ def json_size(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
-def storable_text(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Return a text with what UTF-8 cannot say (lone surrogates) put as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def text_of(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """Return what an exception says of itself, as a store keeps it; its own text may fail as well."""
     try:
-        return storable_text(str(error))
+        return escape_surrogates(str(error))
     except Exception:  # noqa: BLE001 - it is the code of whoever made the exception
         return "(it cannot say why)"
 

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from cloudsched.domain.documents.document import Duration, Value
+from cloudsched.domain.documents.document import Duration, WireModel
 
 if TYPE_CHECKING:
     from random import Random
 
 
-class RetryPolicy(Value):
+class RetryPolicy(WireModel):
     """How often, and how far apart, a failing handler is called again."""
 
     max_retries: int = Field(default=3, ge=0, le=20)
@@ -46,17 +46,17 @@ class RetryPolicy(Value):
     def delay(self, failures: int, random: Random) -> timedelta:
         """Return the wait before the next attempt after `failures` failed ones (1 or more)."""
         exponent = failures - 2
-        wait = self.first_delay if exponent < 0 else self._grown(exponent)
+        wait = self.first_delay if exponent < 0 else self._backoff(exponent)
         return min(wait, self.cap) * (1 + self.jitter * random.random())
 
-    def _grown(self, exponent: int) -> timedelta:
+    def _backoff(self, exponent: int) -> timedelta:
         try:
             return self.base * self.factor**exponent
         except OverflowError:
             return self.cap
 
 
-def retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FBT001 - True, 3 or a policy
+def to_retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FBT001 - True, 3 or a policy
     """Return what a policy, a number of retries, True (the default) or False (none) stands for."""
     if isinstance(retry, RetryPolicy):
         return retry
@@ -87,7 +87,7 @@ class CatchUpMode(StrEnum):
     NONE = "none"
 
 
-class CatchUp(Value):
+class CatchUp(WireModel):
     """What becomes of occurrences that nothing could run in time. The mode alone may stand for all of it."""
 
     mode: CatchUpMode = CatchUpMode.LATEST
@@ -96,7 +96,7 @@ class CatchUp(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _mode_alone(cls, value: object) -> object:
+    def _expand_mode(cls, value: object) -> object:
         return {"mode": value} if isinstance(value, str) else value
 
     def tolerance(self) -> timedelta:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import StringConstraints, model_validator
 
-from cloudsched.domain.documents.document import Value
+from cloudsched.domain.documents.document import WireModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ Skill = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 """Letters, digits, hyphens, underscores and dots."""
 
 
-class Pull(Value):
+class Pull(WireModel):
     """Who runs a task: a worker of this queue. The queue alone may stand for all of it."""
 
     queue: QueueName
@@ -36,28 +36,28 @@ class Pull(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _queue_alone(cls, value: object) -> object:
+    def _expand_queue(cls, value: object) -> object:
         return {"queue": value} if isinstance(value, str) else value
 
     @property
-    def lane(self) -> str:
+    def queue_key(self) -> str:
         """Where its offers lie."""
-        return lane_of(self.queue, self.skill)
+        return queue_key(self.queue, self.skill)
 
 
-class Offer(Value):
+class Offer(WireModel):
     """Where workers find a task."""
 
-    lane: str
+    queue_key: str
     order: str
     """Its place in the lane, as text that sorts: the priority's rank, then when the run came due."""
 
 
-def lane_of(queue: str, skill: str | None = None) -> str:
+def queue_key(queue: str, skill: str | None = None) -> str:
     """Return the lane of a queue's tasks that ask for a skill, or for none."""
     return queue if skill is None else f"{queue}/{skill}"
 
 
-def lanes_of(queue: str, skills: Iterable[str]) -> tuple[str, ...]:
+def queue_keys(queue: str, skills: Iterable[str]) -> tuple[str, ...]:
     """Return the lanes of a queue that a worker with these skills looks into."""
-    return (lane_of(queue), *(lane_of(queue, skill) for skill in sorted(set(skills))))
+    return (queue_key(queue), *(queue_key(queue, skill) for skill in sorted(set(skills))))

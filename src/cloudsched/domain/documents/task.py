@@ -13,14 +13,14 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.documents.children import MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.document import Document, Duration, Instant, Value
+from cloudsched.domain.documents.document import Document, Duration, Instant, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import Script
 from cloudsched.domain.recurrence.schedule import Schedule
 
-MAX_KEPT = timedelta(days=36_525)
+MAX_RETENTION = timedelta(days=36_525)
 """How long anything can be asked to be kept: a hundred years."""
 MAX_OPEN_RUNS = 20
 """How many runs of one task may be open at once: with all that they may carry, they fit Firestore's 1 MiB."""
@@ -33,15 +33,15 @@ MAX_COUNT = 10**9
 """The largest number that a task may count to; no store keeps integers without a bound."""
 
 
-def _not_reserved(name: str) -> str:
+def _reject_reserved(name: str) -> str:
     if name in {".", ".."} or (name.startswith("__") and name.endswith("__")):
         raise ValueError("is a name that Firestore reserves ('.', '..' and '__anything__')")
     return name
 
 
-TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_not_reserved)]
+TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_reject_reserved)]
 """Letters, digits, hyphens and underscores: what both Firestore and Cloud Tasks take as part of a name."""
-Owner = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$"), AfterValidator(_not_reserved)]
+Owner = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$"), AfterValidator(_reject_reserved)]
 """Whose task it is, as one segment of a Firestore path (no slash, no control character)."""
 Text = Annotated[str, StringConstraints(max_length=500)]
 LongText = Annotated[str, StringConstraints(max_length=10_000)]
@@ -75,7 +75,7 @@ class DeliveryChannel(StrEnum):
     MOBILE = "MOBILE"
 
 
-class Source(Value):
+class Source(WireModel):
     """Where the request for a task came from."""
 
     chat_id: Text | None = None
@@ -84,7 +84,7 @@ class Source(Value):
     """A snapshot of the request's surroundings, kept as it was."""
 
 
-class Wish(Value):
+class TaskSpec(WireModel):
     """What the owner says about a task; every field of it can be edited later."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -132,14 +132,14 @@ class Wish(Value):
     """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
     pause_after_failures: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""
-    execution_retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_KEPT)
+    execution_retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """How long each execution's record, and the messages it made, are kept. None: the record as long as the task, the
     messages for ever."""
-    retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_KEPT)
+    retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """How long after its end the task is kept, with its executions. None: for ever."""
 
 
-class Backfill(Value):
+class Backfill(WireModel):
     """A past range whose occurrences are being run again."""
 
     requested_at: Instant
@@ -149,7 +149,7 @@ class Backfill(Value):
     """The last instant of the range."""
 
 
-class Overlapped(Value):
+class PendingSkips(WireModel):
     """That more occurrences came due while a run was open than one commit records."""
 
     until: Instant
@@ -158,7 +158,7 @@ class Overlapped(Value):
     """The run that was open."""
 
 
-class Ask(Value):
+class ManualRequest(WireModel):
     """When runs were last asked for by hand, and by which request."""
 
     at: Instant
@@ -167,7 +167,7 @@ class Ask(Value):
     """Tells a request that is made again, since its answer was lost, from another one."""
 
 
-class Parent(Value):
+class Parent(WireModel):
     """Whose call a task is."""
 
     task_id: str
@@ -182,7 +182,7 @@ EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")
 """Letters, digits, dots, hyphens and underscores: a segment of a URL."""
 
 
-class Event(Value):
+class Event(WireModel):
     """Something that a durable handler was told from outside, and has not taken yet."""
 
     name: EventName
@@ -198,7 +198,7 @@ class Event(Value):
         return self.name == name and self.execution_id in {None, execution_id}
 
 
-class Task(Document, Wish):
+class Task(Document, TaskSpec):
     """One task, whole."""
 
     id: TaskId
@@ -221,32 +221,32 @@ class Task(Document, Wish):
     """The occurrences that have begun, or were asked for by hand, and have no final record yet."""
     outcome: ExecutionStatus | None = None
     """How the last scheduled occurrence ended; runs that were asked for by hand do not count."""
-    outcome_of: str | None = None
+    outcome_execution_id: str | None = None
     """Which execution that was: it answers a call's parent. None also in what an earlier version wrote."""
     planned_to: Instant | None = None
     """The latest occurrence of the schedule that the plan has gone past: whatever is edited, it is not run again."""
     run_count: int = 0
     """How many scheduled occurrences have been run, or wait for a worker."""
-    failures_in_row: int = 0
+    consecutive_failures: int = 0
     """How many occurrences in a row have failed."""
     last_execution_id: str | None = None
     offer: Offer | None = None
     """Where workers find it, while one of its runs waits for one of them."""
     backfill: Backfill | None = None
-    overlapped: Overlapped | None = None
+    pending_skips: PendingSkips | None = None
     """What is still to be skipped, before anything else runs."""
-    last_ask: Ask | None = None
+    last_manual_request: ManualRequest | None = None
     parent: Parent | None = None
     """Whose call this task is; None if it was created by itself."""
-    has_called: bool = False
+    has_children: bool = False
     """Whether it has made calls, in any of its executions: only then can there be tasks below it."""
     events: tuple[Event, ...] = ()
     """What has come for its durable handler, the earliest first."""
-    heard: tuple[str, ...] = ()
+    recent_event_tokens: tuple[str, ...] = ()
     """The tokens of the latest events, also of those that are taken: who sends one again is not heard twice."""
     deferred: bool = False
     """A dispatch could not be created; the sweep does it."""
-    request_mark: str | None = None
+    request_fingerprint: str | None = None
     """What the request that made it said, as a hash, if it is to be safe to repeat by its idempotency key."""
     deleted_at: Instant | None = None
     """The task is being deleted; to everybody it is gone."""
@@ -263,15 +263,15 @@ class Task(Document, Wish):
         """Whether its dispatches may run anything."""
         return self.status is TaskStatus.ACTIVE and self.deleted_at is None
 
-    def run(self, execution_id: str) -> Run | None:
+    def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""
         return next((run for run in self.runs if run.execution_id == execution_id), None)
 
-    def with_run(self, run: Run) -> tuple[Run, ...]:
+    def runs_with(self, run: Run) -> tuple[Run, ...]:
         """Return the open runs with this one added or put in place of its older self."""
         others = tuple(other for other in self.runs if other.execution_id != run.execution_id)
         return (*others, run)
 
-    def without_run(self, execution_id: str) -> tuple[Run, ...]:
+    def runs_without(self, execution_id: str) -> tuple[Run, ...]:
         """Return the open runs but this one."""
         return tuple(run for run in self.runs if run.execution_id != execution_id)

@@ -70,33 +70,33 @@ def cron_rules(text: str) -> tuple[str, ...]:
         InvalidSchedule: A field is not valid.
     """
     minute, hour, month_day, month, weekday = _MACROS.get(text.lower(), text).upper().replace("?", "*").split()
-    month_days = _month_days(month_day)
-    weekdays = _weekdays(weekday)
+    month_days = _parse_month_days(month_day)
+    weekdays = _parse_weekdays(weekday)
     choices: list[tuple[list[int], list[_Weekday]]] = [(month_days, weekdays)]
     if not (month_day.startswith("*") or weekday.startswith("*")):
         choices = [(month_days, []), ([], weekdays)] if month_days and weekdays else [([], [])]
-    by_month = _part("BYMONTH", _values(_MONTH, month))
-    minutes, hours = _values(_MINUTE, minute), _values(_HOUR, hour)
+    by_month = _format_part("BYMONTH", _parse_values(_MONTH, month))
+    minutes, hours = _parse_values(_MINUTE, minute), _parse_values(_HOUR, hour)
     if hours and minutes and not (minute.startswith("*") or hour.startswith("*")):
-        times = _part("BYHOUR", hours) + _part("BYMINUTE", minutes)
-        return tuple(_daily(days, names) + by_month + times for days, names in choices)
+        times = _format_part("BYHOUR", hours) + _format_part("BYMINUTE", minutes)
+        return tuple(_daily_rule(days, names) + by_month + times for days, names in choices)
     frequency = "FREQ=HOURLY" if minutes else "FREQ=MINUTELY"
-    times = _part("BYHOUR", hours) + _part("BYMINUTE", minutes) + ";BYSECOND=0"
+    times = _format_part("BYHOUR", hours) + _format_part("BYMINUTE", minutes) + ";BYSECOND=0"
     rules: list[str] = []
     for days, names in choices:
         if days and any(name.nth < 0 or (name.nth and min(days) < 0) for name in names):
             # "the 1st, if it is among the last seven days": no limits say that, but a monthly rule does.
-            every_hour = _part("BYHOUR", hours or range(24)) + _part("BYMINUTE", minutes or range(60))
-            rules.append(_daily(days, names) + by_month + every_hour)
+            every_hour = _format_part("BYHOUR", hours or range(24)) + _format_part("BYMINUTE", minutes or range(60))
+            rules.append(_daily_rule(days, names) + by_month + every_hour)
         else:
-            rules += [frequency + day + by_month + times for day in _limits(days, names)]
+            rules += [frequency + day + by_month + times for day in _day_limits(days, names)]
     if not rules:
         raise InvalidSchedule("text", "names a day that no month has", "check the days of the month and the weekdays")
     return tuple(rules)
 
 
-def _daily(month_days: list[int], weekdays: list[_Weekday]) -> str:
-    named = _part("BYMONTHDAY", month_days)
+def _daily_rule(month_days: list[int], weekdays: list[_Weekday]) -> str:
+    named = _format_part("BYMONTHDAY", month_days)
     if weekdays:
         named += ";BYDAY=" + ",".join(f"{day.nth or ''}{day.code}" for day in weekdays)
     if month_days or any(day.nth for day in weekdays):
@@ -104,22 +104,22 @@ def _daily(month_days: list[int], weekdays: list[_Weekday]) -> str:
     return ("FREQ=WEEKLY" if weekdays else "FREQ=DAILY") + named
 
 
-def _limits(month_days: list[int], weekdays: list[_Weekday]) -> list[str]:
+def _day_limits(month_days: list[int], weekdays: list[_Weekday]) -> list[str]:
     """Return the days as limits on an hourly rule, where BYDAY takes no number: the 2nd Friday is one of 8 to 14."""
     plain = [day.code for day in weekdays if not day.nth]
     limits = []
     if plain or not weekdays:
-        limits.append(_part("BYMONTHDAY", month_days) + _part("BYDAY", plain))
+        limits.append(_format_part("BYMONTHDAY", month_days) + _format_part("BYDAY", plain))
     for nth, code in weekdays:
         if nth:
             span = range(-7, 0) if nth < 0 else range(7 * nth - 6, min(7 * nth, _MONTH_DAY.highest) + 1)
             both = [day for day in span if not month_days or day in month_days]
             if both:
-                limits.append(_part("BYMONTHDAY", both) + f";BYDAY={code}")
+                limits.append(_format_part("BYMONTHDAY", both) + f";BYDAY={code}")
     return limits
 
 
-def _month_days(text: str) -> list[int]:
+def _parse_month_days(text: str) -> list[int]:
     plain, days = [], []
     for item in text.split(","):
         last = _LAST_DAY.match(item)
@@ -130,33 +130,33 @@ def _month_days(text: str) -> list[int]:
             days.append(-back)
         else:
             plain.append(item)
-    numbers = _values(_MONTH_DAY, ",".join(plain)) if plain else []
+    numbers = _parse_values(_MONTH_DAY, ",".join(plain)) if plain else []
     return [] if plain and not numbers else numbers + days
 
 
-def _weekdays(text: str) -> list[_Weekday]:
+def _parse_weekdays(text: str) -> list[_Weekday]:
     plain, days = [], []
     for item in text.split(","):
         numbered = _NTH_DAY.match(item)
         if numbered:
             name, nth = numbered.groups()
-            days.append(_Weekday(int(nth or -1), _code(_number(_WEEKDAY, name, item))))
+            days.append(_Weekday(int(nth or -1), _weekday_code(_parse_number(_WEEKDAY, name, item))))
         else:
             plain.append(item)
     if plain:
         # Sunday is 0 and 7, and last in iCalendar's order.
-        numbers = sorted({number % 7 or 7 for number in _values(_WEEKDAY, ",".join(plain))})
+        numbers = sorted({number % 7 or 7 for number in _parse_values(_WEEKDAY, ",".join(plain))})
         if not numbers or len(numbers) == len(WEEKDAYS):
             return []
-        days = [_Weekday(0, _code(number)) for number in numbers] + days
+        days = [_Weekday(0, _weekday_code(number)) for number in numbers] + days
     return list(dict.fromkeys(days))
 
 
-def _code(number: int) -> str:
+def _weekday_code(number: int) -> str:
     return WEEKDAYS[(number - 1) % 7]
 
 
-def _values(field: _Field, text: str) -> list[int]:
+def _parse_values(field: _Field, text: str) -> list[int]:
     """Return the values that a field lists, ascending; an empty list if it lists all."""
     values: set[int] = set()
     for item in text.split(","):
@@ -169,8 +169,8 @@ def _values(field: _Field, text: str) -> list[int]:
         if span == "*":
             low, high = field.lowest, field.highest
         else:
-            low = _number(field, first, item)
-            high = _number(field, last, item) if dash else (field.highest if found.group(2) else low)
+            low = _parse_number(field, first, item)
+            high = _parse_number(field, last, item) if dash else (field.highest if found.group(2) else low)
         if low > high:  # such as FRI-MON
             count = 7 if field is _WEEKDAY else field.highest - field.lowest + 1
             high += count
@@ -182,7 +182,7 @@ def _values(field: _Field, text: str) -> list[int]:
     return [] if len(values) == field.highest - field.lowest + 1 else sorted(values)
 
 
-def _number(field: _Field, text: str, item: str) -> int:
+def _parse_number(field: _Field, text: str, item: str) -> int:
     if text in field.names:
         return field.names.index(text) + (1 if field is _MONTH else 0)
     if not (text.isdigit() and field.lowest <= int(text) <= field.highest):
@@ -190,7 +190,7 @@ def _number(field: _Field, text: str, item: str) -> int:
     return int(text)
 
 
-def _part(name: str, values: object) -> str:
+def _format_part(name: str, values: object) -> str:
     listed = ",".join(map(str, values)) if isinstance(values, list | range) else ""
     return f";{name}={listed}" if listed else ""
 

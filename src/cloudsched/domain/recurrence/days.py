@@ -33,12 +33,12 @@ def day_number(year: int, month: int, day: int) -> int:
     return date(year, month, day).toordinal() - EPOCH_ORDINAL
 
 
-def date_of(day: int) -> date:
+def date_from_day_number(day: int) -> date:
     """Return the date of a day number."""
     return date.fromordinal(day + EPOCH_ORDINAL)
 
 
-def weekday_of(day: int) -> int:
+def weekday_from_day_number(day: int) -> int:
     """Return the weekday of a day number, Monday being 0."""
     return (day + 3) % 7
 
@@ -46,7 +46,7 @@ def weekday_of(day: int) -> int:
 def first_week(year: int, week_start: int) -> int:
     """Return the day on which week 1 of a year begins: the first week with at least four days in the year."""
     new_year = day_number(year, 1, 1)
-    into_week = (weekday_of(new_year) - week_start) % 7
+    into_week = (weekday_from_day_number(new_year) - week_start) % 7
     return new_year - into_week if into_week <= 3 else new_year + 7 - into_week  # noqa: PLR2004 -- four of seven days
 
 
@@ -55,7 +55,7 @@ def year_kind(year: int, new_year: int) -> Hashable:
 
     The neighbouring years settle the week numbers of the first and last days.
     """
-    return weekday_of(new_year), isleap(year), isleap(year - 1), isleap(year + 1)
+    return weekday_from_day_number(new_year), isleap(year), isleap(year - 1), isleap(year + 1)
 
 
 class Days(Protocol):
@@ -63,12 +63,12 @@ class Days(Protocol):
 
     cycle: int
     """The number of periods after which the pattern of days repeats."""
-    most: int
+    max_days: int
     """The largest number of days that a period can have."""
     lookback: int
     """1 if a period may name days that lie in the next one, else 0."""
 
-    def period_of(self, day: int) -> int:
+    def period_index(self, day: int) -> int:
         """Return the index of the period that a day lies in."""
 
     def base(self, period: int) -> tuple[int, Hashable]:
@@ -77,7 +77,7 @@ class Days(Protocol):
     def offsets(self, period: int) -> tuple[int, ...]:
         """Return the days that the rule names in a period, counted from its first day, ascending."""
 
-    def following(self, period: int) -> int:
+    def next_period(self, period: int) -> int:
         """Return the first later period that may name a day."""
 
 
@@ -91,40 +91,42 @@ class DayFilter:
         self._week_numbers = frozenset(rule.week_numbers)
         self._weekdays = frozenset(weekdays)
         self._week_start = rule.week_start
-        self.is_open = not (self._months or self._month_days or self._year_days or self._week_numbers or self._weekdays)
+        self.is_unrestricted = not (
+            self._months or self._month_days or self._year_days or self._week_numbers or self._weekdays
+        )
         self._by_kind: dict[Hashable, tuple[int, ...]] = {}
 
     def matches(self, day: int) -> bool:
         """Return whether a day passes."""
-        if self._weekdays and weekday_of(day) not in self._weekdays:
+        if self._weekdays and weekday_from_day_number(day) not in self._weekdays:
             return False
-        if self._week_numbers and not self._in_week(day):
+        if self._week_numbers and not self._matches_week(day):
             return False
         if not (self._months or self._month_days or self._year_days):
             return True
-        when = date_of(day)
+        when = date_from_day_number(day)
         return (
             (not self._months or when.month in self._months)
-            and (not self._month_days or self._in_month(when))
-            and (not self._year_days or self._in_year(when))
+            and (not self._month_days or self._matches_month_day(when))
+            and (not self._year_days or self._matches_year_day(when))
         )
 
     def first_from(self, day: int) -> int | None:
         """Return the first day that passes and is not before ``day``; None if there is none."""
         if day > LAST_DAY:
             return None
-        if self.is_open or self.matches(day):
+        if self.is_unrestricted or self.matches(day):
             return day
-        first_year = date_of(day).year
+        first_year = date_from_day_number(day).year
         for year in range(first_year, min(first_year + CYCLE_YEARS, LAST_YEAR) + 1):
             new_year = day_number(year, 1, 1)
-            days = self._of_year(year, new_year)
+            days = self._days_of_year(year, new_year)
             at = bisect_left(days, day - new_year) if year == first_year else 0
             if at < len(days):
                 return new_year + days[at]
         return None
 
-    def _of_year(self, year: int, new_year: int) -> tuple[int, ...]:
+    def _days_of_year(self, year: int, new_year: int) -> tuple[int, ...]:
         kind = year_kind(year, new_year)
         days = self._by_kind.get(kind)
         if days is None:
@@ -132,16 +134,16 @@ class DayFilter:
             self._by_kind[kind] = days
         return days
 
-    def _in_month(self, when: date) -> bool:
+    def _matches_month_day(self, when: date) -> bool:
         length = monthrange(when.year, when.month)[1]
         return when.day in self._month_days or when.day - length - 1 in self._month_days
 
-    def _in_year(self, when: date) -> bool:
+    def _matches_year_day(self, when: date) -> bool:
         number = when.timetuple().tm_yday
         return number in self._year_days or number - 366 - isleap(when.year) in self._year_days
 
-    def _in_week(self, day: int) -> bool:
-        year = date_of(day).year
+    def _matches_week(self, day: int) -> bool:
+        year = date_from_day_number(day).year
         if day >= first_week(year + 1, self._week_start):
             year += 1
         elif day < first_week(year, self._week_start):
@@ -154,18 +156,18 @@ class DayFilter:
 class DailyDays(Days):
     """Every day that passes the limits; each day is its own period."""
 
-    most = 1
+    max_days = 1
     lookback = 0
 
     def __init__(self, rule: Rule, start_weekday: int) -> None:
         weekdays = {day.weekday for day in rule.weekdays}
         reached = {(start_weekday + step * rule.interval) % 7 for step in range(7)}
         self._filter = DayFilter(rule, weekdays=weekdays)
-        self._is_open = self._filter.is_open
+        self._is_open = self._filter.is_unrestricted
         self.cycle = 0 if weekdays and not weekdays & reached else 146_097
 
     @override
-    def period_of(self, day: int) -> int:
+    def period_index(self, day: int) -> int:
         return day
 
     @override
@@ -177,14 +179,14 @@ class DailyDays(Days):
         return (0,) if self._filter.matches(period) else ()
 
     @override
-    def following(self, period: int) -> int:
+    def next_period(self, period: int) -> int:
         return period + 1 if self._is_open else self._filter.first_from(period + 1) or LAST_DAY + 1
 
 
 class WeeklyDays(Days):
     """The weekdays of BYDAY, or DTSTART's, in weeks that begin on WKST."""
 
-    most = 7
+    max_days = 7
     lookback = 0
 
     def __init__(self, rule: Rule, start_weekday: int) -> None:
@@ -199,7 +201,7 @@ class WeeklyDays(Days):
         self.cycle = 20_871 if limits else 1
 
     @override
-    def period_of(self, day: int) -> int:
+    def period_index(self, day: int) -> int:
         return (day + 3 - self._week_start) // 7
 
     @override
@@ -214,18 +216,18 @@ class WeeklyDays(Days):
         return tuple(offset for offset in self._in_week if self._filter.matches(first + offset))
 
     @override
-    def following(self, period: int) -> int:
+    def next_period(self, period: int) -> int:
         if self._filter is None:
             return period + 1
         day = self._filter.first_from(self.base(period + 1)[0])
-        return self.period_of(LAST_DAY) + 1 if day is None else self.period_of(day)
+        return self.period_index(LAST_DAY) + 1 if day is None else self.period_index(day)
 
 
 class MonthlyDays(Days):
     """The days of BYMONTHDAY and BYDAY in each month, or DTSTART's day of the month."""
 
     cycle = CYCLE_YEARS * 12
-    most = 31
+    max_days = 31
 
     def __init__(self, rule: Rule, start: date) -> None:
         named = rule.month_days or rule.weekdays or rule.year_days or rule.week_numbers
@@ -240,8 +242,8 @@ class MonthlyDays(Days):
         self._filter = DayFilter(others)
 
     @override
-    def period_of(self, day: int) -> int:
-        when = date_of(day)
+    def period_index(self, day: int) -> int:
+        when = date_from_day_number(day)
         return when.year * 12 + when.month - 1
 
     @override
@@ -250,9 +252,9 @@ class MonthlyDays(Days):
         first = day_number(year, month + 1, 1)
         if month + 1 not in self._months:
             return first, None
-        if not self._filter.is_open:
+        if not self._filter.is_unrestricted:
             return first, (month, year_kind(year, day_number(year, 1, 1)))
-        return first, (weekday_of(first), monthrange(year, month + 1)[1])
+        return first, (weekday_from_day_number(first), monthrange(year, month + 1)[1])
 
     @override
     def offsets(self, period: int) -> tuple[int, ...]:
@@ -263,27 +265,29 @@ class MonthlyDays(Days):
         first = day_number(year, month + 1, 1)
         named: set[int] | None = None
         if self._month_days:
-            resolved = (resolve(number, length, self._skip) for number in self._month_days)
+            resolved = (resolve_day(number, length, self._skip) for number in self._month_days)
             named = {day - 1 for day in resolved if day is not None}
         if self._weekdays:
-            weekdays = nth_weekdays(self._weekdays, weekday_of(first), length)
+            weekdays = nth_weekdays(self._weekdays, weekday_from_day_number(first), length)
             named = weekdays if named is None else named & weekdays
         if named is None:
             named = set(range(length))
-        return tuple(sorted(offset for offset in named if self._filter.is_open or self._filter.matches(first + offset)))
+        return tuple(
+            sorted(offset for offset in named if self._filter.is_unrestricted or self._filter.matches(first + offset))
+        )
 
     @override
-    def following(self, period: int) -> int:
+    def next_period(self, period: int) -> int:
         period += 1
-        if not self._filter.is_open:
+        if not self._filter.is_unrestricted:
             day = self._filter.first_from(self.base(period)[0])
-            period = self.period_of(LAST_DAY) + 1 if day is None else self.period_of(day)
+            period = self.period_index(LAST_DAY) + 1 if day is None else self.period_index(day)
         while period % 12 + 1 not in self._months:
             period += 1
         return period
 
 
-def resolve(number: int, length: int, skip: str) -> int | None:
+def resolve_day(number: int, length: int, skip: str) -> int | None:
     """Return the 1-based day that a BYMONTHDAY or BYYEARDAY number means in a month or year of ``length`` days.
 
     A day that does not exist is left out, or becomes its neighbour by SKIP (RFC 7529, section 4.1): 0 is the last day

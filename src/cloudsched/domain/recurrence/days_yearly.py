@@ -11,11 +11,11 @@ from cloudsched.domain.recurrence.days import (
     CYCLE_YEARS,
     DayFilter,
     Days,
-    date_of,
+    date_from_day_number,
     day_number,
     nth_weekdays,
-    resolve,
-    weekday_of,
+    resolve_day,
+    weekday_from_day_number,
     year_kind,
 )
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
@@ -32,7 +32,7 @@ class YearlyDays(Days):
     """
 
     cycle = CYCLE_YEARS
-    most = 366
+    max_days = 366
 
     def __init__(self, rule: Rule, start: date) -> None:
         self._rule = rule
@@ -45,8 +45,8 @@ class YearlyDays(Days):
         self._weeks = DayFilter(weeks, weekdays=weekdays) if rule.week_numbers else None
 
     @override
-    def period_of(self, day: int) -> int:
-        return date_of(day).year
+    def period_index(self, day: int) -> int:
+        return date_from_day_number(day).year
 
     @override
     def base(self, period: int) -> tuple[int, Hashable]:
@@ -55,33 +55,33 @@ class YearlyDays(Days):
 
     @override
     def offsets(self, period: int) -> tuple[int, ...]:
-        return tuple(sorted(set.intersection(*self._agreeing_sets(period, day_number(period, 1, 1)))))
+        return tuple(sorted(set.intersection(*self._iter_day_sets(period, day_number(period, 1, 1)))))
 
     @override
-    def following(self, period: int) -> int:
+    def next_period(self, period: int) -> int:
         return period + 1
 
-    def _agreeing_sets(self, year: int, new_year: int) -> Iterator[set[int]]:
+    def _iter_day_sets(self, year: int, new_year: int) -> Iterator[set[int]]:
         length = 365 + isleap(year)
         if self._month_days:
-            yield self._of_months(year, new_year)
+            yield self._days_of_months(year, new_year)
         elif self._months:
-            yield {offset for offset in range(length) if date_of(new_year + offset).month in self._months}
+            yield {offset for offset in range(length) if date_from_day_number(new_year + offset).month in self._months}
         if self._weeks is not None:
             yield {offset for offset in range(length) if self._weeks.matches(new_year + offset)}
         if self._rule.year_days:
-            days = (resolve(number, length, self._rule.skip) for number in self._rule.year_days)
+            days = (resolve_day(number, length, self._rule.skip) for number in self._rule.year_days)
             yield {day - 1 for day in days if day is not None}
         if self._rule.weekdays:
             yield self._weekdays(year, new_year, length)
 
-    def _of_months(self, year: int, new_year: int) -> set[int]:
+    def _days_of_months(self, year: int, new_year: int) -> set[int]:
         days = set()
         for month in self._months or range(1, 13):
             first = day_number(year, month, 1) - new_year
             length = monthrange(year, month)[1]
             for number in self._month_days:
-                day = resolve(number, length, self._rule.skip)
+                day = resolve_day(number, length, self._rule.skip)
                 if day is not None:
                     days.add(first + day - 1)
         return days
@@ -90,10 +90,10 @@ class YearlyDays(Days):
         """Return BYDAY's days; its numbers count in the month where BYMONTH stands beside it, else in the year."""
         wanted = self._rule.weekdays
         if not self._rule.months:
-            return nth_weekdays(wanted, weekday_of(new_year), length)
+            return nth_weekdays(wanted, weekday_from_day_number(new_year), length)
         days = set()
         for month in self._rule.months:
             first = day_number(year, month, 1)
-            in_month = nth_weekdays(wanted, weekday_of(first), monthrange(year, month)[1])
+            in_month = nth_weekdays(wanted, weekday_from_day_number(first), monthrange(year, month)[1])
             days |= {first - new_year + offset for offset in in_month}
         return days

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import Frequency, NthDay, Rule, parse_rule
-from cloudsched.domain.recurrence.time_zones import tzinfo
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,53 +22,55 @@ _MONTHS = (
 )
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _WORKING_DAYS = frozenset(range(5))
-_MOST_TIMES = 12
+_MAX_TIMES_LISTED = 12
 
 
 def describe(schedule: ScheduleFields) -> str:
     """Return what a schedule means, in one line."""
     if schedule.at is not None:
-        local = schedule.at.astimezone(tzinfo(schedule.timezone))
-        return f"once, on {local:%Y-%m-%d} at {_time(local.hour, local.minute, local.second)}, {schedule.timezone}"
+        local = schedule.at.astimezone(load_tzinfo(schedule.timezone))
+        return (
+            f"once, on {local:%Y-%m-%d} at {_format_time(local.hour, local.minute, local.second)}, {schedule.timezone}"
+        )
     start = None
     if schedule.dtstart is not None:
-        start = _datetime(parse_moment(schedule.dtstart, "dtstart"))
-    texts = [_rule(parse_rule(rule), start) for rule in schedule.rules]
+        start = _to_datetime(parse_moment(schedule.dtstart, "dtstart"))
+    texts = [_describe_rule(parse_rule(rule), start) for rule in schedule.rules]
     if not texts and start is not None:
-        texts = [f"on {start:%Y-%m-%d} at {_time(start.hour, start.minute, start.second)}"]
+        texts = [f"on {start:%Y-%m-%d} at {_format_time(start.hour, start.minute, start.second)}"]
     text = "; and ".join(texts)
     if schedule.rdates:
-        text += f", plus {_counted(len(schedule.rdates), 'date')}"
+        text += f", plus {_pluralize(len(schedule.rdates), 'date')}"
     if schedule.exdates:
-        text += f", except {_counted(len(schedule.exdates), 'date')}"
+        text += f", except {_pluralize(len(schedule.exdates), 'date')}"
     return f"{text}, {schedule.timezone}"
 
 
-def _rule(rule: Rule, start: datetime | None) -> str:
-    text = _days(rule, start)
-    if rule.months and not _is_birthday(rule):
-        text += f" in {_listed(_MONTHS[month - 1] for month in rule.months)}"
-    text += _times(rule, start)
+def _describe_rule(rule: Rule, start: datetime | None) -> str:
+    text = _describe_days(rule, start)
+    if rule.months and not _is_yearly_date(rule):
+        text += f" in {_join_words(_MONTHS[month - 1] for month in rule.months)}"
+    text += _describe_times(rule, start)
     if rule.positions:
-        text = f"the {_listed(map(_ordinal, rule.positions))} of {text}"
+        text = f"the {_join_words(map(_ordinal, rule.positions))} of {text}"
     if rule.skip != "OMIT":
         neighbour = "last day before" if rule.skip == "BACKWARD" else "first day after"
         text += f" (or the {neighbour}, where there is no such day)"
     if rule.count is not None:
-        text += f", {_counted(rule.count, 'time')}"
+        text += f", {_pluralize(rule.count, 'time')}"
     if rule.until is not None:
-        until = _datetime(Moment(rule.until.seconds, None, is_date=False))
+        until = _to_datetime(Moment(rule.until.seconds, None, is_date=False))
         zone = " UTC" if rule.until.is_utc else ""
         text += f", until {until:%Y-%m-%d %H:%M}{zone}"
     return text
 
 
-def _is_birthday(rule: Rule) -> bool:
+def _is_yearly_date(rule: Rule) -> bool:
     """Return whether days and months read best as one: "on 24 December"."""
     return rule.frequency == Frequency.YEARLY and not (rule.weekdays or rule.year_days or rule.week_numbers)
 
 
-def _days(rule: Rule, start: datetime | None) -> str:
+def _describe_days(rule: Rule, start: datetime | None) -> str:
     weekdays, month_days, months = rule.weekdays, rule.month_days, rule.months
     named = weekdays or month_days or rule.year_days or rule.week_numbers
     if start is not None and not named:
@@ -77,73 +79,73 @@ def _days(rule: Rule, start: datetime | None) -> str:
         elif rule.frequency <= Frequency.MONTHLY:
             month_days = (start.day,)
             months = months or (start.month,)
-    every = _every(rule)
+    every = _describe_interval(rule)
     if rule.frequency in {Frequency.WEEKLY, Frequency.DAILY} and weekdays and rule.interval == 1:
-        every = _every_weekday(weekdays)
+        every = _describe_weekdays(weekdays)
     elif weekdays:
-        every += f" on {_listed(map(_weekday, weekdays))}"
+        every += f" on {_join_words(map(_describe_weekday, weekdays))}"
     if month_days:
-        days = _listed(map(_month_day, month_days))
-        if _is_birthday(rule) and months:
-            every += f" on {days} of {_listed(_MONTHS[month - 1] for month in months)}"
+        days = _join_words(map(_describe_month_day, month_days))
+        if _is_yearly_date(rule) and months:
+            every += f" on {days} of {_join_words(_MONTHS[month - 1] for month in months)}"
         else:
             every += f" on {days}" + (" of the month" if rule.frequency != Frequency.MONTHLY else "")
     if rule.year_days:
-        every += f" on the {_listed(map(_ordinal, rule.year_days))} day of the year"
+        every += f" on the {_join_words(map(_ordinal, rule.year_days))} day of the year"
     if rule.week_numbers:
-        every += f" in week {_listed(map(str, rule.week_numbers))}"
+        every += f" in week {_join_words(map(str, rule.week_numbers))}"
     return every
 
 
-def _every(rule: Rule) -> str:
+def _describe_interval(rule: Rule) -> str:
     unit = _UNITS[rule.frequency]
     return f"every {unit}" if rule.interval == 1 else f"every {rule.interval} {unit}s"
 
 
-def _every_weekday(weekdays: Sequence[NthDay]) -> str:
+def _describe_weekdays(weekdays: Sequence[NthDay]) -> str:
     days = frozenset(day.weekday for day in weekdays)
     if len(days) == len(_WEEKDAYS):
         return "every day"
     if days == _WORKING_DAYS:
         return "every weekday"
-    return f"every {_listed(_WEEKDAYS[day] for day in sorted(days))}"
+    return f"every {_join_words(_WEEKDAYS[day] for day in sorted(days))}"
 
 
-def _weekday(day: NthDay) -> str:
+def _describe_weekday(day: NthDay) -> str:
     name = _WEEKDAYS[day.weekday]
     return f"the {_ordinal(day.nth)} {name}" if day.nth else name
 
 
-def _month_day(number: int) -> str:
+def _describe_month_day(number: int) -> str:
     if number == -1:
         return "the last day"
     return f"the {_ordinal(number)}" + (" day" if number < 0 else "")
 
 
-def _times(rule: Rule, start: datetime | None) -> str:
+def _describe_times(rule: Rule, start: datetime | None) -> str:
     """Return the times of day; for rules finer than a day only what limits them."""
     if rule.frequency <= Frequency.DAILY:
         hours = rule.hours or ((start.hour,) if start else ())
         minutes = rule.minutes or ((start.minute,) if start else (0,) if rule.hours else ())
         seconds = rule.seconds or ((start.second,) if start else (0,))
-        if hours and minutes and len(hours) * len(minutes) * len(seconds) <= _MOST_TIMES:
-            times = (_time(hour, minute, second) for hour in hours for minute in minutes for second in seconds)
-            return f" at {_listed(times)}"
+        if hours and minutes and len(hours) * len(minutes) * len(seconds) <= _MAX_TIMES_LISTED:
+            times = (_format_time(hour, minute, second) for hour in hours for minute in minutes for second in seconds)
+            return f" at {_join_words(times)}"
     text = ""
     if rule.minutes:
-        text += f" at minute {_listed(_spans(rule.minutes))}"
+        text += f" at minute {_join_words(_merge_spans(rule.minutes))}"
     if rule.hours:
-        text += f" in hour {_listed(_spans(rule.hours))}"
+        text += f" in hour {_join_words(_merge_spans(rule.hours))}"
     if rule.seconds and rule.seconds != (0,):
-        text += f" at second {_listed(_spans(rule.seconds))}"
+        text += f" at second {_join_words(_merge_spans(rule.seconds))}"
     return text
 
 
-def _time(hour: int, minute: int, second: int) -> str:
+def _format_time(hour: int, minute: int, second: int) -> str:
     return f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "")
 
 
-def _spans(numbers: Sequence[int]) -> list[str]:
+def _merge_spans(numbers: Sequence[int]) -> list[str]:
     """Return ascending numbers with runs of three or more drawn together: ``9 to 17``."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -164,14 +166,14 @@ def _ordinal(number: int) -> str:
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def _counted(count: int, thing: str) -> str:
+def _pluralize(count: int, thing: str) -> str:
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
-def _listed(items: Iterable[str]) -> str:
+def _join_words(items: Iterable[str]) -> str:
     *others, last = items
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _datetime(moment: Moment) -> datetime:
+def _to_datetime(moment: Moment) -> datetime:
     return EPOCH + timedelta(seconds=moment.wall)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from typing_extensions import override
 
-from cloudsched.domain.recurrence.days import LAST_DAY, DailyDays, Days, MonthlyDays, WeeklyDays, date_of, weekday_of
+from cloudsched.domain.recurrence.days import (
+    LAST_DAY,
+    DailyDays,
+    Days,
+    MonthlyDays,
+    WeeklyDays,
+    date_from_day_number,
+    weekday_from_day_number,
+)
 from cloudsched.domain.recurrence.days_yearly import YearlyDays
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
 from cloudsched.errors import InvalidSchedule
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 DAY = 86_400
-MAX_STEPS = 8_000
+MAX_SEARCH_STEPS = 8_000
 LAST_SECOND = (LAST_DAY + 1) * DAY - 1
 
 
@@ -71,12 +79,12 @@ class DatedTimes(WallTimes):
         self._times = TimesOfDay(
             rule.hours or (time // 3600,), rule.minutes or (time // 60 % 60,), rule.seconds or (time % 60,)
         )
-        self._days = _days(rule, day)
+        self._days = _make_days(rule, day)
         self._interval = rule.interval
-        self._anchor = self._days.period_of(day)
-        self._last_period = self._days.period_of(LAST_DAY)
+        self._anchor = self._days.period_index(day)
+        self._last_period = self._days.period_index(LAST_DAY)
         self._positions = rule.positions
-        most = self._days.most * self._times.count
+        most = self._days.max_days * self._times.count
         self._never = bool(rule.positions) and min(abs(place) for place in rule.positions) > most
         self._look_ahead = rule.skip != "OMIT"
         self._members: dict[Hashable, tuple[int, ...]] = {}
@@ -87,8 +95,8 @@ class DatedTimes(WallTimes):
         if wall > LAST_SECOND or self._never:
             return None
         days, interval, anchor = self._days, self._interval, self._anchor
-        period = anchor + max(0, -((anchor + days.lookback - days.period_of(wall // DAY)) // interval)) * interval
-        for _ in range(min(days.cycle + 2, MAX_STEPS)):
+        period = anchor + max(0, -((anchor + days.lookback - days.period_index(wall // DAY)) // interval)) * interval
+        for _ in range(min(days.cycle + 2, MAX_SEARCH_STEPS)):
             if period > self._last_period:
                 return None
             found = self._in_period(period, wall)
@@ -98,8 +106,8 @@ class DatedTimes(WallTimes):
                     following = self._in_period(period + interval, wall)
                     return found if following is None else min(found, following)
                 return found
-            period = anchor + -((anchor - days.following(period)) // interval) * interval
-        if days.cycle > MAX_STEPS:
+            period = anchor + -((anchor - days.next_period(period)) // interval) * interval
+        if days.cycle > MAX_SEARCH_STEPS:
             refuse_sparse()
         return None
 
@@ -109,7 +117,7 @@ class DatedTimes(WallTimes):
         if members is None:
             members = self._days.offsets(period)
             if self._positions:
-                members = self._picked(members)
+                members = self._select_positions(members)
             if len(self._members) > 1000:  # noqa: PLR2004 -- a bound on memory for rules that know no kinds
                 self._members.clear()
             self._members[kind] = members
@@ -132,7 +140,7 @@ class DatedTimes(WallTimes):
                 return None
         return (base + members[at]) * DAY + self._times.first
 
-    def _picked(self, offsets: tuple[int, ...]) -> tuple[int, ...]:
+    def _select_positions(self, offsets: tuple[int, ...]) -> tuple[int, ...]:
         """Return what BYSETPOS picks from one period, in seconds after the period's start."""
         a_day = self._times.count
         total = len(offsets) * a_day
@@ -144,32 +152,32 @@ class DatedTimes(WallTimes):
         )
 
 
-def _days(rule: Rule, start_day: int) -> Days:
+def _make_days(rule: Rule, start_day: int) -> Days:
     if rule.frequency == Frequency.YEARLY:
-        return YearlyDays(rule, date_of(start_day))
+        return YearlyDays(rule, date_from_day_number(start_day))
     if rule.frequency == Frequency.MONTHLY:
-        return MonthlyDays(rule, date_of(start_day))
+        return MonthlyDays(rule, date_from_day_number(start_day))
     if rule.frequency == Frequency.WEEKLY:
-        return WeeklyDays(rule, weekday_of(start_day))
-    return DailyDays(rule, weekday_of(start_day))
+        return WeeklyDays(rule, weekday_from_day_number(start_day))
+    return DailyDays(rule, weekday_from_day_number(start_day))
 
 
-class Work:
+class StepBudget:
     """The share of work that one search may take, so that no rule can burn time without end."""
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
-    def __init__(self, steps: int = MAX_STEPS) -> None:
-        self.left = steps
+    def __init__(self, steps: int = MAX_SEARCH_STEPS) -> None:
+        self.remaining = steps
 
-    def spend(self) -> None:
+    def consume(self) -> None:
         """Take one step.
 
         Raises:
             InvalidSchedule: All steps are spent.
         """
-        self.left -= 1
-        if self.left < 0:
+        self.remaining -= 1
+        if self.remaining < 0:
             refuse_sparse()
 
 
@@ -177,6 +185,6 @@ def refuse_sparse() -> NoReturn:
     """Give up a search that has had its share of work."""
     raise InvalidSchedule(
         "rrule",
-        f"nothing was found in {MAX_STEPS} steps of the search; the rule may never fire",
+        f"nothing was found in {MAX_SEARCH_STEPS} steps of the search; the rule may never fire",
         "give it fewer conditions, or an INTERVAL that meets them sooner",
     )

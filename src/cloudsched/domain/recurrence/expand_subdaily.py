@@ -11,7 +11,7 @@ from bisect import bisect_left
 from math import gcd
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, Work
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HOUR = 3600
 MINUTE = 60
 _UNITS = {Frequency.HOURLY: HOUR, Frequency.MINUTELY: MINUTE, Frequency.SECONDLY: 1}
-_EXHAUSTIVE = 9_000  # the most times of day that are tried one by one for a rule that may never match
+_MAX_EXHAUSTIVE_CHECKS = 9_000  # the most times of day that are tried one by one for a rule that may never match
 
 
 class Periods:
@@ -44,7 +44,7 @@ class Periods:
         self._days = days
         self._grids: dict[int, Grid] = {}
 
-    def at_phase(self, phase: int) -> Grid:
+    def grid_at(self, phase: int) -> Grid:
         """Return the grid on which ``phase`` is the start of a period."""
         phase %= self.step
         grid = self._grids.get(phase)
@@ -68,22 +68,24 @@ class Periods:
             each = (at for at in each if (into_hour + at) % 60 in rule.seconds)
         return tuple(each)
 
-    def mismatch(self, wall: int) -> int | None:
+    def next_possible(self, wall: int) -> int | None:
         """Return the next time at which the limits may let something through; None if they do already."""
         day = wall // DAY
-        if not self._days.is_open and not self._days.matches(day):
+        if not self._days.is_unrestricted and not self._days.matches(day):
             following = self._days.first_from(day + 1)
             return LAST_SECOND + 1 if following is None else following * DAY
         for slots in (self._hours, self._minutes, self._seconds):
             if slots.is_limit:
-                leap = slots.leap(wall)
+                leap = slots.next_allowed(wall)
                 if leap:
                     return leap
         return None
 
-    def passes_time(self, time: int) -> bool:
+    def allows_time(self, time: int) -> bool:
         """Return whether the limits below the day let a time of day through."""
-        return not any(slots.leap(time) for slots in (self._hours, self._minutes, self._seconds) if slots.is_limit)
+        return not any(
+            slots.next_allowed(time) for slots in (self._hours, self._minutes, self._seconds) if slots.is_limit
+        )
 
 
 class Grid:
@@ -97,17 +99,17 @@ class Grid:
         self._periods = periods
         self._phase = phase
         self._members = periods.members(phase)
-        self.never = not self._members or not self._can_match()
+        self.is_empty = not self._members or not self._can_match()
 
-    def first_from(self, wall: int, last: int, work: Work) -> int | None:
+    def first_from(self, wall: int, last: int, budget: StepBudget) -> int | None:
         """Return the first member that is not before ``wall``; None if there is none until ``last``.
 
         Raises:
             InvalidSchedule: The work is spent.
         """
-        if self.never:
+        if self.is_empty:
             return None
-        members, step, mismatch = self._members, self._periods.step, self._periods.mismatch
+        members, step, mismatch = self._members, self._periods.step, self._periods.next_possible
         while True:
             inside = (wall - self._phase) % step
             if inside > members[-1]:
@@ -120,7 +122,7 @@ class Grid:
             if leap is None:
                 return wall
             wall = leap
-            work.spend()
+            budget.consume()
 
     def _can_match(self) -> bool:
         """Return False if INTERVAL keeps every period away from the times of day that the rule allows.
@@ -128,10 +130,10 @@ class Grid:
         The grid's times of day repeat every ``gcd(step, one day)`` seconds.
         """
         every = gcd(self._periods.step, DAY)
-        if DAY // every * len(self._members) > _EXHAUSTIVE:
+        if DAY // every * len(self._members) > _MAX_EXHAUSTIVE_CHECKS:
             return True  # so many different times of day that the search itself settles it
         return any(
-            self._periods.passes_time((start + member) % DAY)
+            self._periods.allows_time((start + member) % DAY)
             for start in range(self._phase % every, DAY, every)
             for member in self._members
         )
@@ -146,7 +148,7 @@ class _Slots:
         # For each value the distance to the next allowed one, in slots; 0 if it is allowed itself.
         self._distance = tuple(min(((value - now) % count for value in allowed), default=0) for now in range(count))
 
-    def leap(self, wall: int) -> int:
+    def next_allowed(self, wall: int) -> int:
         """Return the start of the next allowed slot, or 0 if this one is."""
         slot = wall // self._length
         distance = self._distance[slot % self._count]

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudsched.domain.recurrence.iso8601 import EPOCH, Moment, parse_moment
-from cloudsched.domain.recurrence.time_zones import names, zone
+from cloudsched.domain.recurrence.time_zones import load_zone, zone_names
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
@@ -42,7 +42,7 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
     Raises:
         InvalidSchedule: The block is not valid, describes several events, or uses EXRULE.
     """
-    properties = list(_properties(text))
+    properties = list(_iter_properties(text))
     starts = [each for each in properties if each.name == "DTSTART"]
     if len(starts) > 1:
         raise InvalidSchedule("dtstart", "is given more than once", "give one event")
@@ -56,7 +56,9 @@ def from_ical(text: str, timezone: str) -> dict[str, Any]:
             fields["rrule"].append(each.value)
         elif each.name in {"RDATE", "EXDATE"}:
             field = "rdates" if each.name == "RDATE" else "exdates"
-            fields[field] += [_date(value, each.timezone, field, fields["timezone"]) for value in each.value.split(",")]
+            fields[field] += [
+                _parse_date(value, each.timezone, field, fields["timezone"]) for value in each.value.split(",")
+            ]
         elif each.name in _POLICIES:
             fields[_POLICIES[each.name]] = each.value.strip().lower()
         elif each.name == "EXRULE":
@@ -70,15 +72,15 @@ def to_ical(schedule: ScheduleFields) -> str:
         return f"DTSTART:{schedule.at:%Y%m%dT%H%M%SZ}\n"
     lines = []
     if schedule.dtstart is not None:
-        lines.append("DTSTART" + _moment(parse_moment(schedule.dtstart, "dtstart"), schedule.timezone))
+        lines.append("DTSTART" + _format_moment(parse_moment(schedule.dtstart, "dtstart"), schedule.timezone))
     lines += [f"RRULE:{rule}" for rule in schedule.rules]
     for name, field, dates in (("RDATE", "rdates", schedule.rdates), ("EXDATE", "exdates", schedule.exdates)):
-        lines += [name + _moment(parse_moment(date, field), schedule.timezone) for date in dates]
+        lines += [name + _format_moment(parse_moment(date, field), schedule.timezone) for date in dates]
     lines += [f"{name}:{schedule.policies[field]}" for name, field in _POLICIES.items() if field in schedule.policies]
-    return "".join(f"{_folded(line)}\n" for line in lines)
+    return "".join(f"{_fold_line(line)}\n" for line in lines)
 
 
-def _properties(text: str) -> Iterator[_Property]:
+def _iter_properties(text: str) -> Iterator[_Property]:
     """Yield the properties of the one event in a block; other components, such as VTIMEZONE, are passed over."""
     inside: list[str] = []
     events = 0
@@ -98,28 +100,28 @@ def _properties(text: str) -> Iterator[_Property]:
             if inside:
                 inside.pop()
         elif not inside or inside[-1] in _COMPONENTS:
-            yield _Property(name, _timezone(parameters), value)
+            yield _Property(name, _parse_timezone(parameters), value)
 
 
-def _timezone(parameters: str) -> str | None:
+def _parse_timezone(parameters: str) -> str | None:
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip().upper() == "TZID":
-            return _known_zone(value.strip().strip('"'))
+            return _find_zone(value.strip().strip('"'))
     return None
 
 
-def _known_zone(tzid: str) -> str:
+def _find_zone(tzid: str) -> str:
     """Return the IANA name in a TZID such as ``/example.org/Europe/Berlin``."""
     parts = tzid.strip("/").split("/")
     for start in range(len(parts)):
         name = "/".join(parts[start:])
-        if name in names():
+        if name in zone_names():
             return name
-    return zone(tzid).name  # refuses it with a hint
+    return load_zone(tzid).name  # refuses it with a hint
 
 
-def _date(value: str, tzid: str | None, field: str, timezone: str) -> str:
+def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:
     """Return one date of a list as ISO text; a local time in another zone than the schedule's becomes an instant."""
     moment = parse_moment(value.partition("/")[0], field)  # of a period only the start counts
     if moment.offset is None and not moment.is_date and tzid not in {None, timezone}:
@@ -128,7 +130,7 @@ def _date(value: str, tzid: str | None, field: str, timezone: str) -> str:
     return moment.isoformat()
 
 
-def _moment(moment: Moment, timezone: str) -> str:
+def _format_moment(moment: Moment, timezone: str) -> str:
     if moment.is_date:
         return f";VALUE=DATE:{EPOCH + timedelta(seconds=moment.wall):%Y%m%d}"
     when = EPOCH + timedelta(seconds=moment.wall - (moment.offset or 0))
@@ -137,7 +139,7 @@ def _moment(moment: Moment, timezone: str) -> str:
     return f";TZID={timezone}:{when:%Y%m%dT%H%M%S}"
 
 
-def _folded(line: str) -> str:
+def _fold_line(line: str) -> str:
     pieces = [line[:_LINE_LENGTH]]
     pieces += [line[at : at + _LINE_LENGTH - 1] for at in range(_LINE_LENGTH, len(line), _LINE_LENGTH - 1)]
     return "\n ".join(pieces)

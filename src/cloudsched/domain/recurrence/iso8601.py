@@ -61,7 +61,7 @@ def parse_moment(text: str, field: str) -> Moment:
         when = datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 -- the offset is kept beside it
     except ValueError as error:
         raise InvalidSchedule(field, f"{text[:40]!r}: {error}", hint) from None
-    return Moment(wall_seconds(when), _offset(offset), numbers[3] is None)
+    return Moment(wall_seconds(when), _parse_offset(offset), numbers[3] is None)
 
 
 def wall_seconds(when: datetime) -> int:
@@ -76,7 +76,7 @@ def utc_seconds(when: datetime) -> int:
     return elapsed.days * 86_400 + elapsed.seconds
 
 
-def _offset(text: str | None) -> int | None:
+def _parse_offset(text: str | None) -> int | None:
     if not text:
         return None
     if text in "zZ":
@@ -85,7 +85,7 @@ def _offset(text: str | None) -> int | None:
     return (hours * 3600 + minutes * 60) * (-1 if text[0] == "-" else 1)
 
 
-def no_number(value: object) -> object:
+def reject_number(value: object) -> object:
     """Refuse seconds since 1970, as a number or as text, where an instant is meant."""
     if isinstance(value, int | float) or (isinstance(value, str) and value[4:5] != "-"):
         raise ValueError("is not an instant such as 2027-01-01T09:00:00Z")

@@ -10,7 +10,7 @@ from typing import Any
 from cloudsched.domain.recurrence.cron import cron_rules, is_cron
 from cloudsched.domain.recurrence.icalendar import from_ical
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, parse_moment
-from cloudsched.domain.recurrence.time_zones import tzinfo
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
 from cloudsched.domain.recurrence.wall_clock import wall_clock
 from cloudsched.errors import InvalidSchedule
 
@@ -26,7 +26,7 @@ _DURATION = re.compile(
 )
 
 
-def fields_of(text: str, *, timezone: str, now: datetime | None) -> dict[str, Any]:
+def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str, Any]:
     """Return the fields of the schedule that a text describes.
 
     Raises:
@@ -42,9 +42,9 @@ def fields_of(text: str, *, timezone: str, now: datetime | None) -> dict[str, An
     duration = _DURATION.match(text)
     if duration:
         numbers = [int(number or 0) for number in duration.groups()]
-        return {"at": _from_now(text, numbers, timezone, now), "timezone": timezone}
+        return {"at": _add_duration(text, numbers, timezone, now), "timezone": timezone}
     if _DATE.match(text):
-        return {"at": _instant(text, timezone), "timezone": timezone}
+        return {"at": _parse_instant(text, timezone), "timezone": timezone}
     if is_cron(text):
         # A cron expression means the same whenever it begins, so it needs no DTSTART of its own.
         return {"rrule": cron_rules(text), "dtstart": None if now else CRON_START, "timezone": timezone}
@@ -56,19 +56,19 @@ def fields_of(text: str, *, timezone: str, now: datetime | None) -> dict[str, An
     )
 
 
-def _instant(text: str, timezone: str) -> datetime:
+def _parse_instant(text: str, timezone: str) -> datetime:
     moment = parse_moment(text, "at")
     if moment.offset is not None:
         return UTC_EPOCH + timedelta(seconds=moment.wall - moment.offset)
     return UTC_EPOCH + timedelta(seconds=wall_clock(timezone).instants(moment.wall)[0])
 
 
-def _from_now(text: str, numbers: list[int], timezone: str, now: datetime | None) -> datetime:
+def _add_duration(text: str, numbers: list[int], timezone: str, now: datetime | None) -> datetime:
     """Add a duration to now: years to days on the local calendar, the rest as real time (RFC 5545, section 3.3.6)."""
     if now is None:
         raise InvalidSchedule("at", f"{text!r} counts from now, and no `now` was given", "give one, or an instant")
     years, months, weeks, days, hours, minutes, seconds = numbers
-    local = now.astimezone(tzinfo(timezone))
+    local = now.astimezone(load_tzinfo(timezone))
     try:
         if years or months or weeks or days:
             year, month = divmod(local.year * 12 + local.month - 1 + years * 12 + months, 12)

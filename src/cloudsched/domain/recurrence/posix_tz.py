@@ -82,20 +82,22 @@ def parse_footer(text: str) -> Footer:
     if not found:
         raise ValueError(f"{text!r} is not a POSIX TZ rule")
     standard, summer, starts, ends = found.groups()
-    east = -_seconds(standard)
+    east = -_parse_seconds(standard)
     if starts is None:
         return Footer(east)
-    return Footer(east, -_seconds(summer) if summer else east + 3600, _change_day(starts), _change_day(ends))
+    return Footer(
+        east, -_parse_seconds(summer) if summer else east + 3600, _parse_change_day(starts), _parse_change_day(ends)
+    )
 
 
-def _change_day(text: str) -> ChangeDay:
+def _parse_change_day(text: str) -> ChangeDay:
     day, _, time = text.partition("/")
     form = day[0] if day[0] in "MJ" else ""
     numbers = tuple(int(number) for number in day.removeprefix(form).split("."))
-    return ChangeDay(form, numbers, _seconds(time) if time else 2 * 3600)
+    return ChangeDay(form, numbers, _parse_seconds(time) if time else 2 * 3600)
 
 
-def _seconds(text: str) -> int:
+def _parse_seconds(text: str) -> int:
     hours, *rest = text.lstrip("+-").split(":")
     minutes, seconds = [*map(int, rest), 0, 0][:2]
     total = int(hours) * 3600 + minutes * 60 + seconds

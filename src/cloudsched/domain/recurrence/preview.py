@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.recurrence.iso8601 import utc_seconds
-from cloudsched.domain.recurrence.time_zones import Zone, tzinfo, zone
+from cloudsched.domain.recurrence.time_zones import Zone, load_tzinfo, load_zone
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -35,7 +35,7 @@ class Preview(NamedTuple):
     local: datetime
     clock_change: ClockChange | None
 
-    def wire(self) -> dict[str, str | None]:
+    def to_wire(self) -> dict[str, str | None]:
         """Return the JSON form."""
         return {
             "utc": self.at.isoformat().replace("+00:00", "Z"),
@@ -50,14 +50,14 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
     Raises:
         InvalidSchedule: The schedule is not anchored.
     """
-    clock, of = tzinfo(schedule.timezone), zone(schedule.timezone)
+    clock, of = load_tzinfo(schedule.timezone), load_zone(schedule.timezone)
     unshifted = schedule.model_copy(update={"gap": "skip"})
     previews = []
     before = start.astimezone(clock)
     for at in schedule.upcoming(start, min(count, MAX_PREVIEW)):
         local = at.astimezone(clock)
         change: ClockChange | None = None
-        near = _near_change(of, utc_seconds(at))
+        near = _find_nearby_change(of, utc_seconds(at))
         if near > 0 and schedule.at is None and not unshifted.occurs(at):
             change = ClockChange.SHIFTED
         elif near < 0:
@@ -69,9 +69,9 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
     return previews
 
 
-def _near_change(of: Zone, instant: int) -> int:
+def _find_nearby_change(zone_table: Zone, instant: int) -> int:
     """Return 1 as long after a gap as it was wide, -1 within one of a fold's two halves, else 0."""
-    table = of.until(instant + 100_000)
+    table = zone_table.table_for(instant + 100_000)
     at = bisect_right(table.changes, instant)
     for number in range(max(at - 1, 0), min(at + 1, len(table.changes))):
         width = table.offsets[number + 1] - table.offsets[number]

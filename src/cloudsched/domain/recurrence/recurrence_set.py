@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from typing_extensions import override
 
-from cloudsched.domain.recurrence.expand import DAY, Work
+from cloudsched.domain.recurrence.expand import DAY, StepBudget
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily
@@ -35,9 +35,9 @@ class Recurrence:
         Raises:
             InvalidSchedule: The search took more than its share of work.
         """
-        work = Work()
+        work = StepBudget()
         while True:
-            found = self._any_from(instant)
+            found = self._earliest_from(instant)
             if found is None:
                 return None
             if self.excluded_days:
@@ -45,13 +45,13 @@ class Recurrence:
                 day = (found + zone.offset_at(found)) // DAY
                 if day in self.excluded_days:
                     instant = max(found + 1, (day + 1) * DAY - zone.largest)
-                    work.spend()
+                    work.consume()
                     continue
             if found not in self.excluded:
                 return found
             instant = found + 1
 
-    def _any_from(self, instant: int) -> int | None:
+    def _earliest_from(self, instant: int) -> int | None:
         if len(self.streams) == 1:
             return self.streams[0].first_from(instant)
         each = (stream.first_from(instant) for stream in self.streams)
@@ -71,7 +71,7 @@ class Dates(Stream):
 
 
 @lru_cache(maxsize=1024)
-def compiled(  # noqa: PLR0913, PLR0917 -- the arguments are the parts of a schedule, and together the cache's key
+def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts of a schedule, and together the cache's key
     rules: tuple[str, ...],
     dtstart: str,
     timezone: str,

@@ -106,7 +106,7 @@ _UNTIL = re.compile(r"([0-9]{8})(?:T([0-9]{6})(Z?))?\Z")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- seconds "as a clock shows them" have no zone
 
 
-def normalised(text: str) -> str:
+def normalize_rule(text: str) -> str:
     """Return a rule's text in upper case, without spaces and without the property's name."""
     return "".join(text.split()).upper().removeprefix("RRULE:").rstrip(";")
 
@@ -120,10 +120,10 @@ def parse_rule(text: str) -> Rule:
     """
     if len(text) > MAX_LENGTH:
         _refuse(f"the rule is {len(text)} characters long", f"at most {MAX_LENGTH} are allowed")
-    parts = _split(normalised(text))
+    parts = _split_parts(normalize_rule(text))
     if "FREQ" not in parts:
         _refuse("the rule has no FREQ", "begin with FREQ=DAILY, for example")
-    frequency = _frequency(parts.pop("FREQ"))
+    frequency = _parse_frequency(parts.pop("FREQ"))
     values: dict[str, object] = {}
     for name, value in parts.items():
         if name not in _PARTS:
@@ -136,7 +136,7 @@ def parse_rule(text: str) -> Rule:
     return rule
 
 
-def _split(text: str) -> dict[str, str]:
+def _split_parts(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     for part in text.split(";"):
         name, equals, value = part.partition("=")
@@ -148,32 +148,32 @@ def _split(text: str) -> dict[str, str]:
     return parts
 
 
-def _frequency(value: str) -> Frequency:
-    return Frequency[_choice("FREQ", value, [frequency.name for frequency in Frequency])]
+def _parse_frequency(value: str) -> Frequency:
+    return Frequency[_parse_choice("FREQ", value, [frequency.name for frequency in Frequency])]
 
 
-def _choice(name: str, value: str, allowed: Sequence[str]) -> str:
+def _parse_choice(name: str, value: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
         _refuse(f"{name} cannot be {value[:40]!r}", f"one of {', '.join(allowed)}")
     return value
 
 
-def _integer(name: str, value: str) -> int:
+def _parse_integer(name: str, value: str) -> int:
     if not _NUMBER.match(value):
         _refuse(f"{name} cannot be {value[:40]!r}", "a whole number is needed")
     return int(value)
 
 
-def _positive(name: str, value: str) -> int:
-    number = _integer(name, value)
+def _parse_positive(name: str, value: str) -> int:
+    number = _parse_integer(name, value)
     if number < 1:
         _refuse(f"{name} cannot be {number}", "1 or more")
     return number
 
 
-def _list(name: str, value: str) -> tuple[int, ...]:
+def _parse_list(name: str, value: str) -> tuple[int, ...]:
     _, lowest, highest, signed = _LISTS[name]
-    numbers = {_integer(name, item) for item in value.split(",")}
+    numbers = {_parse_integer(name, item) for item in value.split(",")}
     for number in numbers:
         if not lowest <= (abs(number) if signed else number) <= highest:
             span = f"{lowest} to {highest}" + (f" or -{highest} to -{lowest}" if signed else "")
@@ -183,7 +183,7 @@ def _list(name: str, value: str) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
-def _weekdays(name: str, value: str) -> tuple[NthDay, ...]:
+def _parse_weekdays(name: str, value: str) -> tuple[NthDay, ...]:
     days = set()
     for item in value.split(","):
         found = _DAY.match(item)
@@ -194,7 +194,7 @@ def _weekdays(name: str, value: str) -> tuple[NthDay, ...]:
     return tuple(sorted(days))
 
 
-def _until(name: str, value: str) -> Until:
+def _parse_until(name: str, value: str) -> Until:
     found = _UNTIL.match(value)
     if not found:
         _refuse(f"{name} cannot be {value[:40]!r}", "such as 20271231T235959Z, 20271231T235959 or 20271231")
@@ -207,14 +207,14 @@ def _until(name: str, value: str) -> Until:
 
 
 _PARTS: dict[str, tuple[str, Callable[[str, str], object]]] = {
-    "INTERVAL": ("interval", _positive),
-    "COUNT": ("count", _positive),
-    "UNTIL": ("until", _until),
-    "WKST": ("week_start", lambda name, value: WEEKDAYS.index(_choice(name, value, WEEKDAYS))),
-    "BYDAY": ("weekdays", _weekdays),
-    **{name: (span.field, _list) for name, span in _LISTS.items()},
-    "SKIP": ("skip", lambda name, value: _choice(name, value, get_args(Skip))),
-    "RSCALE": ("calendar", lambda name, value: _choice(name, value, ["GREGORIAN"])),
+    "INTERVAL": ("interval", _parse_positive),
+    "COUNT": ("count", _parse_positive),
+    "UNTIL": ("until", _parse_until),
+    "WKST": ("week_start", lambda name, value: WEEKDAYS.index(_parse_choice(name, value, WEEKDAYS))),
+    "BYDAY": ("weekdays", _parse_weekdays),
+    **{name: (span.field, _parse_list) for name, span in _LISTS.items()},
+    "SKIP": ("skip", lambda name, value: _parse_choice(name, value, get_args(Skip))),
+    "RSCALE": ("calendar", lambda name, value: _parse_choice(name, value, ["GREGORIAN"])),
 }
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from typing_extensions import override
 
 from cloudsched.domain.recurrence.days import DayFilter
-from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, DatedTimes, WallTimes, Work, refuse_sparse
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, DatedTimes, StepBudget, WallTimes, refuse_sparse
 from cloudsched.domain.recurrence.expand_subdaily import Grid, Periods
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
 from cloudsched.errors import InvalidSchedule
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.recurrence.wall_clock import WallClock
 
 SubDaily = Literal["elapsed", "wall"]
-MAX_COUNTED = 100_000
+MAX_RULE_COUNT = 100_000
 _CYCLE = 146_097 * DAY  # after 400 years the calendar repeats
 
 
@@ -43,7 +43,7 @@ class RuleStream(Stream):
     """The instants of one rule."""
 
     def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) -> None:
-        self._unbounded = _unbounded(rule, start, clock, sub_daily)
+        self._unbounded = _build_stream(rule, start, clock, sub_daily)
         self._count = rule.count
         self._last = LAST_SECOND
         if rule.until is not None:
@@ -52,8 +52,8 @@ class RuleStream(Stream):
             else:
                 ends = clock.instants(rule.until.seconds) or (rule.until.seconds - clock.zone.smallest,)
                 self._last = max(ends)
-        if self._count is not None and self._count > MAX_COUNTED and not isinstance(self._unbounded, SteadyBeat):
-            raise InvalidSchedule("rrule", f"COUNT is {self._count}", f"at most {MAX_COUNTED}; use UNTIL instead")
+        if self._count is not None and self._count > MAX_RULE_COUNT and not isinstance(self._unbounded, FixedInterval):
+            raise InvalidSchedule("rrule", f"COUNT is {self._count}", f"at most {MAX_RULE_COUNT}; use UNTIL instead")
 
     @override
     def first_from(self, instant: int) -> int | None:
@@ -69,7 +69,7 @@ class RuleStream(Stream):
 
     def _resolve_count(self, count: int) -> None:
         """Turn COUNT into an end, once, and only when something beyond the first instant is asked for."""
-        if isinstance(self._unbounded, SteadyBeat):
+        if isinstance(self._unbounded, FixedInterval):
             self._last = self._unbounded.at(count - 1)
         else:
             instant: int | None = -LAST_SECOND
@@ -83,7 +83,7 @@ class RuleStream(Stream):
         self._count = None
 
 
-class SteadyBeat(Stream):
+class FixedInterval(Stream):
     """A rule without any BYxxx part, in elapsed time: one instant every so many seconds."""
 
     def __init__(self, start: int, step: int) -> None:
@@ -101,7 +101,7 @@ class SteadyBeat(Stream):
         return found if found <= LAST_SECOND else None
 
 
-class OnTheClock(Stream):
+class WallClockStream(Stream):
     """Wall-clock times, put on the time line by a clock with its policies."""
 
     def __init__(self, times: WallTimes, clock: WallClock) -> None:
@@ -121,12 +121,12 @@ class ElapsedPeriods(Stream):
 
     @override
     def first_from(self, instant: int) -> int | None:
-        work = Work()
+        work = StepBudget()
         horizon = instant + _CYCLE
         while True:
             if instant > horizon:
                 refuse_sparse()
-            table = self._zone.until(instant)
+            table = self._zone.table_for(instant)
             at = bisect_right(table.changes, instant)
             end = table.changes[at] if at < len(table.changes) else table.end
             offset = table.offsets[at]
@@ -135,30 +135,32 @@ class ElapsedPeriods(Stream):
             wall = grid.first_from(instant + offset, last, work)
             if wall is not None:
                 return wall - offset
-            if last == LAST_SECOND or (grid.never and all(self._grid(later).never for later in {*table.offsets[at:]})):
+            if last == LAST_SECOND or (
+                grid.is_empty and all(self._grid(later).is_empty for later in {*table.offsets[at:]})
+            ):
                 return None
-            work.spend()
+            work.consume()
             day = self._days.first_from((int(end) + self._zone.smallest) // DAY)
             if day is None:
                 return None
             instant = max(int(end), day * DAY - self._zone.largest)
 
     def _grid(self, offset: int) -> Grid:
-        return self._periods.at_phase(self._first_period + offset)
+        return self._periods.grid_at(self._first_period + offset)
 
 
 class WallPeriods(WallTimes):
     """A rule finer than a day whose periods are those of the clock face."""
 
     def __init__(self, periods: Periods, first_period: int) -> None:
-        self._grid = periods.at_phase(first_period)
+        self._grid = periods.grid_at(first_period)
 
     @override
     def first_from(self, wall: int) -> int | None:
-        return self._grid.first_from(wall, LAST_SECOND, Work())
+        return self._grid.first_from(wall, LAST_SECOND, StepBudget())
 
 
-class Picked(Stream):
+class SetPositionFilter(Stream):
     """What BYSETPOS picks from each period of a rule finer than a day."""
 
     def __init__(self, members: Stream, periods: Periods, first_period: int, positions: tuple[int, ...]) -> None:
@@ -171,24 +173,24 @@ class Picked(Stream):
     def first_from(self, instant: int) -> int | None:
         if self._never:
             return None
-        work = Work(1000)
-        probe = self._period_of(instant)
+        work = StepBudget(1000)
+        probe = self._period_start(instant)
         while True:
             member = self._members.first_from(probe)
             if member is None:
                 return None
-            period = self._period_of(member)
-            picked = self._of_period(period)
+            period = self._period_start(member)
+            picked = self._select_in_period(period)
             at = bisect_left(picked, instant)
             if at < len(picked):
                 return picked[at]
             probe = period + self._periods.step
-            work.spend()
+            work.consume()
 
-    def _period_of(self, instant: int) -> int:
+    def _period_start(self, instant: int) -> int:
         return instant - (instant - self._first_period) % self._periods.step
 
-    def _of_period(self, period: int) -> tuple[int, ...]:
+    def _select_in_period(self, period: int) -> tuple[int, ...]:
         known, picked = self._known  # read at once: another thread may be at another period
         if known == period:
             return picked
@@ -203,7 +205,7 @@ class Picked(Stream):
         return picked
 
 
-class Since(Stream):
+class StartingAt(Stream):
     """A stream from a start on."""
 
     def __init__(self, stream: Stream, start: int) -> None:
@@ -214,10 +216,10 @@ class Since(Stream):
         return self._stream.first_from(max(instant, self._start))
 
 
-def _unbounded(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) -> Stream:
+def _build_stream(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) -> Stream:
     """Return a rule's instants without its end. ``start`` is DTSTART as the clock shows it."""
     if rule.frequency <= Frequency.DAILY:
-        return OnTheClock(DatedTimes(rule, start), clock)
+        return WallClockStream(DatedTimes(rule, start), clock)
     time = start % DAY
     days = DayFilter(rule, weekdays=[day.weekday for day in rule.weekdays])
     periods = Periods(rule, time // 60 % 60, time % 60, days)
@@ -226,14 +228,14 @@ def _unbounded(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) ->
         first_period = start - into_period
         times: Stream = WallPeriods(periods, first_period)
         if rule.positions:
-            times = Picked(times, periods, first_period, rule.positions)
-        return OnTheClock(Since(times, start), clock)
+            times = SetPositionFilter(times, periods, first_period, rule.positions)
+        return WallClockStream(StartingAt(times, start), clock)
     starts = clock.instants(start)
     begin = starts[0] if starts else start - clock.zone.offset_at(start - clock.zone.largest)
-    if not any((rule.hours, rule.minutes, rule.seconds, rule.positions)) and days.is_open:
-        return SteadyBeat(begin, periods.step)
+    if not any((rule.hours, rule.minutes, rule.seconds, rule.positions)) and days.is_unrestricted:
+        return FixedInterval(begin, periods.step)
     first_period = begin - into_period
     stream: Stream = ElapsedPeriods(periods, days, clock.zone, first_period)
     if rule.positions:
-        stream = Picked(stream, periods, first_period, rule.positions)
-    return Since(stream, begin)
+        stream = SetPositionFilter(stream, periods, first_period, rule.positions)
+    return StartingAt(stream, begin)

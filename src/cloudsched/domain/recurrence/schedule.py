@@ -39,9 +39,16 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.recurrence import time_zones as zones
-from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, UTC_EPOCH, no_number, parse_moment, utc_seconds
-from cloudsched.domain.recurrence.recurrence_set import Recurrence, compiled
-from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalised, parse_rule
+from cloudsched.domain.recurrence.iso8601 import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    UTC_EPOCH,
+    parse_moment,
+    reject_number,
+    utc_seconds,
+)
+from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
+from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 from cloudsched.errors import InvalidSchedule
@@ -52,10 +59,10 @@ if TYPE_CHECKING:
 MAX_RULES = 20
 MAX_DATES = 1000
 MAX_LISTED = 100_000
-_FROM_THE_BEGINNING = -(10**11)
+_DISTANT_PAST = -(10**11)
 
 
-def _in_utc(at: datetime) -> datetime:
+def _to_utc(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
     if not FIRST_YEAR <= at.year <= LAST_YEAR:
@@ -63,12 +70,12 @@ def _in_utc(at: datetime) -> datetime:
     return UTC_EPOCH + (at - UTC_EPOCH)
 
 
-def _rule_text(value: object) -> object:
+def _normalize_rules(value: object) -> object:
     """Bring one or several rules to their canonical text: a string for one, a tuple for several, None for none."""
     if isinstance(value, str):
         if len(value) > MAX_LENGTH:
             raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
-        text = normalised(value)
+        text = normalize_rule(value)
         if not text:
             raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
         if "=" not in text:
@@ -77,12 +84,12 @@ def _rule_text(value: object) -> object:
     if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
         if len(value) > MAX_RULES:
             raise InvalidSchedule("rrule", f"{len(value)} rules", f"at most {MAX_RULES}")
-        rules = tuple(dict.fromkeys(_rule_text(rule) for rule in value))
+        rules = tuple(dict.fromkeys(_normalize_rules(rule) for rule in value))
         return rules if len(rules) > 1 else next(iter(rules), None)
     return value
 
 
-def _local_text(value: object) -> object:
+def _normalize_dtstart(value: object) -> object:
     if isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str):
@@ -95,7 +102,7 @@ def _local_text(value: object) -> object:
     return value
 
 
-def _date_texts(value: object, info: ValidationInfo) -> object:
+def _normalize_dates(value: object, info: ValidationInfo) -> object:
     field = str(info.field_name)
     if isinstance(value, str | datetime):
         value = (value,)
@@ -131,12 +138,12 @@ class Schedule(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
-    at: Annotated[datetime, AfterValidator(_in_utc), BeforeValidator(no_number)] | None = None
-    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_rule_text)] = None
-    dtstart: Annotated[str | None, BeforeValidator(_local_text)] = None
+    at: Annotated[datetime, AfterValidator(_to_utc), BeforeValidator(reject_number)] | None = None
+    rrule: Annotated[str | tuple[str, ...] | None, BeforeValidator(_normalize_rules)] = None
+    dtstart: Annotated[str | None, BeforeValidator(_normalize_dtstart)] = None
     timezone: str = "UTC"
-    rdates: Annotated[tuple[str, ...], BeforeValidator(_date_texts)] = ()
-    exdates: Annotated[tuple[str, ...], BeforeValidator(_date_texts)] = ()
+    rdates: Annotated[tuple[str, ...], BeforeValidator(_normalize_dates)] = ()
+    exdates: Annotated[tuple[str, ...], BeforeValidator(_normalize_dates)] = ()
     gap: Gap = "shift"
     fold: Fold = "first"
     sub_daily: SubDaily = Field(default="elapsed")
@@ -189,9 +196,9 @@ class Schedule(BaseModel):
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
         """
-        from cloudsched.domain.recurrence.parse import fields_of  # noqa: PLC0415 -- stored schedules never need it
+        from cloudsched.domain.recurrence.parse import parse_fields  # noqa: PLC0415 -- stored schedules never need it
 
-        schedule = cls(**fields_of(text, timezone=timezone, now=now))
+        schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         return schedule.anchored(now) if now is not None and not schedule.is_anchored else schedule
 
     @model_validator(mode="after")
@@ -199,7 +206,7 @@ class Schedule(BaseModel):
         """Refuse what contradicts itself or never fires; a document from the store was checked when it was made."""
         if info.context and info.context.get("stored"):
             return self
-        zones.zone(self.timezone)
+        zones.load_zone(self.timezone)
         if self.at is not None:
             for field in ("rrule", "dtstart", "rdates", "exdates"):
                 if getattr(self, field):
@@ -209,7 +216,7 @@ class Schedule(BaseModel):
                 raise InvalidSchedule("rrule", "is missing", "give `at` for one instant, or `rrule` for several")
             for rule in self.rules:
                 parse_rule(rule)
-        elif self._recurrence.first_from(_FROM_THE_BEGINNING) is None:
+        elif self._recurrence.first_from(_DISTANT_PAST) is None:
             raise InvalidSchedule("rrule", "can never fire", "check its days, its UNTIL and the EXDATEs")
         return self
 
@@ -243,7 +250,7 @@ class Schedule(BaseModel):
             return self
         if start.tzinfo is None:
             raise InvalidSchedule("dtstart", "cannot begin at a time without a zone", "give an aware datetime")
-        local = start.astimezone(zones.tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
+        local = start.astimezone(zones.load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
         rules = [parse_rule(rule) for rule in self.rules]
         if any(rule.hours and not rule.minutes for rule in rules):
             local = local.replace(minute=0)
@@ -273,13 +280,13 @@ class Schedule(BaseModel):
         """Return the first occurrence of all, in UTC."""
         if self.at is not None:
             return self.at
-        found = self._recurrence.first_from(_FROM_THE_BEGINNING)
+        found = self._recurrence.first_from(_DISTANT_PAST)
         return None if found is None else UTC_EPOCH + timedelta(seconds=found)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
         """Return the next ``count`` occurrences strictly later than ``start``, in UTC; fewer if there are no more."""
         found: list[datetime] = []
-        for occurrence in self._later_than(start):
+        for occurrence in self._iter_after(start):
             if len(found) == count:
                 break
             found.append(occurrence)
@@ -292,7 +299,7 @@ class Schedule(BaseModel):
             InvalidSchedule: There are more than 100,000 of them.
         """
         found: list[datetime] = []
-        for occurrence in self._later_than(start - timedelta(microseconds=1)):
+        for occurrence in self._iter_after(start - timedelta(microseconds=1)):
             if occurrence >= end:
                 break
             if len(found) == MAX_LISTED:
@@ -323,11 +330,11 @@ class Schedule(BaseModel):
     def _recurrence(self) -> Recurrence:
         if self.dtstart is None:
             raise InvalidSchedule("dtstart", "is missing, so the rule has no beginning", "give dtstart, or anchor it")
-        return compiled(
+        return compile_recurrence(
             self.rules, self.dtstart, self.timezone, self.rdates, self.exdates, self.gap, self.fold, self.sub_daily
         )
 
-    def _later_than(self, instant: datetime) -> Iterator[datetime]:
+    def _iter_after(self, instant: datetime) -> Iterator[datetime]:
         found = self.after(instant)
         while found is not None:
             yield found

@@ -23,7 +23,7 @@ from cloudsched.domain.recurrence.posix_tz import Footer, parse_footer
 from cloudsched.errors import InvalidSchedule, Misconfigured
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
-LAST_YEAR = 9999
+LAST_TABLE_YEAR = 9999
 _TABLE_YEARS = 100  # how many years one extension of a table covers
 _FIRST_TABLE_ENDS = 2100
 
@@ -63,16 +63,16 @@ class Zone:
             self._extend(_FIRST_TABLE_ENDS)
         self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
 
-    def until(self, seconds: int) -> Offsets:
+    def table_for(self, seconds: int) -> Offsets:
         """Return a table that answers for an instant."""
         if self._table.end <= seconds:
             year = (EPOCH + timedelta(seconds=seconds)).year
-            self._extend(min(year + _TABLE_YEARS, LAST_YEAR))
+            self._extend(min(year + _TABLE_YEARS, LAST_TABLE_YEAR))
         return self._table
 
     def offset_at(self, seconds: int) -> int:
         """Return the offset in force at a UTC instant."""
-        table = self.until(seconds)
+        table = self.table_for(seconds)
         return table.offsets[bisect_right(table.changes, seconds)]
 
     def _extend(self, to_year: int) -> None:
@@ -87,7 +87,9 @@ class Zone:
                     offsets.append(offset)
         end = (datetime(to_year - 1, 1, 1, tzinfo=EPOCH.tzinfo) - EPOCH).total_seconds()
         # One assignment, so that threads see the old table or the new one.
-        self._table = Offsets(tuple(changes), tuple(offsets), end if to_year < LAST_YEAR else float("inf"), to_year)
+        self._table = Offsets(
+            tuple(changes), tuple(offsets), end if to_year < LAST_TABLE_YEAR else float("inf"), to_year
+        )
 
 
 def version() -> str:
@@ -96,42 +98,42 @@ def version() -> str:
 
 
 @lru_cache(maxsize=1024)
-def tzinfo(name: str) -> ZoneInfo:
-    """Return the zone as a tzinfo for display, from the same data as `zone`.
+def load_tzinfo(name: str) -> ZoneInfo:
+    """Return the zone as a tzinfo for display, from the same data as `load_zone`.
 
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    return ZoneInfo.from_file(BytesIO(_file(name)), key=name)
+    return ZoneInfo.from_file(BytesIO(_load_file(name)), key=name)
 
 
 @lru_cache(maxsize=1024)
-def zone(name: str) -> Zone:
+def load_zone(name: str) -> Zone:
     """Return the zone's table of clock changes.
 
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    return _read(name, _file(name))
+    return _parse_tzif(name, _load_file(name))
 
 
 @lru_cache(maxsize=1)
-def names() -> tuple[str, ...]:
+def zone_names() -> tuple[str, ...]:
     """Return the names of all zones in the package, sorted."""
-    return tuple(sorted(_data("zones").decode().split()))
+    return tuple(sorted(_load_data("zones").decode().split()))
 
 
-def _file(name: str) -> bytes:
+def _load_file(name: str) -> bytes:
     if name not in _name_set():
         from difflib import get_close_matches  # noqa: PLC0415 -- only who is refused waits for it
 
-        close = get_close_matches(name[:64], names(), n=1)
+        close = get_close_matches(name[:64], zone_names(), n=1)
         hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"
         raise InvalidSchedule("timezone", f"there is no time zone {name[:64]!r}", hint)
-    return _data(f"zoneinfo/{name}")
+    return _load_data(f"zoneinfo/{name}")
 
 
-def _data(path: str) -> bytes:
+def _load_data(path: str) -> bytes:
     data = get_data("tzdata", path)
     if data is None:
         raise Misconfigured(f"the tzdata package cannot be read: it has no {path}")
@@ -140,10 +142,10 @@ def _data(path: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def _name_set() -> frozenset[str]:
-    return frozenset(names())
+    return frozenset(zone_names())
 
 
-def _read(name: str, data: bytes) -> Zone:
+def _parse_tzif(name: str, data: bytes) -> Zone:
     """Read a TZif file of version 2 or later (RFC 8536, section 3)."""
     start = 44 + _block_length(data, 0, width=4)
     _, standard, leaps, times, types, characters = struct.unpack_from(">6l", data, start + 20)

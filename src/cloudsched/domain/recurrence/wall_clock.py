@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cloudsched.domain.recurrence.expand import DAY
-from cloudsched.domain.recurrence.time_zones import Offsets, Zone, zone
+from cloudsched.domain.recurrence.time_zones import Offsets, Zone, load_zone
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.expand import WallTimes
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 Gap = Literal["shift", "skip"]
 Fold = Literal["first", "last", "both"]
 
-_SETTLED = 30 * 3600  # longer than any clock change
+_MAX_CLOCK_CHANGE = 30 * 3600  # longer than any clock change
 
 
-class _Stretches(NamedTuple):
+class _OffsetIntervals(NamedTuple):
     table: Offsets
-    cuts: list[int]
+    boundaries: list[int]
     offsets: list[tuple[int, ...]]
 
 
@@ -47,18 +47,18 @@ class WallClock:
     repeated times do not fire.
     """
 
-    def __init__(self, of: Zone, gap: Gap, fold: Fold) -> None:
-        self.zone = of
+    def __init__(self, zone_table: Zone, gap: Gap, fold: Fold) -> None:
+        self.zone = zone_table
         self.gap: Gap = gap
         self.fold: Fold = fold
-        self._stretches = self._cut(of.until(0))
+        self._intervals = self._build_intervals(zone_table.table_for(0))
 
     def first_from(self, times: WallTimes, instant: int) -> int | None:
         """Return the first instant, not before ``instant``, on which one of the wall-clock times falls."""
         while True:
-            stretches = self._until(instant)
-            at = bisect_right(stretches.cuts, instant)
-            end = stretches.cuts[at] if at < len(stretches.cuts) else stretches.table.end
+            stretches = self._intervals_for(instant)
+            at = bisect_right(stretches.boundaries, instant)
+            end = stretches.boundaries[at] if at < len(stretches.boundaries) else stretches.table.end
             offsets = stretches.offsets[at]
             best = following = None
             for offset in offsets:
@@ -73,7 +73,7 @@ class WallClock:
                 return None
             # Nothing lies between here and `following` on the clock; beyond a clock change that is known to hold only
             # if the stretch was longer than the change.
-            settled = offsets and end - instant > _SETTLED
+            settled = offsets and end - instant > _MAX_CLOCK_CHANGE
             if settled and following is None:
                 return None
             instant = int(end)
@@ -82,7 +82,7 @@ class WallClock:
 
     def instants(self, wall: int) -> tuple[int, ...]:
         """Return the instants of one wall-clock time: one, none (a skipped gap) or two (both of a fold)."""
-        table = self.zone.until(wall + 2 * DAY)
+        table = self.zone.table_for(wall + 2 * DAY)
         low = bisect_right(table.changes, wall - self.zone.largest - 1)
         high = bisect_right(table.changes, wall - self.zone.smallest)
         found = []
@@ -93,25 +93,25 @@ class WallClock:
             ):
                 found.append(instant)
         if not found:
-            return () if self.gap == "skip" else (self._before_gap(table, wall, low, high),)
+            return () if self.gap == "skip" else (self._shift_gap(table, wall, low, high),)
         if self.fold == "both":
             return tuple(sorted(set(found)))
         return (min(found),) if self.fold == "first" else (max(found),)
 
     @staticmethod
-    def _before_gap(table: Offsets, wall: int, low: int, high: int) -> int:
+    def _shift_gap(table: Offsets, wall: int, low: int, high: int) -> int:
         for at in range(low, high):
             if table.changes[at] + table.offsets[at] <= wall < table.changes[at] + table.offsets[at + 1]:
                 return wall - table.offsets[at]
         return wall - table.offsets[low]
 
-    def _until(self, instant: int) -> _Stretches:
-        table = self.zone.until(instant)
-        if table is not self._stretches.table:
-            self._stretches = self._cut(table)
-        return self._stretches
+    def _intervals_for(self, instant: int) -> _OffsetIntervals:
+        table = self.zone.table_for(instant)
+        if table is not self._intervals.table:
+            self._intervals = self._build_intervals(table)
+        return self._intervals
 
-    def _cut(self, table: Offsets) -> _Stretches:
+    def _build_intervals(self, table: Offsets) -> _OffsetIntervals:
         """Cut the time line where the zone's offset, or what the policies make of it, changes."""
         shifted: list[tuple[int, int, int]] = []  # from, until, offset before the gap
         silent: list[tuple[int, int]] = []
@@ -134,7 +134,7 @@ class WallClock:
         for start, until in silent:
             for at in range(bisect_right(cuts, start), bisect_right(cuts, until - 1) + 1):
                 offsets[at] = offsets[at][1:]
-        return _Stretches(table, cuts, offsets)
+        return _OffsetIntervals(table, cuts, offsets)
 
 
 @lru_cache(maxsize=1024)
@@ -144,4 +144,4 @@ def wall_clock(zone_name: str, gap: Gap = "shift", fold: Fold = "first") -> Wall
     Raises:
         InvalidSchedule: There is no zone of that name.
     """
-    return WallClock(zone(zone_name), gap, fold)
+    return WallClock(load_zone(zone_name), gap, fold)

@@ -17,14 +17,22 @@ from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents import children
 from cloudsched.domain.documents import script as scripts
-from cloudsched.domain.documents.document import Value
+from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.json_limits import as_json, require_unhidden
-from cloudsched.domain.documents.policy import RetryPolicy, retry_policy
+from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
+from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.pull import QueueName, Skill
-from cloudsched.domain.documents.task import EventName, Owner, Task, TaskId, TaskStatus, Wish
+from cloudsched.domain.documents.task import EventName, Owner, Task, TaskId, TaskSpec, TaskStatus
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.domain.transitions.lifecycle import Step, closed, moved, pumped, settled, unbegun, without_unbegun
+from cloudsched.domain.transitions.lifecycle import (
+    Transition,
+    complete_if_idle,
+    drop_unstarted,
+    execution_record,
+    start_next_backfill,
+    unstarted_runs,
+    with_changes,
+)
 from cloudsched.domain.transitions.planning import occurrence_from
 from cloudsched.errors import InvalidInput, InvalidSchedule
 
@@ -42,11 +50,11 @@ class LeadTimes:
     """The least time between a task's creation and its first run."""
 
 
-_IN_PLACE = {"children": children.HANDLER, "script": scripts.HANDLER}
+_BUILT_IN_HANDLERS = {"children": children.CHILDREN_HANDLER, "script": scripts.SCRIPT_HANDLER}
 """What a task may say in place of a handler, and the built-in handler that runs it."""
 
 
-class TaskDraft(Wish):
+class TaskDraft(TaskSpec):
     """What a caller says about a task that is to be created, or put in place of an older one of the same id."""
 
     id: TaskId | None = None
@@ -57,21 +65,25 @@ class TaskDraft(Wish):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_thing_to_run(cls, data: object) -> object:
+    def _select_handler(cls, data: object) -> object:
         """Take a built-in handler where there is what it runs, and nowhere else."""
         if not isinstance(data, dict):
             return data
         handler = data.get("handler")
-        given = [name for name in _IN_PLACE if data.get(name)]
-        if given and handler is not None and handler not in _IN_PLACE.values():
+        given = [name for name in _BUILT_IN_HANDLERS if data.get(name)]
+        if given and handler is not None and handler not in _BUILT_IN_HANDLERS.values():
             raise InvalidInput(given[0], "is given beside a handler", "Give one or the other.")
         if len(given) > 1:
             raise InvalidInput(given[1], f"is given beside {given[0]}", "Give one or the other.")
-        if data.get("children") == [] and (handler is None or handler in _IN_PLACE.values()) and not given:
+        if data.get("children") == [] and (handler is None or handler in _BUILT_IN_HANDLERS.values()) and not given:
             raise InvalidInput("children", "is empty", "Name at least one child, or give a handler in its place.")
         if given:
-            return {**data, "handler": _IN_PLACE[given[0]]}
-        return {name: value for name, value in data.items() if name != "handler" or handler not in _IN_PLACE.values()}
+            return {**data, "handler": _BUILT_IN_HANDLERS[given[0]]}
+        return {
+            name: value
+            for name, value in data.items()
+            if name != "handler" or handler not in _BUILT_IN_HANDLERS.values()
+        }
 
     @classmethod
     def from_wire(cls, data: object) -> Self:
@@ -85,7 +97,7 @@ class TaskDraft(Wish):
         except InvalidSchedule as error:
             raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
         except ValidationError as error:
-            raise invalid_input(error) from error
+            raise to_invalid_input(error) from error
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
@@ -99,34 +111,34 @@ class TaskDraft(Wish):
         """
         if isinstance(at := fields.get("schedule"), datetime):
             fields["schedule"] = Schedule.once(at)
-        return cls.from_wire(wire_fields(fields))
+        return cls.from_wire(to_wire_fields(fields))
 
 
-def wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
+def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields by their Python names as JSON with camelCase names; `retry` may be a number, True or False."""
     if isinstance(retry := fields.get("retry"), int):
-        fields = {**fields, "retry": _policy_of(retry)}
-    return {to_camel(name): _on_the_wire(name, value) for name, value in fields.items()}
+        fields = {**fields, "retry": _parse_retry(retry)}
+    return {to_camel(name): _to_wire_value(name, value) for name, value in fields.items()}
 
 
-def _policy_of(retry: int) -> RetryPolicy:
+def _parse_retry(retry: int) -> RetryPolicy:
     try:
-        return retry_policy(retry)
+        return to_retry_policy(retry)
     except ValidationError as error:
         raise InvalidInput("retry", f"is {retry}", "Give 0 to 20 retries, True, False or a RetryPolicy.") from error
 
 
-def _on_the_wire(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, BaseModel):
-        said = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, Value))
-        require_unhidden(to_camel(name), value, said)
+        said = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, WireModel))
+        reject_masked_secrets(to_camel(name), value, said)
         return said
-    return as_json(to_camel(name), value)
+    return to_json_value(to_camel(name), value)
 
 
-def invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
+def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
     """Return pydantic's first complaint as an error that names the field as the caller wrote it."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *first["loc"])) or "(body)"
@@ -135,16 +147,18 @@ def invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidIn
         "timezone_aware": "Give the offset from UTC, as in 2027-01-01T09:00:00Z.",
         "missing": "It is required.",
     }.get(first["type"], "")
-    problem = _IN_WORDS.get(str(first.get("ctx", {}).get("pattern"))) or first["msg"].removeprefix("Value error, ")
+    problem = _PATTERN_DESCRIPTIONS.get(str(first.get("ctx", {}).get("pattern"))) or first["msg"].removeprefix(
+        "Value error, "
+    )
     return kind(path, problem, hint)
 
 
-def _pattern_of(kind: object) -> str:
+def _pattern_text(kind: object) -> str:
     return next(str(each.pattern) for each in get_args(kind) if isinstance(each, StringConstraints))
 
 
-_IN_WORDS = {
-    _pattern_of(kind): f"must be {words}"
+_PATTERN_DESCRIPTIONS = {
+    _pattern_text(kind): f"must be {words}"
     for kind, words in (
         (TaskId, "1 to 128 letters, digits, hyphens and underscores"),
         (Owner, "1 to 128 characters, none of them a slash or a control character"),
@@ -156,10 +170,10 @@ _IN_WORDS = {
 """What the patterns of names mean."""
 
 
-def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
+def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
     """Return the task that a draft describes, ready to be stored for the first time."""
-    schedule = _anchored(draft.schedule, now, lead)
-    wish = _wish_of(draft)
+    schedule = _anchor_schedule(draft.schedule, now, lead)
+    wish = _spec_fields(draft)
     task = Task(
         id=draft.id or str(uuid.uuid4()),
         owner=draft.owner,
@@ -171,21 +185,23 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
         status_changed_at=now,
         **wish,
     )
-    return Step(moved(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created."))
+    return Transition(
+        with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created.")
+    )
 
 
-def edited(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step:
+def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
     """Return the task as its owner wants it now.
 
     The plan changes only where the schedule, its end or its run limit do; what of the old one has come due, waits for a
     worker and is not in the new one is recorded as SKIPPED. A task that has ended begins again if it is given a new
     schedule. A draft that changes nothing changes nothing.
     """
-    wish = _wish_of(draft)
-    schedule = _schedule_of_edit(task, draft, now, lead)
+    wish = _spec_fields(draft)
+    schedule = _edited_schedule(task, draft, now, lead)
     replanned = schedule != task.schedule or any(wish[name] != getattr(task, name) for name in ("until", "max_runs"))
     if not replanned and all(value == getattr(task, name) for name, value in wish.items()):
-        return Step(task)
+        return Transition(task)
     changed = task.model_copy(
         update={
             **wish,
@@ -196,46 +212,46 @@ def edited(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Step
         }
     )
     if not replanned:
-        return Step(moved(changed, now))
-    changed, records = _rescheduled(changed, now) if schedule != task.schedule else _curtailed(changed, now)
+        return Transition(with_changes(changed, now))
+    changed, records = _reset_plan(changed, now) if schedule != task.schedule else _drop_runs_past_end(changed, now)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # it may have come already, and wait for its jitter, a run or its dispatch
         following = occurrence_from(changed, now if due is None else min(due, now))
         planned = changed.model_copy(update={"next_execution_time": following})
-        return Step(settled(pumped(planned, now), now), records)
-    first = _first_of_edit(task, changed, now, lead)
+        return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
+    first = _first_occurrence_after_edit(task, changed, now, lead)
     if task.status is TaskStatus.PAUSED:
-        return Step(moved(changed, now), records)
-    active = moved(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
-    return Step(active, records)
+        return Transition(with_changes(changed, now), records)
+    active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
+    return Transition(active, records)
 
 
-def _rescheduled(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+def _reset_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the task with what its old plan has left behind put aside, and the records of that."""
-    rest, records = _skipped(task, unbegun(task), now, "Its task was rescheduled before it had begun.")
+    rest, records = _skip_runs(task, unstarted_runs(task), now, "Its task was rescheduled before it had begun.")
     begun = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
     had = task.planned_to  # which the new schedule may have, too: it is the same occurrence, and is not run again
     is_shared = had is not None and task.schedule.after(had - timedelta(microseconds=1)) == had
     outcome = task.outcome if is_shared else None
-    anew = {"run_count": 0, "failures_in_row": 0, "backfill": None, "overlapped": None, "outcome": outcome}
+    anew = {"run_count": 0, "consecutive_failures": 0, "backfill": None, "pending_skips": None, "outcome": outcome}
     return rest.model_copy(update={**anew, "runs": begun, "planned_to": had if is_shared else None}), records
 
 
-def _curtailed(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+def _drop_runs_past_end(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the task without what waits beyond its end or run limit, and the records of that."""
-    waiting = unbegun(task)
+    waiting = unstarted_runs(task)
     late = [run for run in waiting if task.until is not None and run.scheduled_for > task.until]
     excess = 0 if task.max_runs is None else task.run_count - task.max_runs
     fewest = max(0, len(waiting) - max(excess, len(late)))
-    return _skipped(task, waiting[fewest:], now, "Its task was given an earlier end before it had begun.")
+    return _skip_runs(task, waiting[fewest:], now, "Its task was given an earlier end before it had begun.")
 
 
-def _skipped(task: Task, runs: list[Run], now: datetime, why: str) -> tuple[Task, tuple[Execution, ...]]:
-    records = tuple(closed(task, run, ExecutionStatus.SKIPPED, now, message=why) for run in runs)
-    return without_unbegun(task, *runs), records
+def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple[Task, tuple[Execution, ...]]:
+    records = tuple(execution_record(task, run, ExecutionStatus.SKIPPED, now, message=reason) for run in runs)
+    return drop_unstarted(task, *runs), records
 
 
-def draft_of(task: Task) -> dict[str, Any]:
+def to_editable_fields(task: Task) -> dict[str, Any]:
     """Return what the task's owner has said about it, as JSON: what a partial edit is merged into."""
     said = task.to_wire()
     names = {field.alias or name for name, field in TaskDraft.model_fields.items()}
@@ -258,12 +274,12 @@ def _require_known(patch: dict[str, Any], model: type[BaseModel], prefix: str) -
             hint = "Check its spelling; names are camelCase."
             raise InvalidInput(f"{prefix}{name}", "is not a field that can be edited", hint)
         for part in (known[name], *get_args(known[name])):
-            if isinstance(value, dict) and isinstance(part, type) and issubclass(part, Value):
+            if isinstance(value, dict) and isinstance(part, type) and issubclass(part, WireModel):
                 _require_known(value, part, f"{prefix}{name}.")
 
 
-def _wish_of(draft: TaskDraft) -> dict[str, Any]:
-    return {name: getattr(draft, name) for name in Wish.model_fields}
+def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
+    return {name: getattr(draft, name) for name in TaskSpec.model_fields}
 
 
 def default_schedule(now: datetime, lead: LeadTimes) -> Schedule:
@@ -271,7 +287,7 @@ def default_schedule(now: datetime, lead: LeadTimes) -> Schedule:
     return Schedule.once(now + max(lead.default, lead.minimum))
 
 
-def _anchored(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Schedule:
+def _anchor_schedule(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Schedule:
     start = now + max(lead.default, lead.minimum)
     if schedule is None:
         return default_schedule(now, lead)
@@ -281,7 +297,7 @@ def _anchored(schedule: Schedule | None, now: datetime, lead: LeadTimes) -> Sche
         raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
 
 
-def _schedule_of_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:
+def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:
     """Return the schedule that an edit asks for; one that says less than the task's own leaves that in place.
 
     So a creation that is heard again, however late, does not run an ended task again.
@@ -292,10 +308,10 @@ def _schedule_of_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTim
         unanchored = task.schedule.model_copy(update={"dtstart": None})
         if unanchored == draft.schedule:
             return task.schedule
-    return _anchored(draft.schedule, now, lead)
+    return _anchor_schedule(draft.schedule, now, lead)
 
 
-def _first_of_edit(task: Task, changed: Task, now: datetime, lead: LeadTimes) -> datetime:
+def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead: LeadTimes) -> datetime:
     try:
         return _first_occurrence(changed, now, lead)
     except InvalidSchedule as error:
@@ -318,16 +334,20 @@ def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
     before = earliest - timedelta(microseconds=1)
     whole = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
     if whole is not None:
-        raise InvalidInput("until", f"ends the task before its first run at {_iso(whole)}", "Give a later end.")
+        raise InvalidInput(
+            "until", f"ends the task before its first run at {_format_instant(whole)}", "Give a later end."
+        )
     if task.schedule.is_one_time:
-        late = f"is in the past (now is {_iso(now)})"
-        near = f"is nearer than the minimum lead of {lead.minimum} (now is {_iso(now)})"
+        late = f"is in the past (now is {_format_instant(now)})"
+        near = f"is nearer than the minimum lead of {lead.minimum} (now is {_format_instant(now)})"
         gone = "is the instant of an occurrence that the task has had"
         at = task.schedule.after(now - timedelta(microseconds=1))
         problem = late if at is None else near if at < earliest else gone
         raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run in a while.")
-    raise InvalidSchedule("schedule", f"has no occurrence from {_iso(earliest)} on", "Give a later end or count.")
+    raise InvalidSchedule(
+        "schedule", f"has no occurrence from {_format_instant(earliest)} on", "Give a later end or count."
+    )
 
 
-def _iso(instant: datetime) -> str:
+def _format_instant(instant: datetime) -> str:
     return instant.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -5,7 +5,7 @@ Policies, each decided here and each leaving its trace in the executions:
 * A failed attempt is repeated as the retry policy says (RETRYING), until none is left (FAILED) or the task is ended.
 * A handler's own word goes before the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
 * Occurrences that came due while the run was open: ``overlap`` says whether they are skipped or one is kept. Where
-  they are more than `PORTION`, the task remembers that, and the following dispatches skip the rest.
+  they are more than `MAX_RECORDS_PER_COMMIT`, the task remembers that, and the following dispatches skip the rest.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
 
 Only the holder of the lease may end an attempt: `on_outcome` answers None to anybody else, whose result is dropped.
@@ -27,49 +27,49 @@ from cloudsched.domain.documents.execution import (
     Message,
     Run,
     Trigger,
-    mark_of,
+    lease_fingerprint,
 )
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import DeliveryChannel, Overlapped, TaskStatus
+from cloudsched.domain.documents.task import DeliveryChannel, PendingSkips, TaskStatus
 from cloudsched.domain.transitions.lifecycle import (
-    ENDED,
-    Step,
-    closed,
-    ending,
-    has_called,
-    moved,
-    pumped,
-    settled,
-    without_unbegun,
+    FINAL_STATUSES,
+    Transition,
+    complete_if_idle,
+    drop_unstarted,
+    execution_record,
+    last_run_fields,
+    may_have_children,
+    start_next_backfill,
+    with_changes,
 )
 from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after
-from cloudsched.domain.transitions.suspend import suspended
+from cloudsched.domain.transitions.suspend import on_suspend
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
     from random import Random
 
-    from cloudsched.domain.documents.execution import ProgressStep
-    from cloudsched.domain.documents.journal import FailedBy, JournalEntry
+    from cloudsched.domain.documents.execution import ProgressNote
+    from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.domain.documents.task import Task
 
-PORTION = 100
+MAX_RECORDS_PER_COMMIT = 100
 """How many missed occurrences one commit records at the most."""
 
-SHORTEST_SNOOZE = timedelta(seconds=1)
+MIN_SNOOZE = timedelta(seconds=1)
 """A snooze costs no attempt, so nothing else keeps a handler that always wants one from being called without pause."""
 
-AT_ONCE = timedelta(seconds=30)
+UNSTARTED_GRACE = timedelta(seconds=30)
 """Who gives back what they claimed within this time has not called its handler, or as good as: they were to stop when
 the claim came, or may not run it."""
 
-FAILURES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
 """How an occurrence ends that was tried and did not succeed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class InboxMessage:
     """Something that a handler puts into the owner's inbox when its attempt succeeds."""
 
     title: str
@@ -77,21 +77,21 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AttemptReport:
     """How an attempt ended, and what the handler said meanwhile."""
 
     outcome: Outcome
     error: ExecutionError | None = None
     """The details of a failure that was an exception."""
-    notices: Sequence[Notice] = ()
-    progress: Sequence[ProgressStep] = ()
+    notices: Sequence[InboxMessage] = ()
+    progress: Sequence[ProgressNote] = ()
     queries: int = 0
     tokens: int = 0
     entries: Sequence[JournalEntry] = ()
     """What a durable handler did that is not yet in the stored journal."""
     calls_made: int = 0
     """Every call up to this number in its journal has its task."""
-    failed_by: FailedBy | None = None
+    failure_cause: FailureCause | None = None
     """What in its journal made it fail."""
 
 
@@ -99,25 +99,25 @@ def on_outcome(
     task: Task,
     execution_id: str,
     lease_token: str,
-    report: Report,
+    report: AttemptReport,
     now: datetime,
     random: Random,
     *,
-    still_running: Container[int] = (),
-) -> Step | None:
+    calls_in_progress: Container[int] = (),
+) -> Transition | None:
     """Decide what the end of an attempt changes; None if the caller no longer holds the lease.
 
-    `still_running` are some of the calls that a suspended handler waits for, and that are known to be under way.
+    `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be under way.
     """
-    run = task.run(execution_id)
+    run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token:
         return None
-    task = task.model_copy(update={"has_called": has_called(task, report.entries)})
-    step = _ending(task, _with_report(run, report), report, still_running, now, random)
+    task = task.model_copy(update={"has_children": may_have_children(task, report.entries)})
+    step = _apply_outcome(task, _with_report(run, report), report, calls_in_progress, now, random)
     return replace(step, entries=tuple(report.entries))
 
 
-def _with_report(run: Run, report: Report) -> Run:
+def _with_report(run: Run, report: AttemptReport) -> Run:
     size = max((entry.number for entry in report.entries), default=0)
     return run.model_copy(
         update={
@@ -128,92 +128,104 @@ def _with_report(run: Run, report: Report) -> Run:
     )
 
 
-def _ending(  # noqa: PLR0911 - one return for each outcome of the closed set
-    task: Task, run: Run, report: Report, still_running: Container[int], now: datetime, random: Random
-) -> Step:
-    said = {"queries": report.queries, "tokens": report.tokens, "failed_by": report.failed_by}
+def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set
+    task: Task, run: Run, report: AttemptReport, calls_in_progress: Container[int], now: datetime, random: Random
+) -> Transition:
+    said = {"queries": report.queries, "tokens": report.tokens, "failure_cause": report.failure_cause}
     match report.outcome:
         case Done(content):
-            messages = _messages(task, run, report, now)
+            messages = _build_messages(task, run, report, now)
             delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
-            ended = _ended(run, ExecutionStatus.SUCCEEDED, None, now)
-            step = _final(task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **said)
-            return Step(step.task, step.executions, messages)
+            ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now)
+            step = _finish_run(
+                task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **said
+            )
+            return Transition(step.task, step.executions, messages)
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
-            failed = _ended(run, ExecutionStatus.FAILED, error, now)
-            wait = task.retry.delay(run.attempt - run.forgiven, random) if after is None else after
-            return _retried_or_final(task, failed, wait, now, ExecutionStatus.FAILED, **said)
+            failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now)
+            wait = task.retry.delay(run.attempt - run.attempts_before_suspension, random) if after is None else after
+            return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **said)
         case Snooze(until, reason):
             due_at = now + until if isinstance(until, timedelta) else until
-            waiting = _let_go(run, due_at=max(due_at, now + SHORTEST_SNOOZE))
-            return _waiting(task, waiting, now, message=reason, **said)
+            waiting = _without_lease(run, due_at=max(due_at, now + MIN_SNOOZE))
+            return _wait_for_retry(task, waiting, now, message=reason, **said)
         case Suspend() as wish:
-            if task.status in ENDED:
-                return _waiting(task, _let_go(run), now, **said)
-            return Step(moved(task, now, runs=task.with_run(suspended(task, _let_go(run), wish, still_running, now))))
+            if task.status in FINAL_STATUSES:
+                return _wait_for_retry(task, _without_lease(run), now, **said)
+            return Transition(
+                with_changes(
+                    task, now, runs=task.runs_with(on_suspend(task, _without_lease(run), wish, calls_in_progress, now))
+                )
+            )
         case Fail(reason):
             error = report.error or ExecutionError(type="Fail", message=reason)
-            return _final(task, _ended(run, ExecutionStatus.FAILED, error, now), ExecutionStatus.FAILED, now, **said)
+            return _finish_run(
+                task,
+                _with_finished_attempt(run, ExecutionStatus.FAILED, error, now),
+                ExecutionStatus.FAILED,
+                now,
+                **said,
+            )
         case Cancel(reason):
-            ended = _ended(run, ExecutionStatus.CANCELLED, None, now)
-            return _final(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **said)
+            ended = _with_finished_attempt(run, ExecutionStatus.CANCELLED, None, now)
+            return _finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **said)
         case unknown:
             assert_never(unknown)
 
 
-def given_back(
-    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressStep], reason: str, now: datetime
-) -> Step | None:
+def on_release(
+    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressNote], reason: str, now: datetime
+) -> Transition | None:
     """Let somebody else run an attempt that its worker could not finish: it costs no attempt, and keeps its place.
 
     One that was given back at once, and never got any further, has not begun: it expires as if nobody had taken it.
     None if the caller no longer holds the lease.
     """
-    run = task.run(execution_id)
+    run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token:
         return None
-    waiting = _let_go(run, progress=tuple(progress))
+    waiting = _without_lease(run, progress=tuple(progress))
     is_trace_left = waiting.attempts or waiting.steps or waiting.progress
     is_first = run.started_at == run.lease.started_at
-    if is_first and now - run.lease.started_at <= AT_ONCE and not is_trace_left:
+    if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not is_trace_left:
         waiting = waiting.model_copy(update={"started_at": None})
-    return _waiting(task, waiting, now, message=reason)
+    return _wait_for_retry(task, waiting, now, message=reason)
 
 
-def lease_lapsed(task: Task, run: Run, now: datetime) -> Step:
+def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
     """Close the leased attempt of a run as TIMED_OUT; the run waits for its next attempt, or has ended."""
     error = ExecutionError(
         type="LeaseExpired",
         message="No result came within the task's expectedDuration: whoever ran it died, was stopped, or took longer.",
     )
-    lost = _ended(run, ExecutionStatus.TIMED_OUT, error, now)
-    return _retried_or_final(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
+    lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, error, now)
+    return _retry_or_finish(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
 
 
-def extended(
-    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressStep], now: datetime
-) -> Step | None:
+def on_heartbeat(
+    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressNote], now: datetime
+) -> Transition | None:
     """Renew a lease from now and keep the progress so far; None if the caller no longer holds it.
 
     One that has ended is not renewed, although nobody may have taken over the run yet: its lock may be another's. One
     whose task allows less by now ends no earlier than its holder was told.
     """
-    run = task.run(execution_id)
+    run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
         return None
     lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
     renewed = run.model_copy(update={"lease": lease, "progress": tuple(progress)})
-    return Step(moved(task, now, runs=task.with_run(renewed)))
+    return Transition(with_changes(task, now, runs=task.runs_with(renewed)))
 
 
-def _let_go(run: Run, **changes: Any) -> Run:
+def _without_lease(run: Run, **changes: Any) -> Run:
     """Return the run without its lease; of a worker's it remembers which claim that was."""
-    mark = mark_of(run.lease.token) if run.lease and run.lease.worker else None
-    return run.model_copy(update={"lease": None, "released": mark, **changes})
+    mark = lease_fingerprint(run.lease.token) if run.lease and run.lease.worker else None
+    return run.model_copy(update={"lease": None, "released_claim": mark, **changes})
 
 
-def _ended(run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime) -> Run:
+def _with_finished_attempt(run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime) -> Run:
     """Return the run with its leased attempt closed."""
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
@@ -224,48 +236,52 @@ def _ended(run: Run, status: ExecutionStatus, error: ExecutionError | None, now:
         status=status,
         error=error,
         worker=run.lease.worker,
-        claim=mark_of(run.lease.token) if run.lease.worker else None,
+        claim=lease_fingerprint(run.lease.token) if run.lease.worker else None,
     )
     return run.with_attempt(attempt).model_copy(update={"lease": None})
 
 
-def _retried_or_final(
+def _retry_or_finish(
     task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: Any
-) -> Step:
-    if task.status not in ENDED and run.attempt - run.forgiven > task.retry.max_retries:
-        return _final(task, run, final, now, **said)
-    return _waiting(task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": now + wait}), now, **said)
+) -> Transition:
+    if task.status not in FINAL_STATUSES and run.attempt - run.attempts_before_suspension > task.retry.max_retries:
+        return _finish_run(task, run, final, now, **said)
+    return _wait_for_retry(task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": now + wait}), now, **said)
 
 
-def _waiting(task: Task, run: Run, now: datetime, **said: Any) -> Step:
+def _wait_for_retry(task: Task, run: Run, now: datetime, **said: Any) -> Transition:
     """Return the run waiting for its next attempt, or ended if its task has been, since nothing would wake it."""
-    if task.status in ENDED:
+    if task.status in FINAL_STATUSES:
         ended = {**said, "message": f"The task is {task.status}."}
-        return _final(task, run, ExecutionStatus.CANCELLED, now, **ended)
-    record = closed(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **said)
-    return Step(moved(task, now, runs=task.with_run(run)), (record,))
+        return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
+    record = execution_record(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **said)
+    return Transition(with_changes(task, now, runs=task.runs_with(run)), (record,))
 
 
-def _final(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Step:
-    failures = task.failures_in_row + 1 if status in FAILURES else 0
+def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **record: Any) -> Transition:
+    failures = task.consecutive_failures + 1 if status in FAILURE_STATUSES else 0
     if status is ExecutionStatus.CANCELLED:
-        failures = task.failures_in_row
-    rest = without_unbegun(task, run) if run.started_at is None else task
+        failures = task.consecutive_failures
+    rest = drop_unstarted(task, run) if run.started_at is None else task
     rest = rest.model_copy(
-        update={"runs": task.without_run(run.execution_id), "failures_in_row": failures, **ending(run, status)}
+        update={
+            "runs": task.runs_without(run.execution_id),
+            "consecutive_failures": failures,
+            **last_run_fields(run, status),
+        }
     )
-    overlapped = _overlapped(rest, run, now)
+    overlapped = _overlap_records(rest, run, now)
     if overlapped:
         latest = overlapped[-1].scheduled_for
         following = occurrence_after(rest, latest)
         rest = rest.model_copy(update={"next_execution_time": following, "planned_to": latest})
-        if len(overlapped) == PORTION:
-            mark = Overlapped(until=now, execution_id=run.execution_id)
-            rest = rest.model_copy(update={"overlapped": mark})
-    records = (closed(task, run, status, now, **record), *overlapped)
+        if len(overlapped) == MAX_RECORDS_PER_COMMIT:
+            mark = PendingSkips(until=now, execution_id=run.execution_id)
+            rest = rest.model_copy(update={"pending_skips": mark})
+    records = (execution_record(task, run, status, now, **record), *overlapped)
     if task.is_active and task.pause_after_failures and failures >= task.pause_after_failures and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
-        paused = moved(
+        paused = with_changes(
             rest,
             now,
             status=TaskStatus.PAUSED,
@@ -273,53 +289,53 @@ def _final(task: Task, run: Run, status: ExecutionStatus, now: datetime, **recor
             next_execution_time=None,
             revision=task.revision + 1,
         )
-        return Step(paused, records)
-    return Step(settled(pumped(rest, now), now), records)
+        return Transition(paused, records)
+    return Transition(complete_if_idle(start_next_backfill(rest, now), now), records)
 
 
-def _overlapped(task: Task, run: Run, now: datetime) -> tuple[Execution, ...]:
+def _overlap_records(task: Task, run: Run, now: datetime) -> tuple[Execution, ...]:
     """Return the records of the occurrences that came due while the run was open and that its task's policy skips."""
     if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or task.runs:
         return ()
     began = run.started_at or now
     if task.next_execution_time is None or task.next_execution_time <= began:
         return ()  # a backlog from before the run: that is for catchUp to decide
-    return _skipped(task, Overlapped(until=now, execution_id=run.execution_id), now)
+    return _skipped_records(task, PendingSkips(until=now, execution_id=run.execution_id), now)
 
 
-def still_overlapped(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
+def skip_remaining_overlaps(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
     """Return the records of further occurrences that came due while a run was open, and that are to be skipped.
 
     None are left, and the task has forgotten it, if it has been edited so that they overlap nothing.
     """
-    mark = task.overlapped
-    records = () if mark is None or task.overlap is Overlap.ALLOW else _skipped(task, mark, now)
-    return (task if records else task.model_copy(update={"overlapped": None})), records
+    mark = task.pending_skips
+    records = () if mark is None or task.overlap is Overlap.ALLOW else _skipped_records(task, mark, now)
+    return (task if records else task.model_copy(update={"pending_skips": None})), records
 
 
-def _skipped(task: Task, mark: Overlapped, now: datetime) -> tuple[Execution, ...]:
+def _skipped_records(task: Task, pending: PendingSkips, now: datetime) -> tuple[Execution, ...]:
     """Return a portion of what had come due by the mark, as skipped: all but the newest, if that is to be kept."""
-    due = list(islice(due_occurrences(task, mark.until), PORTION + 1))
+    due = list(islice(due_occurrences(task, pending.until), MAX_RECORDS_PER_COMMIT + 1))
     if task.overlap is Overlap.BUFFER:
         due = due[:-1]
     return tuple(
-        closed(
+        execution_record(
             task,
             Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence),
             ExecutionStatus.SKIPPED,
             now,
-            message=f"The run of {mark.execution_id} was still open (overlap is {task.overlap}).",
+            message=f"The run of {pending.execution_id} was still open (overlap is {task.overlap}).",
         )
-        for occurrence in due[:PORTION]
+        for occurrence in due[:MAX_RECORDS_PER_COMMIT]
     )
 
 
-def _messages(task: Task, run: Run, report: Report, now: datetime) -> tuple[Message, ...]:
+def _build_messages(task: Task, run: Run, report: AttemptReport, now: datetime) -> tuple[Message, ...]:
     notices = list(report.notices)
     if not notices and DeliveryChannel.WEB in task.delivery_channels and isinstance(report.outcome, Done):
         content = report.outcome.content
         body = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        notices.append(Notice(task.delivery_title or task.title, body))
+        notices.append(InboxMessage(task.delivery_title or task.title, body))
     return tuple(
         Message(
             id=f"{task.id}-{run.execution_id}-{number}",

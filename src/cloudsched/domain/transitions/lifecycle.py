@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
-from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Ask, Backfill, Task, TaskStatus
-from cloudsched.domain.transitions.offers import offering
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Backfill, ManualRequest, Task, TaskStatus
+from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
     execution_id,
     occurrence_after,
     occurrence_from,
-    start_of,
+    start_time,
     wake_instant,
 )
-from cloudsched.domain.transitions.retry_execution import restored
+from cloudsched.domain.transitions.retry_execution import restore_entries
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -39,16 +39,16 @@ ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
 }
 """Which status may follow which. From a final one only a new schedule leads back to ACTIVE."""
 
-ENDED = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
+FINAL_STATUSES = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
 """The final statuses: nothing of the task runs any more."""
 
-RETRIED = (_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
+RETRYABLE_STATUSES = (_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
 """In which statuses an execution of a task may be retried by hand."""
-RETRY = "retry an execution of"
+RETRY_ACTION = "retry an execution of"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Transition:
     """What a decision wants committed, in one piece."""
 
     task: Task
@@ -58,7 +58,7 @@ class Step:
     """What is new or changed in the journals of its open runs."""
 
 
-def moved(task: Task, now: datetime, **changes: Any) -> Task:
+def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
     """Return the task with these changes, its timestamps, its offer and its wake instant put right.
 
     What was told to one execution alone goes with its run.
@@ -75,25 +75,25 @@ def moved(task: Task, now: datetime, **changes: Any) -> Task:
     if any(each.execution_id for each in changed.events):
         ids = {None, *(run.execution_id for run in changed.runs)}
         changed = changed.model_copy(update={"events": tuple(e for e in changed.events if e.execution_id in ids)})
-    if offer := offering(changed, now):
+    if offer := refresh_offers(changed, now):
         changed = changed.model_copy(update=offer)
     return changed.model_copy(update={"wake_at": wake_instant(changed)})
 
 
-def settled(task: Task, now: datetime) -> Task:
+def complete_if_idle(task: Task, now: datetime) -> Task:
     """Return the task with a final status if nothing is left for it to do, else unchanged but for its wake instant.
 
     A one-time task ends as its only scheduled occurrence did; a recurring one whose schedule has ended is COMPLETED.
     """
     if task.status is not _S.ACTIVE or task.next_execution_time or task.runs or task.backfill:
-        return moved(task, now)
-    if task.is_one_time and task.outcome in _FATES:
-        status, message = _FATES[task.outcome]
-        return moved(task, now, status=status, message=message)
-    return moved(task, now, status=_S.COMPLETED, message="Its schedule has ended.")
+        return with_changes(task, now)
+    if task.is_one_time and task.outcome in _FINAL_STATUS_BY_OUTCOME:
+        status, message = _FINAL_STATUS_BY_OUTCOME[task.outcome]
+        return with_changes(task, now, status=status, message=message)
+    return with_changes(task, now, status=_S.COMPLETED, message="Its schedule has ended.")
 
 
-_FATES: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]] = {
+_FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]] = {
     ExecutionStatus.SUCCEEDED: (_S.COMPLETED, "It has run."),
     ExecutionStatus.FAILED: (_S.FAILED, "Its last attempt failed."),
     ExecutionStatus.TIMED_OUT: (_S.FAILED, "Its last attempt took longer than it may."),
@@ -103,30 +103,32 @@ _FATES: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]] = {
 }
 
 
-def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> Step:
+def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> Transition:
     """Hold the task: nothing of it starts until it is resumed. A handler that is running may finish."""
     if task.status is _S.PAUSED:
-        return Step(task)
-    _require(task, "pause", _S.ACTIVE)
-    paused = moved(task, now, status=_S.PAUSED, message=message, next_execution_time=None, revision=task.revision + 1)
-    return Step(paused)
+        return Transition(task)
+    _require_status(task, "pause", _S.ACTIVE)
+    paused = with_changes(
+        task, now, status=_S.PAUSED, message=message, next_execution_time=None, revision=task.revision + 1
+    )
+    return Transition(paused)
 
 
-def resume(task: Task, now: datetime) -> Step:
+def resume(task: Task, now: datetime) -> Transition:
     """Let a paused task go on from now: occurrences that passed meanwhile are not made up for.
 
     Raises:
         NotAllowed: It is not paused, or it had one instant and that has passed.
     """
     if task.status is _S.ACTIVE:
-        return Step(task)
-    _require(task, "resume", _S.PAUSED)
+        return Transition(task)
+    _require_status(task, "resume", _S.PAUSED)
     following = occurrence_from(task, now)
     if following is None and task.is_one_time and task.planned_to is None and not task.runs:
         raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
     held = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
     passed = now - timedelta(microseconds=1)
-    active = moved(
+    active = with_changes(
         task,
         now,
         status=_S.ACTIVE,
@@ -134,24 +136,24 @@ def resume(task: Task, now: datetime) -> Step:
         next_execution_time=following,
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
         runs=held,
-        failures_in_row=0,
+        consecutive_failures=0,
         revision=task.revision + 1,
     )
-    return Step(settled(pumped(active, now), now))
+    return Transition(complete_if_idle(start_next_backfill(active, now), now))
 
 
-def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Step:
+def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Transition:
     """End the task. Waiting runs are recorded as CANCELLED; a handler that is running can see it and may finish.
 
     One that has made calls is marked as deferred until all that is under way below it is cancelled, too.
     """
     if task.status is _S.CANCELLED:
-        return Step(task)
-    _require(task, "cancel", _S.ACTIVE, _S.PAUSED)
+        return Transition(task)
+    _require_status(task, "cancel", _S.ACTIVE, _S.PAUSED)
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
-    ended = moved(
-        without_unbegun(task, *unbegun(task)),
+    ended = with_changes(
+        drop_unstarted(task, *unstarted_runs(task)),
         now,
         status=_S.CANCELLED,
         message=message,
@@ -160,96 +162,98 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
         runs=tuple(run for run in task.runs if run.lease is not None),
         last_execution_id=task.last_execution_id if newest is None else newest.execution_id,
         revision=task.revision + 1,
-        has_called=has_called(task),
-        deferred=task.deferred or has_called(task),
+        has_children=may_have_children(task),
+        deferred=task.deferred or may_have_children(task),
     )
-    return Step(ended, tuple(closed(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting))
+    return Transition(
+        ended, tuple(execution_record(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting)
+    )
 
 
-def has_called(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
+def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
     """Whether a task, whose journals are given these entries, may have calls below it.
 
     One that an earlier version wrote does not say so itself, but its open runs do.
     """
-    is_known = task.has_called or any(run.calls_made for run in task.runs)
+    is_known = task.has_children or any(run.calls_made for run in task.runs)
     return is_known or any(entry.kind is StepKind.CALL for entry in entries)
 
 
-def delete(task: Task, now: datetime) -> Step:
+def delete(task: Task, now: datetime) -> Transition:
     """Mark the task as gone. The store removes it and its executions next; a sweep finishes that if it must."""
-    return Step(moved(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
+    return Transition(with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
 
 
-def lives_again(task: Task, current: Task) -> bool:
+def was_recreated(task: Task, current: Task) -> bool:
     """Whether a task, which was read as deleted or cancelled, was made again under its id or rescheduled since."""
     if current.created_at != task.created_at or (task.deleted_at is not None and current.deleted_at is None):
         return True
     return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None
 
 
-def trigger(task: Task, now: datetime, request: str) -> Step:
+def trigger(task: Task, now: datetime, request: str) -> Transition:
     """Run the task now, once, without moving its plan. A `request` that was heard before changes nothing."""
-    if task.last_ask and task.last_ask.token == request:
-        return Step(task)
-    _require(task, "trigger", _S.ACTIVE)
+    if task.last_manual_request and task.last_manual_request.token == request:
+        return Transition(task)
+    _require_status(task, "trigger", _S.ACTIVE)
     if len(task.runs) >= MAX_OPEN_RUNS:
         raise NotAllowed("trigger", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
-    ask = _next_ask(task, now, request)
+    ask = _next_manual_request(task, now, request)
     identity = execution_id(ask.at, Trigger.MANUAL, ask.at)
     run = Run(execution_id=identity, scheduled_for=ask.at, trigger=Trigger.MANUAL, due_at=now)
-    return Step(moved(task, now, runs=task.with_run(run), last_ask=ask))
+    return Transition(with_changes(task, now, runs=task.runs_with(run), last_manual_request=ask))
 
 
-def _next_ask(task: Task, now: datetime, request: str) -> Ask:
-    last = task.last_ask
-    return Ask(at=now if last is None else max(now, last.at + timedelta(microseconds=1)), token=request)
+def _next_manual_request(task: Task, now: datetime, request: str) -> ManualRequest:
+    last = task.last_manual_request
+    return ManualRequest(at=now if last is None else max(now, last.at + timedelta(microseconds=1)), token=request)
 
 
-def last_ended(task: Task) -> str:
+def last_finished_execution_id(task: Task) -> str:
     """Return which execution of a task has ended last: of what was only passed over, where nothing has run.
 
     Raises:
         NotAllowed: None has.
     """
-    last = task.last_execution_id or task.outcome_of
+    last = task.last_execution_id or task.outcome_execution_id
     if last is not None:
         return last
     if task.runs:
-        raise still_open(max(task.runs, key=lambda run: run.scheduled_for))
-    _require(task, RETRY, *RETRIED)
-    raise NotAllowed(RETRY, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
+        raise open_run_error(max(task.runs, key=lambda run: run.scheduled_for))
+    _require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
+    raise NotAllowed(RETRY_ACTION, "yet to have one", "Nothing of it has run yet; trigger the task to run it now.")
 
 
-def still_open(run: Run) -> NotAllowed:
+def open_run_error(run: Run) -> NotAllowed:
     """Return why a run that has not ended cannot be retried."""
     is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
     hint = f"{run.execution_id} {is_at}, and goes on by itself: there is nothing to retry before it has ended."
-    return NotAllowed(RETRY, "still at work on it", hint)
+    return NotAllowed(RETRY_ACTION, "still at work on it", hint)
 
 
 def retry(
     task: Task,
     execution: Execution,
     now: datetime,
-    cancelled: Collection[int] = (),
-    revived: Collection[int] = (),
-) -> Step:
+    cancelled_calls: Collection[int] = (),
+    retried_calls: Collection[int] = (),
+) -> Transition:
     """Try an execution again that did not succeed: one more attempt, in the same record, after those that it has.
 
     A task that has ended lives until that attempt is over. A durable handler goes on from what made it fail; its
-    calls that were `cancelled` since are made anew, too; those that failed and were `revived` are waited for.
+    calls that were `cancelled_calls` since are made anew, too; those that failed and were `retried_calls` are waited for.
 
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
     """
-    if task.run(execution.id):
-        return Step(task)
+    if task.find_run(execution.id):
+        return Transition(task)
     if execution.status is ExecutionStatus.SUCCEEDED:
-        raise NotAllowed(RETRY, "done with it", "It has succeeded; trigger the task to run it anew.")
-    _require(task, RETRY, *RETRIED)
+        raise NotAllowed(RETRY_ACTION, "done with it", "It has succeeded; trigger the task to run it anew.")
+    _require_status(task, RETRY_ACTION, *RETRYABLE_STATUSES)
     if len(task.runs) >= MAX_OPEN_RUNS:
         raise NotAllowed("retry", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
-    entries = restored(execution, now, cancelled, revived)
+    entries = restore_entries(execution, now, cancelled_calls, retried_calls)
     run = Run(
         execution_id=execution.id,
         scheduled_for=execution.scheduled_for,
@@ -263,27 +267,27 @@ def retry(
         steps=len(entries),
     )
     why = "Retried by its owner."
-    record = closed(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
+    record = execution_record(task, run, ExecutionStatus.RETRYING, now, message=why, next_attempt_at=now)
     message = task.message if task.is_active else why
-    active = moved(
+    active = with_changes(
         task,
         now,
         status=_S.ACTIVE,
         message=message,
-        runs=task.with_run(run),
-        has_called=has_called(task, entries),
+        runs=task.runs_with(run),
+        has_children=may_have_children(task, entries),
     )
-    return Step(active, (record,), entries=entries)
+    return Transition(active, (record,), entries=entries)
 
 
-def backfill(task: Task, start: datetime, end: datetime, now: datetime, request: str) -> Step:
+def backfill(task: Task, start: datetime, end: datetime, now: datetime, request: str) -> Transition:
     """Run the occurrences from `start` to `end` (both included), which lie in the past, one after the other.
 
     A `request` that was heard before changes nothing.
     """
-    if task.last_ask and task.last_ask.token == request:
-        return Step(task)
-    _require(task, "backfill", _S.ACTIVE)
+    if task.last_manual_request and task.last_manual_request.token == request:
+        return Transition(task)
+    _require_status(task, "backfill", _S.ACTIVE)
     if end > now:
         raise InvalidInput("end", "lies in the future", "A backfill runs occurrences of the past.")
     if end < start:
@@ -293,16 +297,18 @@ def backfill(task: Task, start: datetime, end: datetime, now: datetime, request:
     first = task.schedule.after(start - timedelta(microseconds=1))
     if first is None or first > end:
         raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
-    ask = _next_ask(task, now, request)
-    asked = moved(task, now, backfill=Backfill(requested_at=ask.at, next_at=first, until=end), last_ask=ask)
-    return Step(pumped(asked, now))
+    ask = _next_manual_request(task, now, request)
+    asked = with_changes(
+        task, now, backfill=Backfill(requested_at=ask.at, next_at=first, until=end), last_manual_request=ask
+    )
+    return Transition(start_next_backfill(asked, now))
 
 
-def pumped(task: Task, now: datetime) -> Task:
+def start_next_backfill(task: Task, now: datetime) -> Task:
     """Return the task with the next occurrence of its backfill as a waiting run, unless something else comes first."""
     ask = task.backfill
     scheduled = task.next_execution_time
-    if ask is None or task.runs or not task.is_active or (scheduled and start_of(task, scheduled) <= now):
+    if ask is None or task.runs or not task.is_active or (scheduled and start_time(task, scheduled) <= now):
         return task
     run = Run(
         execution_id=execution_id(ask.next_at, Trigger.BACKFILL, ask.requested_at),
@@ -312,16 +318,16 @@ def pumped(task: Task, now: datetime) -> Task:
     )
     following = task.schedule.after(ask.next_at)
     rest = ask.model_copy(update={"next_at": following}) if following and following <= ask.until else None
-    return moved(task, now, runs=task.with_run(run), backfill=rest)
+    return with_changes(task, now, runs=task.runs_with(run), backfill=rest)
 
 
-def unbegun(task: Task) -> list[Run]:
+def unstarted_runs(task: Task) -> list[Run]:
     """Return the runs of the plan that nobody has begun, the earliest occurrence first: they wait for a worker."""
     waiting = [run for run in task.runs if run.is_counted and run.lease is None and run.started_at is None]
     return sorted(waiting, key=lambda run: run.scheduled_for)
 
 
-def without_unbegun(task: Task, *gone: Run) -> Task:
+def drop_unstarted(task: Task, *gone: Run) -> Task:
     """Return the task without runs that end before anybody has begun them; `max_runs` counts them no more.
 
     Where it was the count that had ended the plan, the plan goes on.
@@ -339,13 +345,17 @@ def without_unbegun(task: Task, *gone: Run) -> Task:
     return rest.model_copy(update={"next_execution_time": occurrence_after(rest, task.planned_to)})
 
 
-def ending(run: Run, status: ExecutionStatus) -> dict[str, Any]:
+def last_run_fields(run: Run, status: ExecutionStatus) -> dict[str, Any]:
     """Return what a task keeps of the run of it that has ended last."""
     last = {"last_execution_id": run.execution_id}
-    return {**last, "outcome": status, "outcome_of": run.execution_id} if run.trigger is Trigger.SCHEDULE else last
+    return (
+        {**last, "outcome": status, "outcome_execution_id": run.execution_id}
+        if run.trigger is Trigger.SCHEDULE
+        else last
+    )
 
 
-def closed(
+def execution_record(
     task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
 ) -> Execution:
     """Return the record of a run as it stands now, with this status; that of a call is kept as long as its task is."""
@@ -369,6 +379,8 @@ def closed(
     )
 
 
-def _require(task: Task, action: str, *statuses: TaskStatus) -> None:
+def _require_status(task: Task, action: str, *statuses: TaskStatus) -> None:
     if task.status not in statuses:
-        raise NotAllowed(action, task.status, "Give it a new schedule to start it again." * (task.status in ENDED))
+        raise NotAllowed(
+            action, task.status, "Give it a new schedule to start it again." * (task.status in FINAL_STATUSES)
+        )

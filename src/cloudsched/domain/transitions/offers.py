@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.documents.execution import Awaits
+from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.pull import Offer
 
 if TYPE_CHECKING:
@@ -17,39 +17,39 @@ def offered_runs(task: Task) -> list[Run]:
     """Return the runs that wait for a worker, what came due first at the head: the task's offer is about that one."""
     if task.pull is None or not task.is_active:
         return []
-    waiting = [run for run in task.runs if run.awaits is Awaits.WORKER]
+    waiting = [run for run in task.runs if run.waiting_for is WaitingFor.WORKER]
     return sorted(waiting, key=lambda run: (run.due_at, run.execution_id))
 
 
-def expires_at(task: Task, run: Run) -> datetime | None:
+def offer_expiry(task: Task, run: Run) -> datetime | None:
     """Return when a run that waits for a worker has waited for too long, or None if it may wait for ever."""
     return run.due_at + task.expiration if task.expiration and run.started_at is None else None
 
 
-def offering(task: Task, now: datetime) -> dict[str, Any]:
+def refresh_offers(task: Task, now: datetime) -> dict[str, Any]:
     """Return what is to change in a task so that what is due is offered, and nothing else is.
 
     A run that waits for its turn at a lock stays as it is: the dispatch that wakes it offers it again.
     """
     if task.pull is None:
-        if not any(run.awaits for run in task.runs):
+        if not any(run.waiting_for for run in task.runs):
             return {} if task.offer is None else {"offer": None}
-        return {"offer": None, "runs": tuple(run.model_copy(update={"awaits": None}) for run in task.runs)}
+        return {"offer": None, "runs": tuple(run.model_copy(update={"waiting_for": None}) for run in task.runs)}
     if task.is_active:
-        runs = tuple(_offered(run, now) for run in task.runs)
+        runs = tuple(_mark_offered(run, now) for run in task.runs)
         task = task.model_copy(update={"runs": runs})
-    return {"runs": task.runs, "offer": _offer(task)}
+    return {"runs": task.runs, "offer": _build_offer(task)}
 
 
-def _offered(run: Run, now: datetime) -> Run:
-    if run.lease is not None or run.awaits is not None or run.due_at > now:
+def _mark_offered(run: Run, now: datetime) -> Run:
+    if run.lease is not None or run.waiting_for is not None or run.due_at > now:
         return run
-    return run.model_copy(update={"awaits": Awaits.WORKER})
+    return run.model_copy(update={"waiting_for": WaitingFor.WORKER})
 
 
-def _offer(task: Task) -> Offer | None:
+def _build_offer(task: Task) -> Offer | None:
     runs = offered_runs(task)
     if not runs or task.pull is None:
         return None
     since = runs[0].due_at.astimezone(UTC).isoformat(timespec="microseconds")
-    return Offer(lane=task.pull.lane, order=f"{task.priority.rank} {since}")
+    return Offer(queue_key=task.pull.queue_key, order=f"{task.priority.rank} {since}")

@@ -3,7 +3,7 @@
 Three ideas:
 
 * An **occurrence** has an id made from its instant, so every retry, duplicate and repair speaks of the same one.
-* A **wake** is a moment at which a task wants to be looked at. `wakes` derives all of them from the task's document
+* A **wake** is a moment at which a task wants to be looked at. `executor_wakeups` derives all of them from the task's document
   alone, so they can be made again after any crash.
 * A **dispatch** is the message that the queue carries towards a wake. Where the wake lies beyond the horizon the
   dispatch is a *hop*: it comes early, and only sends the next one. Its name is derived from what it may run, so
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.domain.documents.execution import Awaits, Trigger
+from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.transitions.offers import expires_at
+from cloudsched.domain.transitions.offers import offer_expiry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,9 @@ HORIZON = timedelta(days=30) - timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
 
 
-def execution_id(scheduled_for: datetime, trigger: Trigger = Trigger.SCHEDULE, asked_at: datetime | None = None) -> str:
+def execution_id(
+    scheduled_for: datetime, trigger: Trigger = Trigger.SCHEDULE, requested_at: datetime | None = None
+) -> str:
     """Return the id of the execution of the occurrence at an instant.
 
     Runs that were asked for carry when that was, since the same instant may be asked for again.
@@ -43,9 +45,9 @@ def execution_id(scheduled_for: datetime, trigger: Trigger = Trigger.SCHEDULE, a
     stamp = _stamp(scheduled_for)
     if trigger is Trigger.SCHEDULE:
         return stamp
-    if asked_at is None:
+    if requested_at is None:
         raise ValueError(f"an execution by {trigger} is told apart by the instant at which it was asked for")
-    return f"{stamp}-{trigger.lower()}" + ("" if asked_at == scheduled_for else f"-{_stamp(asked_at)}")
+    return f"{stamp}-{trigger.lower()}" + ("" if requested_at == scheduled_for else f"-{_stamp(requested_at)}")
 
 
 def _stamp(instant: datetime) -> str:
@@ -53,7 +55,7 @@ def _stamp(instant: datetime) -> str:
     return instant.strftime("%Y%m%dT%H%M%S.%fZ" if instant.microsecond else "%Y%m%dT%H%M%SZ")
 
 
-def start_of(task: Task, occurrence: datetime) -> datetime:
+def start_time(task: Task, occurrence: datetime) -> datetime:
     """Return when the occurrence is to start: its instant, plus its own fixed part of the task's jitter."""
     if not task.jitter:
         return occurrence
@@ -82,12 +84,12 @@ def occurrence_from(task: Task, instant: datetime) -> datetime | None:
 def due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
     """Yield the occurrences that have not been claimed and whose start has come, oldest first."""
     occurrence = task.next_execution_time
-    while occurrence is not None and start_of(task, occurrence) <= now:
+    while occurrence is not None and start_time(task, occurrence) <= now:
         yield occurrence
         occurrence = occurrence_after(task, occurrence)
 
 
-def upcoming(task: Task, count: int) -> list[datetime]:
+def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
     """Return the task's next occurrences that have not been claimed, at most `count`."""
     found: list[datetime] = []
     occurrence = task.next_execution_time
@@ -98,7 +100,7 @@ def upcoming(task: Task, count: int) -> list[datetime]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class WakeUp:
     """A moment at which a task wants to be looked at, and for what."""
 
     execution_id: str
@@ -107,46 +109,46 @@ class Wake:
     due_at: datetime
 
 
-def wakes(task: Task) -> tuple[Wake, ...]:
+def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
     """Return what an executor is to be woken for: waiting runs, and the next occurrence if nothing holds it back.
 
     For a run that waits for a worker it is woken only to give it up.
     """
     if not task.is_active:
         return ()
-    waiting = tuple(wake for run in task.runs if run.lease is None for wake in _wakes_of(task, run))
+    waiting = tuple(wake for run in task.runs if run.lease is None for wake in _run_wakeups(task, run))
     if task.next_execution_time is None or (task.runs and task.overlap is not Overlap.ALLOW):
         return waiting
     occurrence = task.next_execution_time
-    return (*waiting, Wake(execution_id(occurrence), occurrence, 1, start_of(task, occurrence)))
+    return (*waiting, WakeUp(execution_id(occurrence), occurrence, 1, start_time(task, occurrence)))
 
 
-def _wakes_of(task: Task, run: Run) -> tuple[Wake, ...]:
-    if run.awaits is not Awaits.WORKER:
-        return (_wake_for(run),)
-    expiry = expires_at(task, run)
-    return () if expiry is None else (Wake(run.execution_id, run.scheduled_for, run.attempt, expiry),)
+def _run_wakeups(task: Task, run: Run) -> tuple[WakeUp, ...]:
+    if run.waiting_for is not WaitingFor.WORKER:
+        return (_to_wakeup(run),)
+    expiry = offer_expiry(task, run)
+    return () if expiry is None else (WakeUp(run.execution_id, run.scheduled_for, run.attempt, expiry),)
 
 
-def lapses(task: Task) -> tuple[Wake, ...]:
+def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
     """Return when the leases of the task's running attempts end; whatever its status, somebody must close them."""
-    return tuple(_wake_for(run) for run in task.runs if run.lease is not None)
+    return tuple(_to_wakeup(run) for run in task.runs if run.lease is not None)
 
 
-def turns(task: Task) -> tuple[Wake, ...]:
+def lock_turn_expiries(task: Task) -> tuple[WakeUp, ...]:
     """Return when the turns at a lock end that are kept for runs until a worker comes: then others are to have theirs.
 
     Only the sweep looks at them, since a worker comes sooner as a rule.
     """
     return tuple(
-        Wake(run.execution_id, run.scheduled_for, run.attempt, run.turn_until)
+        WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lock_turn_until)
         for run in task.runs
-        if run.turn_until is not None and run.awaits is Awaits.WORKER and task.is_active
+        if run.lock_turn_until is not None and run.waiting_for is WaitingFor.WORKER and task.is_active
     )
 
 
-def _wake_for(run: Run) -> Wake:
-    return Wake(run.execution_id, run.scheduled_for, run.attempt, run.wakes_at)
+def _to_wakeup(run: Run) -> WakeUp:
+    return WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
 
 
 def wake_instant(task: Task) -> datetime | None:
@@ -155,7 +157,10 @@ def wake_instant(task: Task) -> datetime | None:
         return task.updated_at
     if task.has_ended:
         return None if task.retention is None else task.status_changed_at + task.retention
-    return min((wake.due_at for wake in (*wakes(task), *lapses(task), *turns(task))), default=None)
+    return min(
+        (wake.due_at for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task))),
+        default=None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +182,7 @@ class Dispatch:
     """How many dispatches came before it on the way to the same wake."""
     repair: int = 0
     """Which of the sweep's repairs sent it; 0 for none."""
-    resumption: int = 0
+    suspension_count: int = 0
     """How often the run had been suspended when it was sent."""
     lock_key: str = ""
     """At which lock it is the run's turn, if that is why it was sent."""
@@ -200,7 +205,7 @@ class Dispatch:
             "after": self.after,
             "hop": self.hop,
             "repair": self.repair,
-            **({"resumption": self.resumption} if self.resumption else {}),
+            **({"suspensionCount": self.suspension_count} if self.suspension_count else {}),
             **({"lockKey": self.lock_key} if self.lock_key else {}),
         }
 
@@ -229,13 +234,13 @@ class Dispatch:
             text = {key: data[key] for key in ("taskId", "executionId", "scheduledFor", "dueAt", "after")}
             text |= {key: data.get(key, "") for key in ("trace", "lockKey")}
             numbers = {key: data[key] for key in ("revision", "attempt", "hop", "repair")}
-            numbers["resumption"] = data.get("resumption", 0)
+            numbers["suspensionCount"] = data.get("suspensionCount", 0)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a dispatch has a field {error}") from error
         if not all(isinstance(value, str) for value in text.values()):
             raise ValueError("taskId, executionId, scheduledFor, dueAt, after and lockKey are strings")
         if not all(type(value) is int and value >= 0 for value in numbers.values()):
-            raise ValueError("revision, attempt, hop, repair and resumption are whole numbers")
+            raise ValueError("revision, attempt, hop, repair and suspensionCount are whole numbers")
         scheduled_for, due_at = (datetime.fromisoformat(text[key]) for key in ("scheduledFor", "dueAt"))
         if scheduled_for.tzinfo is None or due_at.tzinfo is None:
             raise ValueError("scheduledFor and dueAt name their offset from UTC")
@@ -250,7 +255,7 @@ class Dispatch:
             after=text["after"],
             hop=numbers["hop"],
             repair=numbers["repair"],
-            resumption=numbers["resumption"],
+            suspension_count=numbers["suspensionCount"],
             trace=text["trace"],
             lock_key=text["lockKey"],
         )
@@ -260,22 +265,22 @@ def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def dispatch_for(task: Task, wake: Wake, now: datetime, *, hop: int = 0, repair: int = 0) -> Dispatch:
+def dispatch_for(task: Task, wakeup: WakeUp, now: datetime, *, hop: int = 0, repair: int = 0) -> Dispatch:
     """Return the dispatch that carries a task towards a wake: all the way, or as far as the horizon."""
-    run = task.run(wake.execution_id)
-    was_held_back = wake.due_at <= now and run is None
+    run = task.find_run(wakeup.execution_id)
+    was_held_back = wakeup.due_at <= now and run is None
     return Dispatch(
         task_id=task.id,
         revision=task.revision,
-        execution_id=wake.execution_id,
-        scheduled_for=wake.scheduled_for,
-        attempt=wake.attempt,
-        due_at=wake.due_at,
+        execution_id=wakeup.execution_id,
+        scheduled_for=wakeup.scheduled_for,
+        attempt=wakeup.attempt,
+        due_at=wakeup.due_at,
         after=(task.last_execution_id or "") if was_held_back else "",
-        at=max(now, min(wake.due_at, now + HORIZON)),
+        at=max(now, min(wakeup.due_at, now + HORIZON)),
         hop=hop,
         repair=repair,
-        resumption=run.resumption if run else 0,
+        suspension_count=run.suspension_count if run else 0,
     )
 
 

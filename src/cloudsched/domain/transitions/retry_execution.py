@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
 
 
-def restored(
-    execution: Execution, now: datetime, cancelled: Collection[int] = (), revived: Collection[int] = ()
+def restore_entries(
+    execution: Execution, now: datetime, cancelled_calls: Collection[int] = (), retried_calls: Collection[int] = ()
 ) -> tuple[JournalEntry, ...]:
     """Return the journal that an execution goes on from when it is retried by hand.
 
@@ -26,41 +26,41 @@ def restored(
     Args:
         execution: The ended execution, with its steps.
         now: The present.
-        cancelled: The calls, by their numbers, that were cancelled without the handler's being told.
-        revived: The failed calls that were retried themselves since: they are waited for, and not made anew.
+        cancelled_calls: The calls, by their numbers, that were cancelled without the handler's being told.
+        retried_calls: The failed calls that were retried themselves since: they are waited for, and not made anew.
     """
-    failed_by = execution.failed_by
+    failed_by = execution.failure_cause
     steps = sorted(execution.steps, key=lambda step: step.number)
     if failed_by is not None:
-        steps = [step for step in steps if step.number <= failed_by.asked]
-        while steps and steps[-1].number in {*failed_by.steps} - {*revived}:
+        steps = [step for step in steps if step.number <= failed_by.position]
+        while steps and steps[-1].number in {*failed_by.steps} - {*retried_calls}:
             steps.pop()
-    again = {*cancelled, *(failed_by.steps if failed_by is not None else ())}
+    again = {*cancelled_calls, *(failed_by.steps if failed_by is not None else ())}
     return tuple(
-        _waiting(step, execution, now, is_made=step.number in revived)
+        _reset_call(step, execution, now, is_made=step.number in retried_calls)
         if step.number in again
-        else _kept(step, execution)
+        else _keep_entry(step, execution)
         for step in steps
     )
 
 
-def _kept(step: StepRecord, execution: Execution) -> JournalEntry:
+def _keep_entry(step: StepRecord, execution: Execution) -> JournalEntry:
     is_waiting = step.kind is StepKind.CALL and step.status is StepStatus.WAITING
     is_made = is_waiting and (step.is_made or step.number <= execution.calls_made)
-    return JournalEntry.of(step.model_copy(update={"is_made": is_made or None}), execution.id)
+    return JournalEntry.from_record(step.model_copy(update={"is_made": is_made or None}), execution.id)
 
 
-def _waiting(step: StepRecord, execution: Execution, now: datetime, *, is_made: bool) -> JournalEntry:
+def _reset_call(step: StepRecord, execution: Execution, now: datetime, *, is_made: bool) -> JournalEntry:
     """Return a call that is waited for anew.
 
     If its task is not there already it is made again, under another id than before, or asked for after a refusal.
     """
-    child = step.child if is_made else _following(step, execution)
+    child = step.child if is_made else _next_call_id(step, execution)
     begun = StepRecord(number=step.number, kind=step.kind, name=step.name, started_at=now, child=child, is_made=is_made)
-    return JournalEntry.of(begun, execution.id)
+    return JournalEntry.from_record(begun, execution.id)
 
 
-def _following(step: StepRecord, execution: Execution) -> str:
+def _next_call_id(step: StepRecord, execution: Execution) -> str:
     if step.child is None:
         return call_id(execution.task_id, execution.id, step.number, execution.attempt_count + 1)
     return f"call-{hashlib.sha256(step.child.encode()).hexdigest()[:32]}"

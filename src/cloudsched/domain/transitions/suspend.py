@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.json_limits import require_storable
 from cloudsched.domain.documents.task import EventName
-from cloudsched.domain.transitions.lifecycle import Step, has_called, moved
+from cloudsched.domain.transitions.lifecycle import Transition, may_have_children, with_changes
 from cloudsched.errors import InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -26,45 +26,49 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.outcome import Suspend
     from cloudsched.domain.documents.task import Event, Task
 
-SOONEST_LOOK = timedelta(minutes=1)
-LATEST_LOOK = timedelta(days=1)
+MIN_POLL_INTERVAL = timedelta(minutes=1)
+MAX_POLL_INTERVAL = timedelta(days=1)
 """How long a run that waits for a call or an event waits before it looks by itself, at the least and at the most."""
 
 MAX_EVENTS = 20
-MAX_EVENT = 8 * 1024
+MAX_EVENT_BYTES = 8 * 1024
 """How many events may wait for a task, and how many bytes one of them may have as JSON."""
 
 
 _EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName)
 
 
-def next_look(since: datetime, now: datetime) -> datetime:
+def next_poll(since: datetime, now: datetime) -> datetime:
     """Return when a run that has waited since then looks again, if nothing wakes it."""
-    return now + min(max(now - since, SOONEST_LOOK), LATEST_LOOK)
+    return now + min(max(now - since, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
 
 
-def suspended(task: Task, run: Run, wish: Suspend, still_running: Container[int], now: datetime) -> Run:
+def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Container[int], now: datetime) -> Run:
     """Return the run without its lease, waiting; for nothing if what it waits for has come meanwhile."""
-    is_told = any(event.is_for(name, run.execution_id) for event in task.events for name in wish.events)
-    have_ended = run.is_nudged and bool(wish.calls) and not any(call in still_running for call in wish.calls)
+    is_told = any(event.is_for(name, run.execution_id) for event in task.events for name in outcome.events)
+    have_ended = (
+        run.call_finished_while_running
+        and bool(outcome.calls)
+        and not any(call in calls_in_progress for call in outcome.calls)
+    )
     has_come = have_ended or is_told
     return run.model_copy(
         update={
             "lease": None,
-            "due_at": now if has_come else wish.until,
-            "suspension": Suspension(at=now, reason=wish.reason, calls=wish.calls, events=wish.events),
-            "resumption": run.resumption + 1,
-            "forgiven": run.attempt - 1,
-            "is_nudged": False,
+            "due_at": now if has_come else outcome.until,
+            "suspension": Suspension(at=now, reason=outcome.reason, calls=outcome.calls, events=outcome.events),
+            "suspension_count": run.suspension_count + 1,
+            "attempts_before_suspension": run.attempt - 1,
+            "call_finished_while_running": False,
         }
     )
 
 
-def recorded(
+def on_journal_append(
     task: Task, execution_id: str, lease_token: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
-) -> Step | None:
+) -> Transition | None:
     """Keep what a handler did and renew its lease; None if the caller no longer holds it, or it has ended."""
-    run = task.run(execution_id)
+    run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
         return None
     lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
@@ -76,44 +80,50 @@ def recorded(
             "calls_made": max(run.calls_made, calls_made),
         }
     )
-    going_on = moved(task, now, runs=task.with_run(changed), has_called=has_called(task, entries))
-    return Step(going_on, entries=tuple(entries))
+    going_on = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
+    return Transition(going_on, entries=tuple(entries))
 
 
-def may_call(task: Task, now: datetime) -> bool:
+def can_still_call(task: Task, now: datetime) -> bool:
     """Whether a handler is at work that may make a call yet, if its task is cancelled or deleted at this moment."""
     return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
 
 
-def event_taken(step: Step, event: Event, now: datetime) -> Step:
+def consume_event(transition: Transition, event: Event, now: datetime) -> Transition:
     """Return the step with this very event taken off the task, and no other one of its name.
 
     Raises:
         LookupError: It is not there any more.
     """
-    if event not in step.task.events:
+    if event not in transition.task.events:
         raise LookupError(event.name)
-    at = step.task.events.index(event)
-    rest = (*step.task.events[:at], *step.task.events[at + 1 :])
-    return Step(moved(step.task, now, events=rest), step.executions, step.messages, step.entries)
+    at = transition.task.events.index(event)
+    rest = (*transition.task.events[:at], *transition.task.events[at + 1 :])
+    return Transition(
+        with_changes(transition.task, now, events=rest), transition.executions, transition.messages, transition.entries
+    )
 
 
-def call_ended(task: Task, execution_id: str, number: int, still_running: Container[int], now: datetime) -> Step:
+def on_call_finished(
+    task: Task, execution_id: str, number: int, calls_in_progress: Container[int], now: datetime
+) -> Transition:
     """Tell a task that one of its calls has ended; what changes is that it may go on, if that was the last one."""
-    run = task.run(execution_id)
+    run = task.find_run(execution_id)
     if run is None:
-        return Step(task)
+        return Transition(task)
     if run.lease is not None:
-        if run.is_nudged:
-            return Step(task)
-        return Step(moved(task, now, runs=task.with_run(run.model_copy(update={"is_nudged": True}))))
+        if run.call_finished_while_running:
+            return Transition(task)
+        return Transition(
+            with_changes(task, now, runs=task.runs_with(run.model_copy(update={"call_finished_while_running": True})))
+        )
     awaited = run.suspension.calls if run.suspension else ()
-    if number not in awaited or any(other in still_running for other in awaited) or run.due_at <= now:
-        return Step(task)
-    return Step(moved(task, now, runs=task.with_run(run.model_copy(update={"due_at": now}))))
+    if number not in awaited or any(other in calls_in_progress for other in awaited) or run.due_at <= now:
+        return Transition(task)
+    return Transition(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"due_at": now}))))
 
 
-def event_name(name: object) -> str:
+def parse_event_name(name: object) -> str:
     """Return the name of an event.
 
     Raises:
@@ -126,7 +136,7 @@ def event_name(name: object) -> str:
         raise InvalidInput("event", f"is {repr(name)[:200]}", hint) from error
 
 
-def event_received(task: Task, event: Event, now: datetime) -> Step:
+def on_event(task: Task, event: Event, now: datetime) -> Transition:
     """Keep an event for the task's durable handler, and let a run that waits for it go on.
 
     One whose `token` was heard before changes nothing. One that somebody waits for is never too many.
@@ -135,30 +145,30 @@ def event_received(task: Task, event: Event, now: datetime) -> Step:
         InvalidInput: Its payload is too large, or not JSON.
         NotAllowed: The task or the execution that it is for has ended, or too many events wait for the task.
     """
-    if event.token in task.heard:
-        return Step(task)
-    require_storable("payload", event.payload, MAX_EVENT)
+    if event.token in task.recent_event_tokens:
+        return Transition(task)
+    require_storable("payload", event.payload, MAX_EVENT_BYTES)
     if task.has_ended:
         raise NotAllowed("send an event to", task.status, "Its handler runs no more.")
-    if event.execution_id is not None and task.run(event.execution_id) is None:
+    if event.execution_id is not None and task.find_run(event.execution_id) is None:
         hint = "Name one that has begun and has not ended, or none: then the first that asks takes it."
         raise NotAllowed("send an event to", f"without an open execution {event.execution_id!r}", hint)
-    waiting = [run for run in task.runs if _waits_for(run, event)]
-    is_wanted = any(not _has_one_of(task, run, event.name) for run in waiting)
+    waiting = [run for run in task.runs if _is_waiting_for(run, event)]
+    is_wanted = any(not _has_event(task, run, event.name) for run in waiting)
     if len(task.events) >= MAX_EVENTS and not is_wanted:
         hint = "Its handler has to take some first; what it waits for at the moment is always taken."
         raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
     runs = tuple(
         run.model_copy(update={"due_at": min(run.due_at, now)}) if run in waiting else run for run in task.runs
     )
-    heard = (*task.heard, event.token)[-MAX_EVENTS:]
-    return Step(moved(task, now, events=(*task.events, event), heard=heard, runs=runs))
+    heard = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
+    return Transition(with_changes(task, now, events=(*task.events, event), recent_event_tokens=heard, runs=runs))
 
 
-def _waits_for(run: Run, event: Event) -> bool:
+def _is_waiting_for(run: Run, event: Event) -> bool:
     names = run.suspension.events if run.lease is None and run.suspension else ()
     return any(event.is_for(name, run.execution_id) for name in names)
 
 
-def _has_one_of(task: Task, run: Run, name: str) -> bool:
+def _has_event(task: Task, run: Run, name: str) -> bool:
     return any(event.is_for(name, run.execution_id) for event in task.events)

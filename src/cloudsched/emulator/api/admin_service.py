@@ -9,13 +9,13 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages as schema
-from cloudsched.emulator.api.task_codec import put_instant
+from cloudsched.emulator.api.task_codec import set_timestamp
 from cloudsched.emulator.model import names
-from cloudsched.emulator.model.errors import Code, Refused, invalid, missing
+from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument, not_found
 
 if TYPE_CHECKING:
     from cloudsched.emulator.api.messages import Proto
-    from cloudsched.emulator.api.tasks_service import TaskCalls
+    from cloudsched.emulator.api.tasks_service import CloudTasksService
 
 REGIONS: Final = (
     "asia-east1", "asia-northeast1", "asia-south1", "asia-southeast1", "australia-southeast1", "europe-central2",
@@ -48,7 +48,7 @@ class Administration:
         calls: The calls on the queues and tasks themselves.
     """
 
-    def __init__(self, calls: TaskCalls) -> None:
+    def __init__(self, calls: CloudTasksService) -> None:
         self._calls = calls
         self._policies: dict[str, Proto] = {}
         self._keys: dict[str, str] = {}
@@ -64,15 +64,15 @@ class Administration:
 
     def get_iam_policy(self, request: Proto) -> Proto:
         """GetIamPolicy: the policy that was set, or an empty one."""
-        self._calls.board.queue(request.resource)
+        self._calls.queues.get_queue(request.resource)
         return self._policies.get(request.resource) or _Policy(etag=b"\0\1")
 
     def set_iam_policy(self, request: Proto) -> Proto:
         """SetIamPolicy: replaces the policy, unless it carries the etag of an older one."""
-        self._calls.board.queue(request.resource)
+        self._calls.queues.get_queue(request.resource)
         present = self._policies.get(request.resource) or _Policy(etag=b"\0\1")
         if request.policy.etag and request.policy.etag != present.etag:
-            raise Refused(
+            raise RpcError(
                 Code.ABORTED,
                 "There were concurrent policy changes. "
                 "Please retry the whole read-modify-write with exponential backoff.",
@@ -85,7 +85,7 @@ class Administration:
 
     def test_iam_permissions(self, request: Proto) -> Proto:
         """TestIamPermissions: all that were asked for."""
-        self._calls.board.queue(request.resource)
+        self._calls.queues.get_queue(request.resource)
         return _Permissions(permissions=request.permissions)
 
     # Locations and keys ----------------------------------------------------------------------------------------
@@ -93,13 +93,13 @@ class Administration:
     def list_locations(self, request: Proto) -> Proto:
         """ListLocations: the service's regions, and wherever there is a queue."""
         project = request.name.removeprefix("projects/")
-        used = (names.split_queue(name) for name in self._calls.board.queues)
+        used = (names.split_queue(name) for name in self._calls.queues.queues)
         regions = sorted({*REGIONS, *(name.location for name in used if name.project == project)})
-        return _Locations(locations=[_location(f"projects/{project}/locations/{region}") for region in regions])
+        return _Locations(locations=[_make_location(f"projects/{project}/locations/{region}") for region in regions])
 
     def get_location(self, request: Proto) -> Proto:
         """GetLocation: any that is well-formed."""
-        return _location(names.check_location(request.name))
+        return _make_location(names.check_location(request.name))
 
     def get_cmek_config(self, request: Proto) -> Proto:
         """GetCmekConfig: the key that was set; nothing is encrypted with it."""
@@ -115,11 +115,13 @@ class Administration:
     def batch_create_tasks(self, request: Proto) -> Proto:
         """BatchCreateTasks: up to 100 tasks, each on its own; the operation is done at once."""
         if not 0 < len(request.requests) <= MAX_BATCH_CREATE:
-            raise invalid(f"BatchCreateTasksRequest.requests must have between 1 and {MAX_BATCH_CREATE} requests.")
+            raise invalid_argument(
+                f"BatchCreateTasksRequest.requests must have between 1 and {MAX_BATCH_CREATE} requests."
+            )
         if any(one.parent not in ("", request.parent) for one in request.requests):
-            raise invalid("The parent of each request must be the batch's own.")
-        self._calls.board.queue(request.parent)
-        operation, metadata = self._begin(request, _CreateMetadata)
+            raise invalid_argument("The parent of each request must be the batch's own.")
+        self._calls.queues.get_queue(request.parent)
+        operation, metadata = self._start_operation(request, _CreateMetadata)
         if operation.done:
             return operation
         response = _CreateResponse()
@@ -127,49 +129,49 @@ class Administration:
             try:
                 asked = _CreateTask(parent=request.parent, task=one.task, response_view=one.response_view)
                 response.tasks.append(self._calls.create_task(asked))
-            except Refused as refused:
+            except RpcError as refused:
                 metadata.failed_requests[index].CopyFrom(_Status(code=refused.code, message=refused.message))
-        return self._end(operation, metadata, response, len(request.requests))
+        return self._finish_operation(operation, metadata, response, len(request.requests))
 
     def batch_delete_tasks(self, request: Proto) -> Proto:
         """BatchDeleteTasks: up to 1000 tasks, each on its own; the operation is done at once."""
         if not 0 < len(request.names) <= MAX_BATCH_DELETE:
-            raise invalid(f"BatchDeleteTasksRequest.names must have between 1 and {MAX_BATCH_DELETE} names.")
-        self._calls.board.queue(request.parent)
+            raise invalid_argument(f"BatchDeleteTasksRequest.names must have between 1 and {MAX_BATCH_DELETE} names.")
+        self._calls.queues.get_queue(request.parent)
         if any(not name.startswith(f"{request.parent}/tasks/") for name in request.names):
-            raise invalid("Each name must be one of a task in the batch's queue.")
-        operation, metadata = self._begin(request, _DeleteMetadata)
+            raise invalid_argument("Each name must be one of a task in the batch's queue.")
+        operation, metadata = self._start_operation(request, _DeleteMetadata)
         if operation.done:
             return operation
         for index, name in enumerate(request.names):
             try:
                 self._calls.delete_task(_DeleteTask(name=name))
-            except Refused as refused:
+            except RpcError as refused:
                 metadata.failed_requests[index].CopyFrom(_Status(code=refused.code, message=refused.message))
-        return self._end(operation, metadata, _Empty(), len(request.names))
+        return self._finish_operation(operation, metadata, _Empty(), len(request.names))
 
     def get_operation(self, request: Proto) -> Proto:
         """GetOperation: what became of a batch."""
         operation = self._operations.get(request.name)
         if operation is None:
-            raise missing()
+            raise not_found()
         return operation
 
-    def _begin(self, request: Proto, metadata_class: Proto) -> tuple[Proto, Proto]:
+    def _start_operation(self, request: Proto, metadata_class: Proto) -> tuple[Proto, Proto]:
         """A new operation, or the one that the same request id has begun already."""
         location = names.split_queue(request.parent).parent
-        name = f"{location}/operations/{request.request_id or self._calls.new_id()}"
+        name = f"{location}/operations/{request.request_id or self._calls.generate_id()}"
         metadata = metadata_class()
-        put_instant(metadata.start_time, self._calls.now())
+        set_timestamp(metadata.start_time, self._calls.now())
         return self._operations.get(name) or _Operation(name=name), metadata
 
-    def _end(self, operation: Proto, metadata: Proto, response: Proto, asked: int) -> Proto:
+    def _finish_operation(self, operation: Proto, metadata: Proto, response: Proto, requested: int) -> Proto:
         failed = len(metadata.failed_requests)
-        state = "FAILED" if failed == asked else "PARTIALLY_SUCCEEDED" if failed else "SUCCEEDED"
+        state = "FAILED" if failed == requested else "PARTIALLY_SUCCEEDED" if failed else "SUCCEEDED"
         metadata.state = metadata.State.Value(state)
-        put_instant(metadata.end_time, self._calls.now())
+        set_timestamp(metadata.end_time, self._calls.now())
         operation.done = True
-        if failed == asked:
+        if failed == requested:
             kind = metadata.DESCRIPTOR.name
             operation.error.CopyFrom(_Status(code=Code.ABORTED, message=_NONE_SUCCEEDED.format(kind)))
         else:
@@ -191,6 +193,6 @@ class Administration:
         return _BufferResponse(task=self._calls.create_task(asked))
 
 
-def _location(name: str) -> Proto:
+def _make_location(name: str) -> Proto:
     region = name.rpartition("/")[2]
     return _Location(name=name, location_id=region, labels={"cloud.googleapis.com/region": region})

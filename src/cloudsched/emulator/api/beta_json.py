@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.emulator.model.errors import invalid
+from cloudsched.emulator.model.errors import invalid_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """The names of each version, and v2's for the same."""
-_WITHOUT_MEANING: Final = ("appEngineHttpQueue", "appEngineHttpTarget", "type", "taskTtl", "tombstoneTtl", "stats")
+_IGNORED_FIELDS: Final = ("appEngineHttpQueue", "appEngineHttpTarget", "type", "taskTtl", "tombstoneTtl", "stats")
 """What is accepted and passed over: an empty group, and what only the service itself sets."""
 _UNLIMITED: Final = "retryConfig.unlimitedAttempts"
 
@@ -42,14 +42,14 @@ def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
     names = _NAMES.get(version)
     if names is None:
         return content
-    for resource in resources(content):
+    for resource in iter_resources(content):
         if "pullTarget" in resource or "pullMessage" in resource or resource.get("type") == "PULL":
-            raise invalid("Pull queues are not emulated.")
+            raise invalid_argument("Pull queues are not emulated.")
         for theirs, ours in names.items():
             _move(resource, theirs, ours)
-        if _take(resource, _UNLIMITED):
+        if _remove_if_equal(resource, _UNLIMITED):
             resource["retryConfig"]["maxAttempts"] = -1
-        for name in _WITHOUT_MEANING:
+        for name in _IGNORED_FIELDS:
             resource.pop(name, None)
     return content
 
@@ -59,14 +59,14 @@ def from_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
     names = _NAMES.get(version)
     if names is None:
         return content
-    for resource in resources(content):
+    for resource in iter_resources(content):
         for theirs, ours in names.items():
             _move(resource, ours, theirs)
         if "rateLimits" in resource and version == "v2beta3":
             resource["type"] = "PUSH"
         if version == "v2beta2":
             resource.pop("dispatchDeadline", None)
-            if _take(resource, "retryConfig.maxAttempts", -1):
+            if _remove_if_equal(resource, "retryConfig.maxAttempts", -1):
                 resource["retryConfig"]["unlimitedAttempts"] = True
     return content
 
@@ -76,21 +76,21 @@ def mask_to_v2(version: str, path: str) -> str:
     if path == _UNLIMITED:
         return "retryConfig.maxAttempts"
     path = _NAMES.get(version, {}).get(path, path)
-    return "" if version in _NAMES and path.partition(".")[0] in _WITHOUT_MEANING else path
+    return "" if version in _NAMES and path.partition(".")[0] in _IGNORED_FIELDS else path
 
 
-def resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def iter_resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The queues and tasks in a request or reply."""
     yield content
-    for value in (content.get("task"), *_list(content, "queues"), *_list(content, "tasks")):
+    for value in (content.get("task"), *_get_list(content, "queues"), *_get_list(content, "tasks")):
         if isinstance(value, dict):
             yield value
-    for request in _list(content, "requests"):
+    for request in _get_list(content, "requests"):
         if isinstance(request, dict) and isinstance(request.get("task"), dict):
             yield request["task"]
 
 
-def _list(content: dict[str, Any], name: str) -> list[Any]:
+def _get_list(content: dict[str, Any], name: str) -> list[Any]:
     value = content.get(name)
     return value if isinstance(value, list) else []
 
@@ -106,11 +106,11 @@ def _move(resource: dict[str, Any], source: str, destination: str) -> None:
         (resource.setdefault(group, {}) if group else resource)[name] = value
 
 
-def _take(resource: dict[str, Any], path: str, wanted: object = True) -> bool:  # noqa: FBT002 - a value, not a switch
+def _remove_if_equal(resource: dict[str, Any], path: str, expected: object = True) -> bool:  # noqa: FBT002 - a value, not a switch
     """Remove a field; true if it had that value."""
     group, _, name = path.partition(".")
     holder = resource.get(group)
-    if not isinstance(holder, dict) or name not in holder or holder[name] != wanted:
+    if not isinstance(holder, dict) or name not in holder or holder[name] != expected:
         return False
     del holder[name]
     return True

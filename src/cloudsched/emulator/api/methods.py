@@ -16,36 +16,36 @@ from cloudsched.emulator.api.messages import Proto
 
 if TYPE_CHECKING:
     from cloudsched.emulator.api.admin_service import Administration
-    from cloudsched.emulator.api.tasks_service import TaskCalls
+    from cloudsched.emulator.api.tasks_service import CloudTasksService
 
-Call = Callable[[Proto], Proto]
+RpcHandler = Callable[[Proto], Proto]
 
 _LOCATION: Final = "projects/[^/]+/locations/[^/:]+"
 _QUEUE: Final = f"{_LOCATION}/queues/[^/:]+"
-BUFFERED: Final = "buffered"
+RAW_BODY: Final = "buffered"
 """In place of a body field: the body is a task's own, as it comes."""
 _TEST: Final = "TestIamPermissions"
 _TASK: Final = f"{_QUEUE}/tasks/[^/:]+"
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class RpcMethod:
     """One call: where gRPC and REST find it, and what its request is."""
 
     grpc: str
     request: Proto
-    call: Call
+    call: RpcHandler
     verb: str
     path: re.Pattern[str]
     body: str = ""
 
 
-def _method(call: Call, grpc: str, request: str, verb: str, path: str, body: str = "") -> Method:
+def _make_method(call: RpcHandler, grpc: str, request: str, verb: str, path: str, body: str = "") -> RpcMethod:
     service = "" if "/" in grpc else "google.cloud.tasks.v2.CloudTasks/"
-    return Method(f"/{service}{grpc}", schema.message_class(request), call, verb, re.compile(path), body)
+    return RpcMethod(f"/{service}{grpc}", schema.message_class(request), call, verb, re.compile(path), body)
 
 
-def administration_methods(calls: Administration) -> list[Method]:
+def administration_methods(calls: Administration) -> list[RpcMethod]:
     """The calls around the queues."""
     queue = rf"(?P<resource>{_QUEUE})"
     location = rf"(?P<name>{_LOCATION})"
@@ -60,15 +60,15 @@ def administration_methods(calls: Administration) -> list[Method]:
     get_operation = "google.longrunning.GetOperationRequest"
     places, operations = "google.cloud.location.Locations/", "google.longrunning.Operations/"
     return [
-        _method(calls.get_iam_policy, "GetIamPolicy", get_iam, "POST", f"{queue}:getIamPolicy", "*"),
-        _method(calls.set_iam_policy, "SetIamPolicy", set_iam, "POST", f"{queue}:setIamPolicy", "*"),
-        _method(calls.test_iam_permissions, _TEST, test_iam, "POST", f"{queue}:testIamPermissions", "*"),
-        _method(
+        _make_method(calls.get_iam_policy, "GetIamPolicy", get_iam, "POST", f"{queue}:getIamPolicy", "*"),
+        _make_method(calls.set_iam_policy, "SetIamPolicy", set_iam, "POST", f"{queue}:setIamPolicy", "*"),
+        _make_method(calls.test_iam_permissions, _TEST, test_iam, "POST", f"{queue}:testIamPermissions", "*"),
+        _make_method(
             calls.list_locations, f"{places}ListLocations", list_places, "GET", "(?P<name>projects/[^/]+)/locations"
         ),
-        _method(calls.get_location, f"{places}GetLocation", get_place, "GET", location),
-        _method(calls.get_cmek_config, "GetCmekConfig", "GetCmekConfigRequest", "GET", f"(?P<name>{key})"),
-        _method(
+        _make_method(calls.get_location, f"{places}GetLocation", get_place, "GET", location),
+        _make_method(calls.get_cmek_config, "GetCmekConfig", "GetCmekConfigRequest", "GET", f"(?P<name>{key})"),
+        _make_method(
             calls.update_cmek_config,
             "UpdateCmekConfig",
             "UpdateCmekConfigRequest",
@@ -76,37 +76,37 @@ def administration_methods(calls: Administration) -> list[Method]:
             f"(?P<cmek_config__name>{key})",
             "cmek_config",
         ),
-        _method(
+        _make_method(
             calls.batch_create_tasks, "BatchCreateTasks", "BatchCreateTasksRequest", "POST", f"{tasks}:batchCreate", "*"
         ),
-        _method(
+        _make_method(
             calls.batch_delete_tasks, "BatchDeleteTasks", "BatchDeleteTasksRequest", "POST", f"{tasks}:batchDelete", "*"
         ),
-        _method(calls.get_operation, f"{operations}GetOperation", get_operation, "GET", operation),
-        _method(calls.buffer_task, "BufferTask", "BufferTaskRequest", "POST", buffer, BUFFERED),
+        _make_method(calls.get_operation, f"{operations}GetOperation", get_operation, "GET", operation),
+        _make_method(calls.buffer_task, "BufferTask", "BufferTaskRequest", "POST", buffer, RAW_BODY),
     ]
 
 
-def task_methods(calls: TaskCalls) -> list[Method]:
+def task_methods(calls: CloudTasksService) -> list[RpcMethod]:
     """The calls on queues and tasks."""
     queues = rf"(?P<parent>{_LOCATION})/queues"
     tasks = rf"(?P<parent>{_QUEUE})/tasks"
     queue = rf"(?P<name>{_QUEUE})"
     task = rf"(?P<name>{_TASK})"
     return [
-        _method(calls.create_task, "CreateTask", "CreateTaskRequest", "POST", tasks, "*"),
-        _method(calls.get_task, "GetTask", "GetTaskRequest", "GET", task),
-        _method(calls.list_tasks, "ListTasks", "ListTasksRequest", "GET", tasks),
-        _method(calls.delete_task, "DeleteTask", "DeleteTaskRequest", "DELETE", task),
-        _method(calls.run_task, "RunTask", "RunTaskRequest", "POST", f"{task}:run", "*"),
-        _method(calls.create_queue, "CreateQueue", "CreateQueueRequest", "POST", queues, "queue"),
-        _method(calls.get_queue, "GetQueue", "GetQueueRequest", "GET", queue),
-        _method(calls.list_queues, "ListQueues", "ListQueuesRequest", "GET", queues),
-        _method(
+        _make_method(calls.create_task, "CreateTask", "CreateTaskRequest", "POST", tasks, "*"),
+        _make_method(calls.get_task, "GetTask", "GetTaskRequest", "GET", task),
+        _make_method(calls.list_tasks, "ListTasks", "ListTasksRequest", "GET", tasks),
+        _make_method(calls.delete_task, "DeleteTask", "DeleteTaskRequest", "DELETE", task),
+        _make_method(calls.run_task, "RunTask", "RunTaskRequest", "POST", f"{task}:run", "*"),
+        _make_method(calls.create_queue, "CreateQueue", "CreateQueueRequest", "POST", queues, "queue"),
+        _make_method(calls.get_queue, "GetQueue", "GetQueueRequest", "GET", queue),
+        _make_method(calls.list_queues, "ListQueues", "ListQueuesRequest", "GET", queues),
+        _make_method(
             calls.update_queue, "UpdateQueue", "UpdateQueueRequest", "PATCH", rf"(?P<queue__name>{_QUEUE})", "queue"
         ),
-        _method(calls.delete_queue, "DeleteQueue", "DeleteQueueRequest", "DELETE", queue),
-        _method(calls.purge_queue, "PurgeQueue", "PurgeQueueRequest", "POST", f"{queue}:purge", "*"),
-        _method(calls.pause_queue, "PauseQueue", "PauseQueueRequest", "POST", f"{queue}:pause", "*"),
-        _method(calls.resume_queue, "ResumeQueue", "ResumeQueueRequest", "POST", f"{queue}:resume", "*"),
+        _make_method(calls.delete_queue, "DeleteQueue", "DeleteQueueRequest", "DELETE", queue),
+        _make_method(calls.purge_queue, "PurgeQueue", "PurgeQueueRequest", "POST", f"{queue}:purge", "*"),
+        _make_method(calls.pause_queue, "PauseQueue", "PauseQueueRequest", "POST", f"{queue}:pause", "*"),
+        _make_method(calls.resume_queue, "ResumeQueue", "ResumeQueueRequest", "POST", f"{queue}:resume", "*"),
     ]

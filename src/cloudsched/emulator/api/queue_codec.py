@@ -12,8 +12,8 @@ from typing import Final
 
 from cloudsched.emulator.api import messages as schema
 from cloudsched.emulator.api.messages import Proto
-from cloudsched.emulator.api.task_codec import put_instant, read_retry, write_retry
-from cloudsched.emulator.model.errors import invalid
+from cloudsched.emulator.api.task_codec import read_retry, set_timestamp, write_retry
+from cloudsched.emulator.model.errors import invalid_argument
 from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import AppEngineRouting, RateLimits, RetryConfig
 
@@ -45,7 +45,7 @@ def write_queue(queue: Queue) -> Proto:
     if config.logging_ratio is not None:
         message.stackdriver_logging_config.sampling_ratio = config.logging_ratio
     if queue.purged_at is not None:
-        put_instant(message.purge_time, queue.purged_at)
+        set_timestamp(message.purge_time, queue.purged_at)
     return message
 
 
@@ -55,10 +55,10 @@ def read_config(message: Proto) -> QueueConfig:
     Raises:
         Refused: INVALID_ARGUMENT for a value that cannot be.
     """
-    return update(QueueConfig(), message, _GROUPS)
+    return apply_update_mask(QueueConfig(), message, _GROUPS)
 
 
-def update(config: QueueConfig, message: Proto, paths: Iterable[str]) -> QueueConfig:
+def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str]) -> QueueConfig:
     """The configuration with the fields of an update mask taken from the message.
 
     A path may name a group (`retry_config`) or a field (`retry_config.max_attempts`), in snake_case or camelCase. A
@@ -68,40 +68,40 @@ def update(config: QueueConfig, message: Proto, paths: Iterable[str]) -> QueueCo
         Refused: INVALID_ARGUMENT for a path that names nothing, or a value that cannot be.
     """
     for path in paths:
-        config = _change_of(_snake(path))(config, message)
+        config = _find_change(_to_snake_case(path))(config, message)
     return config
 
 
-def _change_of(path: str) -> _Change:
+def _find_change(path: str) -> _Change:
     if path in _OUTPUT_ONLY:
         return lambda config, _message: config
     for known in (path, path.partition(".")[0]):
-        if known in _FIELDS and (known == path or known in _WHOLE):
+        if known in _FIELDS and (known == path or known in _ATOMIC_GROUPS):
             return _FIELDS[known]
-    raise invalid(f"The update mask names an unknown field: {path!r}.")
+    raise invalid_argument(f"The update mask names an unknown field: {path!r}.")
 
 
-def _snake(path: str) -> str:
+def _to_snake_case(path: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in path)
 
 
-def _rate(config: QueueConfig, message: Proto) -> QueueConfig:
+def _apply_rate(config: QueueConfig, message: Proto) -> QueueConfig:
     rate = message.rate_limits.max_dispatches_per_second
     if not math.isfinite(rate) or not 0 <= rate <= MAX_RATE:
-        raise invalid(f"RateLimits.maxDispatchesPerSecond must be between 0 and {MAX_RATE:g}.")
+        raise invalid_argument(f"RateLimits.maxDispatchesPerSecond must be between 0 and {MAX_RATE:g}.")
     rate = rate or RateLimits().max_dispatches_per_second
     return replace(config, rate_limits=replace(config.rate_limits, max_dispatches_per_second=rate, burst=None))
 
 
-def _concurrency(config: QueueConfig, message: Proto) -> QueueConfig:
+def _apply_concurrency(config: QueueConfig, message: Proto) -> QueueConfig:
     most = message.rate_limits.max_concurrent_dispatches
     if not 0 <= most <= MAX_CONCURRENT:
-        raise invalid(f"RateLimits.maxConcurrentDispatches must be between 0 and {MAX_CONCURRENT}.")
+        raise invalid_argument(f"RateLimits.maxConcurrentDispatches must be between 0 and {MAX_CONCURRENT}.")
     most = most or RateLimits().max_concurrent_dispatches
     return replace(config, rate_limits=replace(config.rate_limits, max_concurrent_dispatches=most))
 
 
-def _retry_field(name: str) -> _Change:
+def _make_retry_field_change(name: str) -> _Change:
     def change(config: QueueConfig, message: Proto) -> QueueConfig:
         value = getattr(read_retry(message.retry_config, RetryConfig()), name)
         if name == "max_doublings":  # a mask that names it means zero when it says zero
@@ -111,56 +111,56 @@ def _retry_field(name: str) -> _Change:
     return change
 
 
-def _retry(config: QueueConfig, message: Proto) -> QueueConfig:
+def _apply_retry(config: QueueConfig, message: Proto) -> QueueConfig:
     return replace(config, retry_config=read_retry(message.retry_config, RetryConfig()))
 
 
-def _routing(config: QueueConfig, message: Proto) -> QueueConfig:
+def _apply_routing(config: QueueConfig, message: Proto) -> QueueConfig:
     if not message.HasField("app_engine_routing_override"):
         return replace(config, app_engine_routing=None)
     routing = message.app_engine_routing_override
     return replace(config, app_engine_routing=AppEngineRouting(routing.service, routing.version, routing.instance))
 
 
-def _http_target(config: QueueConfig, message: Proto) -> QueueConfig:
+def _apply_http_target(config: QueueConfig, message: Proto) -> QueueConfig:
     if not message.HasField("http_target"):
         return replace(config, http_target=None)
     override = message.http_target.uri_override
     if override.HasField("host") and not override.host:
-        raise invalid("UriOverride.host must not be empty.")
+        raise invalid_argument("UriOverride.host must not be empty.")
     if override.port < 0:
-        raise invalid("UriOverride.port must be a positive integer.")
+        raise invalid_argument("UriOverride.port must be a positive integer.")
     target = type(message.http_target)()
     target.CopyFrom(message.http_target)
     return replace(config, http_target=target)
 
 
-def _logging(config: QueueConfig, message: Proto) -> QueueConfig:
+def _apply_logging(config: QueueConfig, message: Proto) -> QueueConfig:
     if not message.HasField("stackdriver_logging_config"):
         return replace(config, logging_ratio=None)
     ratio = message.stackdriver_logging_config.sampling_ratio
     if not 0.0 <= ratio <= 1.0:
-        raise invalid("StackdriverLoggingConfig.samplingRatio must be between 0 and 1.")
+        raise invalid_argument("StackdriverLoggingConfig.samplingRatio must be between 0 and 1.")
     return replace(config, logging_ratio=ratio)
 
 
-def _rates(config: QueueConfig, message: Proto) -> QueueConfig:
-    return _concurrency(_rate(config, message), message)
+def _apply_rates(config: QueueConfig, message: Proto) -> QueueConfig:
+    return _apply_concurrency(_apply_rate(config, message), message)
 
 
-_WHOLE: Final = frozenset({"app_engine_routing_override", "http_target", "stackdriver_logging_config"})
+_ATOMIC_GROUPS: Final = frozenset({"app_engine_routing_override", "http_target", "stackdriver_logging_config"})
 """Groups that are taken over as a whole, also when a mask names only a part of them."""
 _FIELDS: Final[dict[str, _Change]] = {
-    "rate_limits": _rates,
-    "rate_limits.max_dispatches_per_second": _rate,
-    "rate_limits.max_concurrent_dispatches": _concurrency,
-    "retry_config": _retry,
+    "rate_limits": _apply_rates,
+    "rate_limits.max_dispatches_per_second": _apply_rate,
+    "rate_limits.max_concurrent_dispatches": _apply_concurrency,
+    "retry_config": _apply_retry,
     **{
-        f"retry_config.{name}": _retry_field(name)
+        f"retry_config.{name}": _make_retry_field_change(name)
         for name in ("max_attempts", "max_retry_duration", "min_backoff", "max_backoff", "max_doublings")
     },
-    "app_engine_routing_override": _routing,
-    "http_target": _http_target,
-    "stackdriver_logging_config": _logging,
+    "app_engine_routing_override": _apply_routing,
+    "http_target": _apply_http_target,
+    "stackdriver_logging_config": _apply_logging,
 }
-_GROUPS: Final = ("rate_limits", "retry_config", *sorted(_WHOLE))
+_GROUPS: Final = ("rate_limits", "retry_config", *sorted(_ATOMIC_GROUPS))

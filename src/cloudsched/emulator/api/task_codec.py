@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
 from cloudsched.emulator.api import messages as schema
-from cloudsched.emulator.model.errors import Code, invalid
+from cloudsched.emulator.model.errors import Code, invalid_argument
 from cloudsched.emulator.model.task import (
     BODY_METHODS,
     DEFAULT_DEADLINE,
@@ -46,28 +46,28 @@ _URL_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
 _Task: Final = schema.message_class("Task")
 
 
-def instant(timestamp: Proto) -> datetime:
+def to_datetime(timestamp: Proto) -> datetime:
     """The instant that a Timestamp means, cut to the microsecond.
 
     Raises:
         Refused: INVALID_ARGUMENT if it lies outside of the years 1 to 9999 or its nanoseconds are no such.
     """
     if not 0 <= timestamp.nanos <= 999_999_999:  # noqa: PLR2004 - the range is Timestamp's
-        raise invalid("The timestamp is out of range.")
+        raise invalid_argument("The timestamp is out of range.")
     try:
         return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
     except OverflowError:
-        raise invalid("The timestamp is out of range.") from None
+        raise invalid_argument("The timestamp is out of range.") from None
 
 
-def put_instant(timestamp: Proto, at: datetime) -> None:
+def set_timestamp(timestamp: Proto, at: datetime) -> None:
     """Write an instant into a Timestamp."""
     since = at - _EPOCH
     timestamp.seconds = since.days * 86400 + since.seconds
     timestamp.nanos = since.microseconds * 1000
 
 
-def duration(message: Proto) -> timedelta:
+def to_timedelta(message: Proto) -> timedelta:
     """The length of a Duration, cut to the microsecond.
 
     Raises:
@@ -76,24 +76,24 @@ def duration(message: Proto) -> timedelta:
     try:
         return timedelta(seconds=message.seconds, microseconds=int(message.nanos / 1000))
     except OverflowError:
-        raise invalid("The duration is out of range.") from None
+        raise invalid_argument("The duration is out of range.") from None
 
 
-def put_duration(message: Proto, length: timedelta) -> None:
+def set_duration(message: Proto, length: timedelta) -> None:
     """Write a length into a Duration."""
     message.seconds = length.days * 86400 + length.seconds
     message.nanos = length.microseconds * 1000
 
 
 def read_task(
-    message: Proto, task_id: str, *, named: bool, defaults: RetryConfig, url_required: bool, now: datetime
+    message: Proto, task_id: str, *, is_named: bool, defaults: RetryConfig, url_required: bool, now: datetime
 ) -> Task:
     """The new task that a message describes.
 
     Args:
         message: As it came in CreateTask.
         task_id: The id that it will have.
-        named: Whether the caller chose the id.
+        is_named: Whether the caller chose the id.
         defaults: The queue's own retry configuration, for what the task's leaves open.
         url_required: Whether the queue has no URL to give to a task that has none.
         now: The instant of the call: unset and past schedule times become it.
@@ -102,21 +102,23 @@ def read_task(
         Refused: INVALID_ARGUMENT with the field that is wrong.
     """
     target, deadlines = _read_target(message, url_required=url_required)
-    deadline = duration(message.dispatch_deadline) if message.HasField("dispatch_deadline") else timedelta(0)
+    deadline = to_timedelta(message.dispatch_deadline) if message.HasField("dispatch_deadline") else timedelta(0)
     if message.HasField("http_request") or deadline:
         shortest, longest = deadlines
         if message.HasField("dispatch_deadline") and not shortest <= deadline <= longest:
-            raise invalid(f"Task.dispatchDeadline must be between [{_length(shortest)}, {_length(longest)}].")
+            raise invalid_argument(
+                f"Task.dispatchDeadline must be between [{_format_duration(shortest)}, {_format_duration(longest)}]."
+            )
     schedule_at = now
     if message.HasField("schedule_time"):
-        schedule_at = max(now, instant(message.schedule_time))
+        schedule_at = max(now, to_datetime(message.schedule_time))
         if schedule_at - now > HORIZON:
-            raise invalid(
+            raise invalid_argument(
                 f"The Task.scheduleTime, {schedule_at:%Y-%m-%dT%H:%M:%SZ}, is too far in the future. "
                 f"Schedule time must be no more than {HORIZON // timedelta(hours=1)}h in the future."
             )
     if message.ByteSize() > MAX_TASK_BYTES:
-        raise invalid("Task size too large")
+        raise invalid_argument("Task size too large")
     return Task(
         id=task_id,
         target=target,
@@ -124,7 +126,7 @@ def read_task(
         created_at=now.replace(microsecond=0),
         dispatch_deadline=deadline or DEFAULT_DEADLINE,
         retry_config=read_retry(message.retry_config, defaults) if message.HasField("retry_config") else None,
-        named=named,
+        is_named=is_named,
     )
 
 
@@ -134,9 +136,9 @@ def restore_task(message: Proto) -> Task:
     task = Task(
         id=message.name.rpartition("/")[2],
         target=target,
-        schedule_at=instant(message.schedule_time),
-        created_at=instant(message.create_time),
-        dispatch_deadline=duration(message.dispatch_deadline),
+        schedule_at=to_datetime(message.schedule_time),
+        created_at=to_datetime(message.create_time),
+        dispatch_deadline=to_timedelta(message.dispatch_deadline),
         retry_config=read_retry(message.retry_config, RetryConfig(max_doublings=0))
         if message.HasField("retry_config")
         else None,
@@ -144,10 +146,10 @@ def restore_task(message: Proto) -> Task:
         response_count=message.response_count,
     )
     if message.HasField("first_attempt"):
-        task.first_dispatch_at = instant(message.first_attempt.dispatch_time)
+        task.first_dispatch_at = to_datetime(message.first_attempt.dispatch_time)
     if message.HasField("last_attempt"):
         last = message.last_attempt
-        task.last = AttemptStatus(instant(last.schedule_time), instant(last.dispatch_time))
+        task.last_attempt = AttemptStatus(to_datetime(last.schedule_time), to_datetime(last.dispatch_time))
     return task
 
 
@@ -158,16 +160,16 @@ def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
         Refused: INVALID_ARGUMENT for a count or a length that cannot be.
     """
     if message.max_attempts < -1:
-        raise invalid("RetryConfig.maxAttempts must be greater than or equal to -1.")
+        raise invalid_argument("RetryConfig.maxAttempts must be greater than or equal to -1.")
     if message.max_doublings < 0:
-        raise invalid("RetryConfig.maxDoublings must be greater than or equal to 0.")
+        raise invalid_argument("RetryConfig.maxDoublings must be greater than or equal to 0.")
 
     def length(field: str, name: str, default: timedelta) -> timedelta:
         if not message.HasField(field):
             return default
-        value = duration(getattr(message, field))
+        value = to_timedelta(getattr(message, field))
         if value < timedelta(0):
-            raise invalid(f"RetryConfig.{name} must not be negative.")
+            raise invalid_argument(f"RetryConfig.{name} must not be negative.")
         return value
 
     return RetryConfig(
@@ -183,31 +185,31 @@ def write_retry(message: Proto, config: RetryConfig) -> None:
     """Write a retry configuration; no limit on the duration stays unset, as the service shows it."""
     message.max_attempts = config.max_attempts
     message.max_doublings = config.max_doublings
-    put_duration(message.min_backoff, config.min_backoff)
-    put_duration(message.max_backoff, config.max_backoff)
+    set_duration(message.min_backoff, config.min_backoff)
+    set_duration(message.max_backoff, config.max_backoff)
     if config.max_retry_duration:
-        put_duration(message.max_retry_duration, config.max_retry_duration)
+        set_duration(message.max_retry_duration, config.max_retry_duration)
 
 
 def write_task(task: Task, queue_name: str, view: int) -> Proto:
     """The message of a task, with its body only in the FULL view."""
     message = _Task(name=f"{queue_name}/tasks/{task.id}", view=FULL if view == FULL else BASIC)
-    put_instant(message.schedule_time, task.schedule_at)
-    put_instant(message.create_time, task.created_at)
-    put_duration(message.dispatch_deadline, task.dispatch_deadline)
+    set_timestamp(message.schedule_time, task.schedule_at)
+    set_timestamp(message.create_time, task.created_at)
+    set_duration(message.dispatch_deadline, task.dispatch_deadline)
     message.dispatch_count = task.dispatch_count
     message.response_count = task.response_count
     _write_target(message, task.target, with_body=view == FULL)
     if task.retry_config is not None:
         write_retry(message.retry_config, task.retry_config)
     if task.first_dispatch_at is not None:
-        put_instant(message.first_attempt.dispatch_time, task.first_dispatch_at)
-    if (last := task.last) is not None:
-        put_instant(message.last_attempt.schedule_time, last.schedule_at)
-        put_instant(message.last_attempt.dispatch_time, last.dispatch_at)
-        if last.response_at is not None and last.answer is not None:
-            put_instant(message.last_attempt.response_time, last.response_at)
-            code, text = _status_of(last.answer)
+        set_timestamp(message.first_attempt.dispatch_time, task.first_dispatch_at)
+    if (last := task.last_attempt) is not None:
+        set_timestamp(message.last_attempt.schedule_time, last.schedule_at)
+        set_timestamp(message.last_attempt.dispatch_time, last.dispatch_at)
+        if last.response_at is not None and last.result is not None:
+            set_timestamp(message.last_attempt.response_time, last.response_at)
+            code, text = _to_status(last.result)
             message.last_attempt.response_status.code = code
             message.last_attempt.response_status.message = text
     return message
@@ -218,9 +220,11 @@ def _read_target(message: Proto, *, url_required: bool) -> tuple[Target, tuple[t
         request = message.app_engine_http_request
         uri = request.relative_uri or "/"
         if not uri.startswith("/"):
-            raise invalid("AppEngineHttpRequest.relativeUri must begin with '/'.")
+            raise invalid_argument("AppEngineHttpRequest.relativeUri must begin with '/'.")
         if len(uri) > MAX_URL_CHARACTERS:
-            raise invalid(f"AppEngineHttpRequest.relativeUri must be at most {MAX_URL_CHARACTERS} characters long.")
+            raise invalid_argument(
+                f"AppEngineHttpRequest.relativeUri must be at most {MAX_URL_CHARACTERS} characters long."
+            )
         method = _read_method(request, "AppEngineHttpRequest", ("POST", "PUT"))
         routing = request.app_engine_routing
         return (
@@ -234,7 +238,7 @@ def _read_target(message: Proto, *, url_required: bool) -> tuple[Target, tuple[t
             _APP_ENGINE_DEADLINES,
         )
     if not message.HasField("http_request"):
-        raise invalid("Task must have exactly one of http_request or app_engine_http_request.")
+        raise invalid_argument("Task must have exactly one of http_request or app_engine_http_request.")
     request = message.http_request
     return (
         HttpTarget(
@@ -250,29 +254,29 @@ def _read_target(message: Proto, *, url_required: bool) -> tuple[Target, tuple[t
 
 def _read_url(url: str) -> str:
     if not url:
-        raise invalid("HttpRequest.url is required.")
+        raise invalid_argument("HttpRequest.url is required.")
     if not url.lower().startswith(("http://", "https://")):
-        raise invalid("HttpTarget.url must start with 'http://' or 'https://'.")
+        raise invalid_argument("HttpTarget.url must start with 'http://' or 'https://'.")
     encoded = quote(url, safe=_URL_SAFE)
     if len(encoded) > MAX_URL_CHARACTERS:
-        raise invalid(f"HttpRequest.url must be at most {MAX_URL_CHARACTERS} characters long.")
+        raise invalid_argument(f"HttpRequest.url must be at most {MAX_URL_CHARACTERS} characters long.")
     try:
         parts = urlsplit(url)
         valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         valid = False
     if not valid:
-        raise invalid("HttpRequest.url is not a valid URL.")
+        raise invalid_argument("HttpRequest.url is not a valid URL.")
     return url
 
 
 def _read_method(request: Proto, kind: str, with_body: tuple[str, ...]) -> str:
     number = request.http_method
     if not 0 <= number <= len(METHODS):
-        raise invalid(f"{kind}.httpMethod is not a known method.")
+        raise invalid_argument(f"{kind}.httpMethod is not a known method.")
     method = METHODS[number - 1] if number else "POST"
     if request.body and method not in with_body:
-        raise invalid(f"{kind}.body is allowed only if the HTTP method is one of {', '.join(with_body)}.")
+        raise invalid_argument(f"{kind}.body is allowed only if the HTTP method is one of {', '.join(with_body)}.")
     return method
 
 
@@ -282,11 +286,11 @@ def _read_headers(headers: Proto, user_agent: str) -> dict[str, str]:
     for name, value in kept.items():
         size += len(name) + len(value.encode())
         if not name or not name.isascii() or any(ord(c) <= 0x20 or c in '()<>@,;:\\"/[]?={}\x7f' for c in name):  # noqa: PLR2004 - a space
-            raise invalid(f"The header name {name!r} is not a valid HTTP token.")
+            raise invalid_argument(f"The header name {name!r} is not a valid HTTP token.")
         if any(c in "\r\n\0" for c in value):
-            raise invalid(f"The value of the header {name!r} contains a line break or a NUL.")
+            raise invalid_argument(f"The value of the header {name!r} contains a line break or a NUL.")
     if size > MAX_HEADER_BYTES:
-        raise invalid("The size of the headers must be less than 80KB.")
+        raise invalid_argument("The size of the headers must be less than 80KB.")
     return {"User-Agent": user_agent, **kept}
 
 
@@ -326,7 +330,7 @@ def _write_target(message: Proto, target: Target, *, with_body: bool) -> None:
         request.body = target.body
 
 
-def _status_of(answer: Answer) -> tuple[int, str]:
+def _to_status(answer: Answer) -> tuple[int, str]:
     """How the service words an answer in `Attempt.response_status`."""
     if answer.timed_out:
         return Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED(4): HTTP status code 504"
@@ -354,7 +358,7 @@ _CODES: Final = {
 }
 
 
-def _length(length: timedelta) -> str:
+def _format_duration(length: timedelta) -> str:
     seconds = int(length.total_seconds())
     hours, rest = divmod(seconds, 3600)
     minutes, seconds = divmod(rest, 60)

@@ -10,11 +10,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages as schema
-from cloudsched.emulator.api.queue_codec import read_config, update, write_queue
+from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, write_queue
 from cloudsched.emulator.api.task_codec import read_task, write_task
 from cloudsched.emulator.api.uri_override import supplies_url
 from cloudsched.emulator.model import names
-from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid, missing
+from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, not_found
 from cloudsched.emulator.model.queue import QueueConfig
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.model.queue import Dispatch, Queue
-    from cloudsched.emulator.model.queues import Board
+    from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
 
 MAX_QUEUES_A_PAGE: Final = 9800
@@ -35,20 +35,20 @@ _ListQueuesResponse: Final = schema.message_class("ListQueuesResponse")
 _ListTasksResponse: Final = schema.message_class("ListTasksResponse")
 
 
-class TaskCalls:
+class CloudTasksService:
     """The calls on queues and tasks.
 
     Args:
-        board: The state that they read and change.
+        queues: The state that they read and change.
         now: The clock.
         send: Takes a dispatch that a call (RunTask) wants sent.
         random: Draws the ids of tasks that come without a name.
     """
 
     def __init__(
-        self, board: Board, now: Callable[[], datetime], send: Callable[[Dispatch], None], random: Random
+        self, queues: Queues, now: Callable[[], datetime], send: Callable[[Dispatch], None], random: Random
     ) -> None:
-        self.board = board
+        self.queues = queues
         self.now = now
         self._send = send
         self._random = random
@@ -60,21 +60,21 @@ class TaskCalls:
         names.check_location(request.parent)
         name = names.split_queue(request.queue.name)
         if name.parent != request.parent:
-            raise invalid(f"The queue's name must begin with its parent, {request.parent!r}.")
+            raise invalid_argument(f"The queue's name must begin with its parent, {request.parent!r}.")
         config = read_config(request.queue)
-        return write_queue(self.board.create_queue(request.queue.name, config, self.now()))
+        return write_queue(self.queues.create_queue(request.queue.name, config, self.now()))
 
     def get_queue(self, request: Proto) -> Proto:
         """GetQueue."""
-        return write_queue(self.board.queue(request.name))
+        return write_queue(self.queues.get_queue(request.name))
 
     def list_queues(self, request: Proto) -> Proto:
         """ListQueues: lexicographic, filtered by `state` or `name`."""
-        accepts = _queue_filter(request.filter)
-        size = _page_size(request.page_size, MAX_QUEUES_A_PAGE)
-        queues = [queue for queue in self.board.queues_in(request.parent) if queue.name > request.page_token]
+        accepts = _parse_filter(request.filter)
+        size = _clamp_page_size(request.page_size, MAX_QUEUES_A_PAGE)
+        queues = [queue for queue in self.queues.list_queues(request.parent) if queue.name > request.page_token]
         if request.page_token and not request.page_token.startswith(f"{request.parent}/queues/"):
-            raise invalid("The page token is not one of this list's.")
+            raise invalid_argument("The page token is not one of this list's.")
         page = queues[:size]
         reply = _ListQueuesResponse(queues=[write_queue(queue) for queue in page if accepts(queue)])
         if len(queues) > size:
@@ -84,29 +84,31 @@ class TaskCalls:
     def update_queue(self, request: Proto) -> Proto:
         """UpdateQueue: changes what the mask names, or everything without one; creates a missing queue."""
         paths = list(request.update_mask.paths)
-        queue = self.board.update_queue(
+        queue = self.queues.update_queue(
             names.check_queue(request.queue.name),
-            lambda config: update(config, request.queue, paths) if config and paths else read_config(request.queue),
+            lambda config: (
+                apply_update_mask(config, request.queue, paths) if config and paths else read_config(request.queue)
+            ),
             self.now(),
         )
         return write_queue(queue)
 
     def delete_queue(self, request: Proto) -> Proto:
         """DeleteQueue."""
-        self.board.delete_queue(request.name, self.now())
+        self.queues.delete_queue(request.name, self.now())
         return _Empty()
 
     def purge_queue(self, request: Proto) -> Proto:
         """PurgeQueue."""
-        return write_queue(self.board.purge_queue(request.name, self.now()))
+        return write_queue(self.queues.purge_queue(request.name, self.now()))
 
     def pause_queue(self, request: Proto) -> Proto:
         """PauseQueue."""
-        return write_queue(self.board.pause_queue(request.name, paused=True))
+        return write_queue(self.queues.pause_queue(request.name, paused=True))
 
     def resume_queue(self, request: Proto) -> Proto:
         """ResumeQueue."""
-        return write_queue(self.board.pause_queue(request.name, paused=False))
+        return write_queue(self.queues.pause_queue(request.name, paused=False))
 
     # Tasks -----------------------------------------------------------------------------------------------------
 
@@ -117,15 +119,15 @@ class TaskCalls:
     def get_task(self, request: Proto) -> Proto:
         """GetTask."""
         queue_name, task_id = names.split_task(request.name)
-        return write_task(self.board.task(queue_name, task_id, self.now()), queue_name, request.response_view)
+        return write_task(self.queues.get_task(queue_name, task_id, self.now()), queue_name, request.response_view)
 
     def list_tasks(self, request: Proto) -> Proto:
         """ListTasks, in the order of creation."""
-        queue = self.board.queue(request.parent)
-        size = _page_size(request.page_size, MAX_TASKS_A_PAGE)
+        queue = self.queues.get_queue(request.parent)
+        size = _clamp_page_size(request.page_size, MAX_TASKS_A_PAGE)
         if request.page_token and not (request.page_token.isascii() and request.page_token.isdigit()):
-            raise invalid("The page token is not one of this list's.")
-        tasks: Iterator[Task] = queue.listed(int(request.page_token or 0), self.now())
+            raise invalid_argument("The page token is not one of this list's.")
+        tasks: Iterator[Task] = queue.iter_tasks(int(request.page_token or 0), self.now())
         reply = _ListTasksResponse()
         last = 0
         for task in tasks:
@@ -139,60 +141,62 @@ class TaskCalls:
     def delete_task(self, request: Proto) -> Proto:
         """DeleteTask."""
         queue_name, task_id = names.split_task(request.name)
-        self.board.delete_task(queue_name, task_id, self.now())
+        self.queues.delete_task(queue_name, task_id, self.now())
         return _Empty()
 
     def run_task(self, request: Proto) -> Proto:
         """RunTask: sends at once, whatever the queue's state and rate."""
         queue_name, task_id = names.split_task(request.name)
-        dispatch = self.board.run_task(queue_name, task_id, self.now())
+        dispatch = self.queues.run_task(queue_name, task_id, self.now())
         reply = write_task(dispatch.task, queue_name, request.response_view)
         self._send(dispatch)
         return reply
 
-    def new_id(self) -> str:
+    def generate_id(self) -> str:
         """An id for what comes without one."""
         return str(self._random.getrandbits(63))
 
     def _create(self, queue_name: str, message: Proto) -> Task:
         now = self.now()
-        queue = self.board.queues.get(queue_name)
-        if queue is None and not self.board.auto_create_queues:
+        queue = self.queues.queues.get(queue_name)
+        if queue is None and not self.queues.auto_create_queues:
             names.check_queue(queue_name)
-            raise missing(QUEUE_MISSING)
+            raise not_found(QUEUE_MISSING)
         if message.name:
             named_queue, task_id = names.split_task(message.name)
             if named_queue != queue_name:
-                raise invalid(f"The task's name must begin with its queue's, {queue_name!r}.")
+                raise invalid_argument(f"The task's name must begin with its queue's, {queue_name!r}.")
         else:
-            task_id = self.new_id()
-            while queue is not None and queue.takes(task_id, now):  # after a restart with the same seed
-                task_id = self.new_id()
+            task_id = self.generate_id()
+            while queue is not None and queue.is_name_taken(task_id, now):  # after a restart with the same seed
+                task_id = self.generate_id()
         config = queue.config if queue is not None else QueueConfig()
         task = read_task(
             message,
             task_id,
-            named=bool(message.name),
+            is_named=bool(message.name),
             defaults=config.retry_config,
             url_required=not supplies_url(config.http_target),
             now=now,
         )
-        self.board.create_task(queue_name, task, now)
+        self.queues.create_task(queue_name, task, now)
         return task
 
 
-def _page_size(asked: int, most: int) -> int:
-    if asked < 0:
-        raise invalid("The page size must not be negative.")
-    return min(asked or most, most)
+def _clamp_page_size(requested: int, maximum: int) -> int:
+    if requested < 0:
+        raise invalid_argument("The page size must not be negative.")
+    return min(requested or maximum, maximum)
 
 
-def _queue_filter(text: str) -> Callable[[Queue], bool]:
+def _parse_filter(text: str) -> Callable[[Queue], bool]:
     if not text:
         return lambda _queue: True
     match = _FILTER.fullmatch(text)
     if match is None:
-        raise invalid(f"The filter {text!r} is not understood; filter by state or name, such as 'state: PAUSED'.")
+        raise invalid_argument(
+            f"The filter {text!r} is not understood; filter by state or name, such as 'state: PAUSED'."
+        )
     field, operator, wanted = match.groups()
 
     def accepts(queue: Queue) -> bool:

@@ -23,7 +23,7 @@ def supplies_url(override: Proto | None) -> bool:
     return override is not None and bool(override.uri_override.host)
 
 
-def overridden(target: HttpTarget, override: Proto | None) -> HttpTarget:
+def apply_override(target: HttpTarget, override: Proto | None) -> HttpTarget:
     """The target as the queue's override has it; `override` is an `HttpTarget` message."""
     if override is None:
         return target
@@ -40,7 +40,7 @@ def overridden(target: HttpTarget, override: Proto | None) -> HttpTarget:
         auth = OAuthToken(override.oauth_token.service_account_email, override.oauth_token.scope)
     return replace(
         target,
-        url=_url(target.url, override.uri_override),
+        url=_override_url(target.url, override.uri_override),
         method=method,
         headers=headers,
         body=target.body if method in BODY_METHODS else b"",
@@ -48,7 +48,7 @@ def overridden(target: HttpTarget, override: Proto | None) -> HttpTarget:
     )
 
 
-def _url(url: str, override: Proto) -> str:
+def _override_url(url: str, override: Proto) -> str:
     if url and override.uri_override_enforce_mode == _IF_NOT_EXISTS:
         return url
     parts = urlsplit(url or "https:///")

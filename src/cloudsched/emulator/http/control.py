@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.emulator.http.control_json import BadRequest, read_faults, read_object, read_span, write_faults
+from cloudsched.emulator.http.control_json import (
+    InvalidControlRequest,
+    read_duration,
+    read_faults,
+    read_object,
+    write_faults,
+)
 from cloudsched.emulator.http.rest import Reply
 from cloudsched.emulator.runtime.dispatcher import ClockBusy
-from cloudsched.emulator.runtime.operations import Desk, StillWaiting, UnknownTask
+from cloudsched.emulator.runtime.operations import ControlOperations, StillWaiting, UnknownTask
 from cloudsched.emulator.runtime.tokens import TOKEN_MODES
 
 if TYPE_CHECKING:
     from cloudsched.emulator.http.control_clock import ClockControl
-    from cloudsched.emulator.runtime.tokens import Tokens
+    from cloudsched.emulator.runtime.tokens import TokenIssuer
 
-_MOST_WAITING_SECONDS: Final = 600.0
+_MAX_WAIT_SECONDS: Final = 600.0
 _Route = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
 
 
@@ -23,13 +29,13 @@ class Control:
     """The control interface.
 
     Args:
-        desk: What carries it out.
+        operations: What carries it out.
         clock: What moves the clock.
         tokens: Whose keys are shown, and whose mode is set.
     """
 
-    def __init__(self, desk: Desk, clock: ClockControl, tokens: Tokens) -> None:
-        self._desk = desk
+    def __init__(self, operations: ControlOperations, clock: ClockControl, tokens: TokenIssuer) -> None:
+        self._operations = operations
         self._clock = clock
         self._tokens = tokens
         self._routes: dict[tuple[str, str], _Route] = {
@@ -48,19 +54,19 @@ class Control:
             ("GET", "/oauth2/v1/certs"): self._show_certificates,
         }
 
-    async def answer(self, verb: str, path: str, query: Mapping[str, str], body: bytes) -> Reply | None:
+    async def handle(self, verb: str, path: str, query: Mapping[str, str], body: bytes) -> Reply | None:
         """The reply to a request, or None if it is not for the control interface."""
         route = self._routes.get((verb, path))
         if route is None:
             return None
         try:
             return Reply(200, await route(query, body))
-        except BadRequest as error:
-            return _problem(400, str(error))
+        except InvalidControlRequest as error:
+            return _error_reply(400, str(error))
         except UnknownTask as error:
-            return _problem(404, str(error))
+            return _error_reply(404, str(error))
         except ClockBusy as error:
-            return _problem(409, str(error))
+            return _error_reply(409, str(error))
 
     async def _health(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
         return {"status": "ok"}
@@ -72,37 +78,39 @@ class Control:
         return await self._clock.move(read_object(body))
 
     async def _show_attempts(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
-        attempts = self._desk.attempts(query.get("queue", ""), query.get("task", ""))
+        attempts = self._operations.list_attempts(query.get("queue", ""), query.get("task", ""))
         return {"attempts": [attempt.to_json() for attempt in attempts]}
 
     async def _show_tasks(self, query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
         if name := query.get("task"):
-            explanation = self._desk.explain(name)
+            explanation = self._operations.explain(name)
             return {"tasks": [] if explanation is None else [explanation.to_json()]}
-        return {"tasks": [explanation.to_json() for explanation in self._desk.waiting(query.get("queue", ""))]}
+        return {
+            "tasks": [explanation.to_json() for explanation in self._operations.list_waiting(query.get("queue", ""))]
+        }
 
     async def _wait(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
         command = read_object(body)
         name = command.get("task")
         if not isinstance(name, str) or not command.keys() <= {"task", "timeout"}:
-            raise BadRequest('Say which task, by its full name: {"task": "projects/...", "timeout": 10}.')
-        seconds = min(read_span(command.get("timeout", 10)).total_seconds(), _MOST_WAITING_SECONDS)
+            raise InvalidControlRequest('Say which task, by its full name: {"task": "projects/...", "timeout": 10}.')
+        seconds = min(read_duration(command.get("timeout", 10)).total_seconds(), _MAX_WAIT_SECONDS)
         try:
-            attempts = await self._desk.wait(name, seconds)
+            attempts = await self._operations.wait(name, seconds)
         except StillWaiting as waiting:
             return {"done": False, "why": waiting.explanation.to_json()}
         return {"done": True, "attempts": [attempt.to_json() for attempt in attempts]}
 
     async def _reset(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
-        await self._desk.reset()
+        await self._operations.reset()
         return {}
 
     async def _show_faults(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
-        return write_faults(self._desk.faults)
+        return write_faults(self._operations.faults)
 
     async def _set_faults(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
-        self._desk.inject(read_faults(read_object(body)))
-        return write_faults(self._desk.faults)
+        self._operations.set_faults(read_faults(read_object(body)))
+        return write_faults(self._operations.faults)
 
     async def _show_tokens(self, _query: Mapping[str, str], _body: bytes) -> Mapping[str, Any]:
         return {"mode": self._tokens.mode}
@@ -110,7 +118,7 @@ class Control:
     async def _set_tokens(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
         mode = read_object(body).get("mode")
         if mode not in TOKEN_MODES:
-            raise BadRequest(f"mode is one of {', '.join(TOKEN_MODES)}, not {mode!r}.")
+            raise InvalidControlRequest(f"mode is one of {', '.join(TOKEN_MODES)}, not {mode!r}.")
         self._tokens.mode = mode
         return {"mode": mode}
 
@@ -121,5 +129,5 @@ class Control:
         return self._tokens.certificates
 
 
-def _problem(status: int, message: str) -> Reply:
+def _error_reply(status: int, message: str) -> Reply:
     return Reply(status, {"error": {"code": status, "message": message}})

@@ -23,10 +23,10 @@ _FAULTS: Final = {
     "lateBy": "late_by",
     "shuffleWithin": "shuffle_within",
 }
-_SPANS: Final = frozenset({"lateBy", "shuffleWithin"})
+_DURATION_FAULTS: Final = frozenset({"lateBy", "shuffleWithin"})
 
 
-class BadRequest(ValueError):
+class InvalidControlRequest(ValueError):
     """The request cannot be understood; the message says what would be."""
 
 
@@ -39,9 +39,9 @@ def read_object(body: bytes) -> dict[str, Any]:
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"The body is not JSON: {error}") from None
+        raise InvalidControlRequest(f"The body is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise BadRequest("The body must be a JSON object.")
+        raise InvalidControlRequest("The body must be a JSON object.")
     return content
 
 
@@ -57,17 +57,17 @@ def read_instant(text: object) -> datetime:
     except (ValueError, OverflowError):
         at = None
     if at is None:
-        raise BadRequest(f"{text!r} is not an instant with a time zone, such as 2027-01-01T00:00:00Z.")
+        raise InvalidControlRequest(f"{text!r} is not an instant with a time zone, such as 2027-01-01T00:00:00Z.")
     return at
 
 
-def read_span(value: object) -> timedelta:
+def read_duration(value: object) -> timedelta:
     """A length of time: an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
 
     Raises:
         BadRequest: if it is none, or negative.
     """
-    problem = BadRequest(f'{value!r} is not a length of time, such as "P30D", "PT1H30M" or 90 (seconds).')
+    problem = InvalidControlRequest(f'{value!r} is not a length of time, such as "P30D", "PT1H30M" or 90 (seconds).')
     try:
         if isinstance(value, str) and len(value) > 1 and (match := _DURATION.fullmatch(value)):
             return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
@@ -87,22 +87,22 @@ def read_faults(content: dict[str, Any]) -> Faults:
     settings: dict[str, Any] = {}
     for name, value in content.items():
         if name not in _FAULTS:
-            raise BadRequest(f"{name!r} is no fault; there are {', '.join(_FAULTS)}.")
-        if name in _SPANS:
-            settings[_FAULTS[name]] = read_span(value)
+            raise InvalidControlRequest(f"{name!r} is no fault; there are {', '.join(_FAULTS)}.")
+        if name in _DURATION_FAULTS:
+            settings[_FAULTS[name]] = read_duration(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             settings[_FAULTS[name]] = value
         else:
-            raise BadRequest(f"{name} is a number, not {value!r}.")
+            raise InvalidControlRequest(f"{name} is a number, not {value!r}.")
     try:
         return Faults(**settings)
     except ValueError as error:
-        raise BadRequest(str(error)) from None
+        raise InvalidControlRequest(str(error)) from None
 
 
 def write_faults(faults: Faults) -> dict[str, Any]:
     """The object that `read_faults` reads."""
     return {
-        name: getattr(faults, field).total_seconds() if name in _SPANS else getattr(faults, field)
+        name: getattr(faults, field).total_seconds() if name in _DURATION_FAULTS else getattr(faults, field)
         for name, field in _FAULTS.items()
     }

@@ -17,12 +17,12 @@ from typing import Final
 from urllib.parse import quote
 
 from cloudsched.emulator.http import http2_frames as frames
-from cloudsched.emulator.http.hpack_headers import Decoder, HeadersBroken, encode
-from cloudsched.emulator.http.http2_frames import ConnectionBroken, Frame
-from cloudsched.emulator.model.errors import Code, Refused
+from cloudsched.emulator.http.hpack_headers import Decoder, HeaderError, encode
+from cloudsched.emulator.http.http2_frames import Frame, ProtocolError
+from cloudsched.emulator.model.errors import Code, RpcError
 
 Serve = Callable[[str, bytes], bytes | Awaitable[bytes]]
-"""Answers the call of that path with that message; raises `Refused`."""
+"""Answers the call of that path with that message; raises `RpcError`."""
 
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 _MAX_STREAMS: Final = 1000
@@ -33,7 +33,7 @@ _CONTENT: Final = [(":status", "200"), ("content-type", "application/grpc")]
 _REPLY_HEAD: Final = encode(_CONTENT)
 _REPLY_TAIL: Final = encode([("grpc-status", "0")])
 _WRONG_CONTENT: Final = encode([(":status", "415")])
-_NOTHING: Final = memoryview(b"")
+_EMPTY: Final = memoryview(b"")
 _log: Final = logging.getLogger(__name__)
 
 
@@ -46,10 +46,10 @@ class _Stream:
     compression: str
     window: int
     body: bytearray = field(default_factory=bytearray)
-    complete: bool = False
+    is_complete: bool = False
     running: asyncio.Task[None] | None = None
-    unsent: memoryview = _NOTHING
-    tail: bytes = b""
+    unsent: memoryview = _EMPTY
+    trailers: bytes = b""
 
 
 class GrpcConnection(asyncio.Protocol):
@@ -72,7 +72,7 @@ class GrpcConnection(asyncio.Protocol):
         self._received = 0
         self._last_stream = 0
         self._out: list[bytes] | None = None
-        self._prefaced = False
+        self._has_preface = False
 
     # The connection --------------------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class GrpcConnection(asyncio.Protocol):
             frames.SETTING_INITIAL_WINDOW: frames.MAX_WINDOW,
         }
         spare = frames.MAX_WINDOW - frames.INITIAL_WINDOW
-        transport.write(frames.write_settings(settings) + frames.write_number(frames.WINDOW_UPDATE, 0, spare))
+        transport.write(frames.encode_settings(settings) + frames.encode_number(frames.WINDOW_UPDATE, 0, spare))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Give up the calls that nobody waits for any more."""
@@ -101,13 +101,13 @@ class GrpcConnection(asyncio.Protocol):
         self._buffer += data
         self._out = []
         try:
-            if self._prefaced or self._take_preface():
-                for frame in frames.take(self._buffer):
+            if self._has_preface or self._read_preface():
+                for frame in frames.read_frames(self._buffer):
                     self._handle(frame)
-        except (ConnectionBroken, HeadersBroken) as error:
-            code = error.code if isinstance(error, ConnectionBroken) else frames.COMPRESSION_ERROR
+        except (ProtocolError, HeaderError) as error:
+            code = error.code if isinstance(error, ProtocolError) else frames.COMPRESSION_ERROR
             _log.debug("a gRPC connection ends: %s", error)
-            self._write(frames.write_goaway(self._last_stream, code))
+            self._write(frames.encode_goaway(self._last_stream, code))
             self._flush()
             self.close()
         else:
@@ -118,14 +118,14 @@ class GrpcConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _take_preface(self) -> bool:
+    def _read_preface(self) -> bool:
         preface = bytes(self._buffer[: len(frames.PREFACE)])
         if not frames.PREFACE.startswith(preface):
-            raise ConnectionBroken(frames.PROTOCOL_ERROR, "no HTTP/2 preface")
+            raise ProtocolError(frames.PROTOCOL_ERROR, "no HTTP/2 preface")
         if len(preface) < len(frames.PREFACE):
             return False
         del self._buffer[: len(frames.PREFACE)]
-        self._prefaced = True
+        self._has_preface = True
         return True
 
     def _write(self, data: bytes) -> None:
@@ -143,7 +143,7 @@ class GrpcConnection(asyncio.Protocol):
 
     def _handle(self, frame: Frame) -> None:
         if self._block is not None and frame.type != frames.CONTINUATION:
-            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a header block is interrupted")
+            raise ProtocolError(frames.PROTOCOL_ERROR, "a header block is interrupted")
         handler = _HANDLERS.get(frame.type)
         if handler is not None:  # unknown types are passed over (RFC 9113, 5.5)
             handler(self, frame)
@@ -151,7 +151,7 @@ class GrpcConnection(asyncio.Protocol):
     def on_ping(self, frame: Frame) -> None:
         """PING: the client measures."""
         if not frame.flags & frames.ACK:
-            self._write(frames.write(frames.PING, frames.ACK, 0, frame.payload))
+            self._write(frames.encode_frame(frames.PING, frames.ACK, 0, frame.payload))
 
     def on_reset(self, frame: Frame) -> None:
         """RST_STREAM: nobody waits for that call any more."""
@@ -161,56 +161,56 @@ class GrpcConnection(asyncio.Protocol):
 
     def on_push(self, _frame: Frame) -> None:
         """PUSH_PROMISE: not for clients."""
-        raise ConnectionBroken(frames.PROTOCOL_ERROR, "a client may not push")
+        raise ProtocolError(frames.PROTOCOL_ERROR, "a client may not push")
 
     def on_settings(self, frame: Frame) -> None:
         """SETTINGS: what the client takes."""
         if frame.flags & frames.ACK:
             return
-        window = frames.read_settings(frame.payload).get(frames.SETTING_INITIAL_WINDOW)
+        window = frames.decode_settings(frame.payload).get(frames.SETTING_INITIAL_WINDOW)
         if window is not None:
             for stream in self._streams.values():
                 stream.window += window - self._stream_window
             self._stream_window = window
-        self._write(frames.write(frames.SETTINGS, frames.ACK, 0))
+        self._write(frames.encode_frame(frames.SETTINGS, frames.ACK, 0))
         self._send_blocked()
 
     def on_window(self, frame: Frame) -> None:
         """WINDOW_UPDATE: the client takes more."""
         step = int.from_bytes(frame.payload, "big") & 0x7FFFFFFF
         if len(frame.payload) != 4 or step == 0:  # noqa: PLR2004 - RFC 9113, 6.9
-            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a malformed WINDOW_UPDATE")
+            raise ProtocolError(frames.PROTOCOL_ERROR, "a malformed WINDOW_UPDATE")
         if frame.stream == 0:
             self._window += step
         elif (stream := self._streams.get(frame.stream)) is not None:
             stream.window += step
         if max(self._window, 0) > frames.MAX_WINDOW:
-            raise ConnectionBroken(frames.FLOW_CONTROL_ERROR, "a window that is too large")
+            raise ProtocolError(frames.FLOW_CONTROL_ERROR, "a window that is too large")
         self._send_blocked()
 
     def on_headers(self, frame: Frame) -> None:
         """HEADERS: a call begins, or its trailers end it."""
-        content = frame.content()
+        content = frame.strip_padding()
         if frame.stream % 2 == 0:
-            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a client's streams have odd numbers")
+            raise ProtocolError(frames.PROTOCOL_ERROR, "a client's streams have odd numbers")
         if frame.flags & frames.END_HEADERS:
-            self._begin(frame, content)
+            self._start_stream(frame, content)
         else:
             self._block = (frame, bytearray(content))
 
     def on_continuation(self, frame: Frame) -> None:
         """CONTINUATION: the rest of a header block."""
         if self._block is None or self._block[0].stream != frame.stream:
-            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a CONTINUATION of nothing")
+            raise ProtocolError(frames.PROTOCOL_ERROR, "a CONTINUATION of nothing")
         first, block = self._block
         block += frame.payload
         if len(block) > _MAX_HEADER_BLOCK:
-            raise ConnectionBroken(frames.PROTOCOL_ERROR, "a header block without end")
+            raise ProtocolError(frames.PROTOCOL_ERROR, "a header block without end")
         if frame.flags & frames.END_HEADERS:
             self._block = None
-            self._begin(first, bytes(block))
+            self._start_stream(first, bytes(block))
 
-    def _begin(self, frame: Frame, block: bytes) -> None:
+    def _start_stream(self, frame: Frame, block: bytes) -> None:
         headers = dict(self._decoder.decode(block))
         stream = self._streams.get(frame.stream)
         if stream is None:
@@ -225,9 +225,9 @@ class GrpcConnection(asyncio.Protocol):
             )
             self._streams[frame.stream] = stream
             if not headers.get(b"content-type", b"").startswith(b"application/grpc"):
-                stream.complete = True
+                stream.is_complete = True
                 flags = frames.END_HEADERS | frames.END_STREAM
-                self._write(frames.write(frames.HEADERS, flags, stream.number, _WRONG_CONTENT))
+                self._write(frames.encode_frame(frames.HEADERS, flags, stream.number, _WRONG_CONTENT))
                 del self._streams[frame.stream]
                 return
         if frame.flags & frames.END_STREAM:
@@ -237,31 +237,31 @@ class GrpcConnection(asyncio.Protocol):
         """DATA: a part of a call's message."""
         self._received += len(frame.payload)
         if self._received >= _WINDOW_STEP:
-            self._write(frames.write_number(frames.WINDOW_UPDATE, 0, self._received))
+            self._write(frames.encode_number(frames.WINDOW_UPDATE, 0, self._received))
             self._received = 0
         stream = self._streams.get(frame.stream)
-        if stream is None or stream.complete:
+        if stream is None or stream.is_complete:
             if frame.stream == 0 or frame.stream > self._last_stream:
-                raise ConnectionBroken(frames.PROTOCOL_ERROR, "DATA without a call")
+                raise ProtocolError(frames.PROTOCOL_ERROR, "DATA without a call")
             return
-        stream.body += frame.content()
+        stream.body += frame.strip_padding()
         if len(stream.body) > MAX_MESSAGE_BYTES + _PREFIX:
             stream.body.clear()
-            self._refuse(stream, Refused(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes."))
+            self._refuse(stream, RpcError(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes."))
         elif frame.flags & frames.END_STREAM:
             self._call(stream)
 
     # Calls -----------------------------------------------------------------------------------------------------
 
     def _call(self, stream: _Stream) -> None:
-        stream.complete = True
+        stream.is_complete = True
         try:
             reply = self._serve(stream.path, _unwrap(bytes(stream.body), stream.compression))
-        except Refused as refused:
+        except RpcError as refused:
             self._refuse(stream, refused)
         except Exception:  # noqa: BLE001 - a bug costs one call, not the connection of all the others
             _log.exception("the call %s failed", stream.path)
-            self._refuse(stream, Refused(Code.INTERNAL, "The emulator failed; its log says why."))
+            self._refuse(stream, RpcError(Code.INTERNAL, "The emulator failed; its log says why."))
         else:
             if isinstance(reply, bytes):
                 self._reply(stream, reply)
@@ -271,26 +271,28 @@ class GrpcConnection(asyncio.Protocol):
     async def _finish(self, stream: _Stream, reply: Awaitable[bytes]) -> None:
         try:
             self._reply(stream, await reply)
-        except Refused as refused:
+        except RpcError as refused:
             self._refuse(stream, refused)
         except Exception:  # noqa: BLE001 - a bug costs one call, not the connection of all the others
             _log.exception("the call %s failed", stream.path)
-            self._refuse(stream, Refused(Code.INTERNAL, "The emulator failed; its log says why."))
+            self._refuse(stream, RpcError(Code.INTERNAL, "The emulator failed; its log says why."))
 
-    def _refuse(self, stream: _Stream, refused: Refused) -> None:
+    def _refuse(self, stream: _Stream, refused: RpcError) -> None:
         if self._streams.pop(stream.number, None) is None:
             return
-        stream.complete = True
+        stream.is_complete = True
         text = quote(refused.message, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~")
         block = encode([*_CONTENT, ("grpc-status", str(int(refused.code))), ("grpc-message", text)])
-        self._write(frames.write(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream.number, block))
+        self._write(frames.encode_frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream.number, block))
 
     def _reply(self, stream: _Stream, reply: bytes) -> None:
         if stream.number not in self._streams:
             return
         stream.unsent = memoryview(b"\0" + len(reply).to_bytes(4, "big") + reply)
-        stream.tail = frames.write(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream.number, _REPLY_TAIL)
-        self._write(frames.write(frames.HEADERS, frames.END_HEADERS, stream.number, _REPLY_HEAD))
+        stream.trailers = frames.encode_frame(
+            frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, stream.number, _REPLY_TAIL
+        )
+        self._write(frames.encode_frame(frames.HEADERS, frames.END_HEADERS, stream.number, _REPLY_HEAD))
         if not self._send(stream):
             self._blocked.append(stream)
 
@@ -300,11 +302,11 @@ class GrpcConnection(asyncio.Protocol):
             size = min(len(stream.unsent), frames.MAX_FRAME_BYTES, self._window, stream.window)
             if size <= 0:
                 return False
-            self._write(frames.write(frames.DATA, 0, stream.number, bytes(stream.unsent[:size])))
+            self._write(frames.encode_frame(frames.DATA, 0, stream.number, bytes(stream.unsent[:size])))
             stream.unsent = stream.unsent[size:]
             stream.window -= size
             self._window -= size
-        self._write(stream.tail)
+        self._write(stream.trailers)
         del self._streams[stream.number]
         return True
 
@@ -322,19 +324,19 @@ def _unwrap(body: bytes, compression: str) -> bytes:
         Refused: INTERNAL or UNIMPLEMENTED, as gRPC answers what is not one message in a known coding.
     """
     if len(body) < _PREFIX or len(body) - _PREFIX != int.from_bytes(body[1:_PREFIX], "big"):
-        raise Refused(Code.INTERNAL, "The call is not exactly one message.")
+        raise RpcError(Code.INTERNAL, "The call is not exactly one message.")
     message = body[_PREFIX:]
     if not body[0]:
         return message
     if compression not in {"gzip", "deflate"}:
-        raise Refused(Code.UNIMPLEMENTED, f"The compression {compression!r} is not supported.")
+        raise RpcError(Code.UNIMPLEMENTED, f"The compression {compression!r} is not supported.")
     unpacker = zlib.decompressobj(wbits=31 if compression == "gzip" else 15)
     try:
         message = unpacker.decompress(message, MAX_MESSAGE_BYTES)
     except zlib.error:
-        raise Refused(Code.INTERNAL, "The message cannot be decompressed.") from None
+        raise RpcError(Code.INTERNAL, "The message cannot be decompressed.") from None
     if unpacker.unconsumed_tail:
-        raise Refused(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes.")
+        raise RpcError(Code.RESOURCE_EXHAUSTED, f"The message is over {MAX_MESSAGE_BYTES} bytes.")
     return message
 
 

@@ -13,7 +13,7 @@ MAX_HEADER_BYTES: Final = 128 * 1024
 """The most that one block may unpack to; the task's own headers travel in the body, so this is generous."""
 
 
-class HeadersBroken(ValueError):
+class HeaderError(ValueError):
     """A header block that cannot be read; the connection's shared table is lost with it."""
 
 
@@ -33,7 +33,7 @@ class Decoder:
         try:
             return [(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)]
         except hpack.HPACKError as error:
-            raise HeadersBroken(str(error) or type(error).__name__) from error
+            raise HeaderError(str(error) or type(error).__name__) from error
 
 
 def encode(headers: list[tuple[str, str]]) -> bytes:

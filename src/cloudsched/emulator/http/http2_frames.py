@@ -36,7 +36,7 @@ _SETTING: Final = struct.Struct(">HI")
 _HEAD_BYTES: Final = 9
 
 
-class ConnectionBroken(Exception):
+class ProtocolError(Exception):
     """The peer broke the protocol; the connection ends with that code."""
 
     def __init__(self, code: int, reason: str) -> None:
@@ -52,7 +52,7 @@ class Frame(NamedTuple):
     stream: int
     payload: bytes
 
-    def content(self) -> bytes:
+    def strip_padding(self) -> bytes:
         """The payload of a DATA or HEADERS frame without padding and priority.
 
         Raises:
@@ -66,11 +66,11 @@ class Frame(NamedTuple):
         if self.type == HEADERS and self.flags & PRIORITIZED:
             start += 5
         if start + padding > len(payload):
-            raise ConnectionBroken(PROTOCOL_ERROR, "a frame is padded beyond its length")
+            raise ProtocolError(PROTOCOL_ERROR, "a frame is padded beyond its length")
         return payload[start : len(payload) - padding] if start or padding else payload
 
 
-def take(buffer: bytearray) -> Iterator[Frame]:
+def read_frames(buffer: bytearray) -> Iterator[Frame]:
     """Take every whole frame out of the buffer.
 
     Raises:
@@ -82,7 +82,7 @@ def take(buffer: bytearray) -> Iterator[Frame]:
             high, low, kind, flags, stream = _HEAD.unpack_from(buffer, at)
             length = high << 8 | low
             if length > MAX_FRAME_BYTES:
-                raise ConnectionBroken(FRAME_SIZE_ERROR, f"a frame of {length} bytes")
+                raise ProtocolError(FRAME_SIZE_ERROR, f"a frame of {length} bytes")
             if end - at - _HEAD_BYTES < length:
                 return
             start = at + _HEAD_BYTES
@@ -92,36 +92,36 @@ def take(buffer: bytearray) -> Iterator[Frame]:
         del buffer[:at]
 
 
-def write(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+def encode_frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     """The bytes of one frame."""
     length = len(payload)
     return _HEAD.pack(length >> 8, length & 0xFF, kind, flags, stream) + payload
 
 
-def write_settings(settings: dict[int, int]) -> bytes:
+def encode_settings(settings: dict[int, int]) -> bytes:
     """The bytes of a SETTINGS frame."""
-    return write(SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in settings.items()))
+    return encode_frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in settings.items()))
 
 
-def read_settings(payload: bytes) -> dict[int, int]:
+def decode_settings(payload: bytes) -> dict[int, int]:
     """What a SETTINGS frame says.
 
     Raises:
         ConnectionBroken: if its length is wrong or the window too large.
     """
     if len(payload) % _SETTING.size:
-        raise ConnectionBroken(FRAME_SIZE_ERROR, "a SETTINGS frame of the wrong length")
+        raise ProtocolError(FRAME_SIZE_ERROR, "a SETTINGS frame of the wrong length")
     settings = dict(_SETTING.iter_unpack(payload))
     if settings.get(SETTING_INITIAL_WINDOW, 0) > MAX_WINDOW:
-        raise ConnectionBroken(FLOW_CONTROL_ERROR, "a window that is too large")
+        raise ProtocolError(FLOW_CONTROL_ERROR, "a window that is too large")
     return settings
 
 
-def write_number(kind: int, stream: int, number: int) -> bytes:
+def encode_number(kind: int, stream: int, number: int) -> bytes:
     """The bytes of a RST_STREAM or WINDOW_UPDATE frame."""
-    return write(kind, 0, stream, number.to_bytes(4, "big"))
+    return encode_frame(kind, 0, stream, number.to_bytes(4, "big"))
 
 
-def write_goaway(last_stream: int, code: int) -> bytes:
+def encode_goaway(last_stream: int, code: int) -> bytes:
     """The bytes of a GOAWAY frame."""
-    return write(GOAWAY, 0, 0, last_stream.to_bytes(4, "big") + code.to_bytes(4, "big"))
+    return encode_frame(GOAWAY, 0, 0, last_stream.to_bytes(4, "big") + code.to_bytes(4, "big"))

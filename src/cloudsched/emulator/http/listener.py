@@ -12,36 +12,38 @@ from aiohttp import web
 from cloudsched.emulator.api import messages as schema
 from cloudsched.emulator.http.grpc import MAX_MESSAGE_BYTES, GrpcConnection
 from cloudsched.emulator.http.http2_frames import PREFACE
-from cloudsched.emulator.http.rest import Rest, not_found, refusal
-from cloudsched.emulator.model.errors import Code, Refused, invalid
+from cloudsched.emulator.http.rest import RestGateway, error_reply, not_found_reply
+from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 
 if TYPE_CHECKING:
     from cloudsched.emulator.api.messages import Proto
-    from cloudsched.emulator.api.methods import Method
+    from cloudsched.emulator.api.methods import RpcMethod
     from cloudsched.emulator.http.control import Control
 
 _SHUTDOWN_SECONDS: Final = 0.1
 _DecodeError: Final = schema.DecodeError
-Settle = Callable[[], Awaitable[None] | None]
+AfterCall = Callable[[], Awaitable[None] | None]
 """Called after each call: starts what it made due, and returns what an acknowledgement has to wait for, if anything."""
 
 
-class Front:
+class Listener:
     """Serves the calls of the API over gRPC and REST, and the control interface.
 
     Args:
         methods: The calls.
         rest: Their JSON.
         control: The control interface.
-        settle: See `Settle`.
+        after_call: See `AfterCall`.
     """
 
-    def __init__(self, methods: Iterable[Method], rest: Rest, control: Control, settle: Settle) -> None:
+    def __init__(
+        self, methods: Iterable[RpcMethod], rest: RestGateway, control: Control, after_call: AfterCall
+    ) -> None:
         self._methods = {method.grpc: method for method in methods}
         self._rest = rest
         self._control = control
-        self._settle = settle
-        self._web = web.Server(self._serve_http, request_factory=_request, access_log=None)
+        self._after_call = after_call
+        self._web = web.Server(self._serve_http, request_factory=_make_request, access_log=None)
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.BaseTransport] = set()
 
@@ -52,7 +54,7 @@ class Front:
             OSError: if the address cannot be had.
         """
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Doorman(self), host, port, backlog=1024)
+        self._server = await loop.create_server(lambda: _ProtocolSniffer(self), host, port, backlog=1024)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -67,14 +69,14 @@ class Front:
         if self._server is not None:
             await self._server.wait_closed()
 
-    def welcome(self, transport: asyncio.Transport, data: bytes) -> None:
+    def select_protocol(self, transport: asyncio.Transport, data: bytes) -> None:
         """Hand a connection over to what speaks its protocol."""
         protocol = GrpcConnection(self._serve_grpc) if data.startswith(PREFACE[:3]) else self._web()
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         protocol.data_received(data)
 
-    def enter(self, transport: asyncio.BaseTransport) -> None:
+    def track_connection(self, transport: asyncio.BaseTransport) -> None:
         """Remember a connection, to end it when the server ends."""
         self._connections = {known for known in self._connections if not known.is_closing()}
         self._connections.add(transport)
@@ -82,44 +84,44 @@ class Front:
     def _serve_grpc(self, path: str, message: bytes) -> bytes | Awaitable[bytes]:
         method = self._methods.get(path)
         if method is None:
-            raise Refused(Code.UNIMPLEMENTED, f"There is no method {path}.")
+            raise RpcError(Code.UNIMPLEMENTED, f"There is no method {path}.")
         try:
             request = method.request.FromString(message)
         except _DecodeError:
-            raise invalid("The message is not a well-formed request.") from None
+            raise invalid_argument("The message is not a well-formed request.") from None
         reply: bytes = method.call(request).SerializeToString()
-        settled = self._settle()
-        return reply if settled is None else _after(settled, reply)
+        settled = self._after_call()
+        return reply if settled is None else _reply_after(settled, reply)
 
     async def _serve_http(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
-            reply = refusal(invalid(f"The request is over {MAX_MESSAGE_BYTES} bytes."))
+            reply = error_reply(invalid_argument(f"The request is over {MAX_MESSAGE_BYTES} bytes."))
             return _json_response(reply.status, reply.body)
         except ConnectionError:  # the client went away in the middle; nobody reads this
             return web.Response(status=400)
         found = self._rest.find(request.method, request.path)
         if found is None:
-            answered = await self._control.answer(request.method, request.path, request.query, body)
-            reply = answered or not_found(request.method, request.path)
+            answered = await self._control.handle(request.method, request.path, request.query, body)
+            reply = answered or not_found_reply(request.method, request.path)
             return _json_response(reply.status, reply.body)
         method, version, filled = found
         try:
             message: Proto = self._rest.read(method, version, filled, request.query, body, request.content_type)
             shown = self._rest.write(method, version, method.call(message), request.query)
-            if (settled := self._settle()) is not None:
+            if (settled := self._after_call()) is not None:
                 await settled
-        except Refused as refused:
-            reply = refusal(refused)
+        except RpcError as refused:
+            reply = error_reply(refused)
             return _json_response(reply.status, reply.body)
         return _json_response(200, shown)
 
 
-class _Doorman(asyncio.Protocol):
+class _ProtocolSniffer(asyncio.Protocol):
     """Waits for the bytes that tell the protocol."""
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: Listener) -> None:
         self._front = front
         self._transport: asyncio.Transport | None = None
         self._seen = b""
@@ -127,15 +129,15 @@ class _Doorman(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what asyncio gives to a TCP server
         self._transport = transport
-        self._front.enter(transport)
+        self._front.track_connection(transport)
 
     def data_received(self, data: bytes) -> None:
         self._seen += data
         if self._transport is not None and not (len(self._seen) < 3 and PREFACE.startswith(self._seen)):  # noqa: PLR2004 - "PRI" decides
-            self._front.welcome(self._transport, self._seen)
+            self._front.select_protocol(self._transport, self._seen)
 
 
-def _request(*arguments: object) -> web.BaseRequest:
+def _make_request(*arguments: object) -> web.BaseRequest:
     message, payload, protocol, writer, task = arguments
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_MESSAGE_BYTES)  # type: ignore[arg-type]
@@ -150,6 +152,6 @@ def _json_response(status: int, body: object) -> web.Response:
     )
 
 
-async def _after(settled: Awaitable[None], reply: bytes) -> bytes:
+async def _reply_after(settled: Awaitable[None], reply: bytes) -> bytes:
     await settled
     return reply

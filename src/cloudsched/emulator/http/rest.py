@@ -14,9 +14,9 @@ from urllib.parse import unquote
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api import messages as schema
-from cloudsched.emulator.api.beta_json import from_v2, mask_to_v2, resources, to_v2
-from cloudsched.emulator.api.methods import BUFFERED, Method
-from cloudsched.emulator.model.errors import Code, Refused, invalid
+from cloudsched.emulator.api.beta_json import from_v2, iter_resources, mask_to_v2, to_v2
+from cloudsched.emulator.api.methods import RAW_BODY, RpcMethod
+from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ class Reply(NamedTuple):
     body: Mapping[str, Any]
 
 
-class Rest:
+class RestGateway:
     """Finds and makes the call that a request means.
 
     Args:
@@ -60,11 +60,11 @@ class Rest:
         functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
     """
 
-    def __init__(self, methods: Iterable[Method], functions_url: str = DEFAULT_FUNCTIONS_URL) -> None:
+    def __init__(self, methods: Iterable[RpcMethod], functions_url: str = DEFAULT_FUNCTIONS_URL) -> None:
         self._methods = tuple(methods)
         self._functions_url = functions_url
 
-    def find(self, verb: str, path: str) -> tuple[Method, str, dict[str, str | None]] | None:
+    def find(self, verb: str, path: str) -> tuple[RpcMethod, str, dict[str, str | None]] | None:
         """The call that a request line means, its API version and what the path fills in; None if it is no call."""
         match = _VERSION.fullmatch(unquote(path))
         if match is None:
@@ -77,7 +77,7 @@ class Rest:
 
     def read(
         self,
-        method: Method,
+        method: RpcMethod,
         version: str,
         filled: Mapping[str, str | None],
         query: Mapping[str, str],
@@ -90,13 +90,13 @@ class Rest:
             Refused: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is wrong.
         """
         request = method.request()
-        if method.body == BUFFERED:
+        if method.body == RAW_BODY:
             _parse_buffered(body, content_type, request)
         elif method.body:
-            content = to_v2(version, _json(body))
+            content = to_v2(version, _parse_json(body))
             _check_bodies(content)
             if not version:
-                self._complete(content, filled)
+                self._fill_in_function_url(content, filled)
             _parse(content, request if method.body == "*" else getattr(request, method.body))
         _parse_query(query, request, version)
         for field, value in filled.items():
@@ -106,7 +106,7 @@ class Rest:
             setattr(getattr(request, outer) if outer else request, inner, value)
         return request
 
-    def write(self, method: Method, version: str, reply: Proto, query: Mapping[str, str]) -> Mapping[str, Any]:
+    def write(self, method: RpcMethod, version: str, reply: Proto, query: Mapping[str, str]) -> Mapping[str, Any]:
         """The JSON of a reply."""
         integers = _INTEGER_ENUMS in (query.get("$alt"), query.get("alt"))
         shown: dict[str, Any] = json_format.MessageToDict(
@@ -117,7 +117,7 @@ class Rest:
             return {"task": shown}
         return from_v2(version, shown)
 
-    def _complete(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
+    def _fill_in_function_url(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
         """Fill in what firebase-admin leaves to the emulator: the URL of the function that the queue is for."""
         task = content.get("task")
         request = task.get("httpRequest") if isinstance(task, dict) else None
@@ -126,26 +126,26 @@ class Rest:
             request["url"] = self._functions_url.format(project=project, location=location, function=function)
 
 
-def refusal(refused: Refused) -> Reply:
+def error_reply(refused: RpcError) -> Reply:
     """The reply to a call that was refused."""
     status = refused.http_status
     return Reply(status, {"error": {"code": status, "message": refused.message, "status": refused.code.name}})
 
 
-def not_found(verb: str, path: str) -> Reply:
+def not_found_reply(verb: str, path: str) -> Reply:
     """The reply to a request that is no call at all."""
-    return refusal(Refused(Code.NOT_FOUND, f"There is no {verb} {path} here."))
+    return error_reply(RpcError(Code.NOT_FOUND, f"There is no {verb} {path} here."))
 
 
-def _json(body: bytes) -> dict[str, Any]:
+def _parse_json(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise invalid(f"Invalid JSON payload received. {error}") from None
+        raise invalid_argument(f"Invalid JSON payload received. {error}") from None
     if not isinstance(content, dict):
-        raise invalid("Invalid JSON payload received. It must be an object.")
+        raise invalid_argument("Invalid JSON payload received. It must be an object.")
     return content
 
 
@@ -155,19 +155,19 @@ def _check_bodies(content: dict[str, Any]) -> None:
     Raises:
         Refused: INVALID_ARGUMENT if a body is broken.
     """
-    for resource in resources(content):
+    for resource in iter_resources(content):
         for kind in ("httpRequest", "appEngineHttpRequest", "http_request", "app_engine_http_request"):
             request = resource.get(kind)
             body = request.get("body") if isinstance(request, dict) else None
             if isinstance(body, str) and (not _BASE64.fullmatch(body) or len(body.rstrip("=")) % 4 == 1):
-                raise invalid(f"Invalid JSON payload received. {kind}.body is not base64.")
+                raise invalid_argument(f"Invalid JSON payload received. {kind}.body is not base64.")
 
 
 def _parse(content: Mapping[str, Any], message: Proto) -> None:
     try:
         json_format.ParseDict(content, message, descriptor_pool=schema.POOL)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise invalid(f"Invalid JSON payload received. {error}") from None
+        raise invalid_argument(f"Invalid JSON payload received. {error}") from None
 
 
 def _parse_buffered(body: bytes, content_type: str, request: Proto) -> None:

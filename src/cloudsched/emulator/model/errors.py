@@ -58,7 +58,7 @@ QUEUE_MISSING: Final = (
 )
 ENTITY_MISSING: Final = "Requested entity was not found."
 ENTITY_EXISTS: Final = "Requested entity already exists"
-TASK_GONE: Final = (
+TASK_REMOVED: Final = (
     "The task no longer exists, though a task with this name existed recently. "
     "The task either successfully completed or was deleted."
 )
@@ -66,7 +66,7 @@ QUEUE_EXISTS: Final = "Queue already exists"
 QUEUE_TOO_RECENT: Final = "The queue cannot be created because a queue with this name existed too recently."
 
 
-class Refused(Exception):
+class RpcError(Exception):
     """The call is refused, and nothing was changed by it.
 
     Attributes:
@@ -85,11 +85,11 @@ class Refused(Exception):
         return HTTP_STATUS[self.code]
 
 
-def invalid(message: str) -> Refused:
+def invalid_argument(message: str) -> RpcError:
     """The caller's data is wrong."""
-    return Refused(Code.INVALID_ARGUMENT, message)
+    return RpcError(Code.INVALID_ARGUMENT, message)
 
 
-def missing(message: str = ENTITY_MISSING) -> Refused:
+def not_found(message: str = ENTITY_MISSING) -> RpcError:
     """There is no such thing."""
-    return Refused(Code.NOT_FOUND, message)
+    return RpcError(Code.NOT_FOUND, message)

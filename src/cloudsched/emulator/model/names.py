@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from cloudsched.emulator.model.errors import invalid
+from cloudsched.emulator.model.errors import invalid_argument
 
 _PROJECT: Final = r"[A-Za-z0-9.:\-]{1,100}"
 _LOCATION: Final = r"[A-Za-z0-9\-]{1,100}"
@@ -44,7 +44,7 @@ def check_location(name: str) -> str:
         Refused: INVALID_ARGUMENT if it is malformed.
     """
     if not _LOCATION_NAME.fullmatch(name):
-        raise invalid(LOCATION_FORM)
+        raise invalid_argument(LOCATION_FORM)
     return name
 
 
@@ -56,7 +56,7 @@ def split_queue(name: str) -> QueueName:
     """
     match = _QUEUE_NAME.fullmatch(name)
     if match is None:
-        raise invalid(QUEUE_FORM)
+        raise invalid_argument(QUEUE_FORM)
     return QueueName(*match.groups())
 
 
@@ -78,10 +78,10 @@ def split_task(name: str) -> tuple[str, str]:
     """
     match = _TASK_NAME.fullmatch(name)
     if match is None:
-        raise invalid(TASK_FORM)
+        raise invalid_argument(TASK_FORM)
     task_id = match[5]
     if not _TASK_ID.fullmatch(task_id):
-        raise invalid(
+        raise invalid_argument(
             f'Task ID "{task_id}" can contain only letters ([A-Za-z]), numbers ([0-9]), hyphens (-), '
             "or underscores (_). Task ID must between 1 and 500 characters."
         )

@@ -13,44 +13,44 @@ Queue_contra = TypeVar("Queue_contra", contravariant=True)
 """A queue. It is a parameter, since `queue.py` imports this module."""
 
 
-class Log(Protocol[Queue_contra]):
+class QueueObserver(Protocol[Queue_contra]):
     """Hears of each change of the model, in its order, after it was made."""
 
-    def queue_put(self, queue: Queue_contra) -> None:
+    def on_queue_changed(self, queue: Queue_contra) -> None:
         """A queue is new, or its configuration or state is."""
 
-    def queue_gone(self, name: str, at: datetime) -> None:
+    def on_queue_deleted(self, name: str, at: datetime) -> None:
         """A queue was deleted, and all that was in it."""
 
-    def task_put(self, queue: Queue_contra, task: Task) -> None:
+    def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
         """A task is new, or waits for another attempt."""
 
-    def task_gone(self, queue: Queue_contra, task: Task, until: datetime) -> None:
+    def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
         """A task is done, given up or deleted; its name stays taken until then."""
 
 
-class Logs(Generic[Queue_contra]):
+class CompositeObserver(Generic[Queue_contra]):
     """Tells several logs; none of them, as a rule."""
 
-    def __init__(self, *logs: Log[Queue_contra]) -> None:
-        self._logs = logs
+    def __init__(self, *observers: QueueObserver[Queue_contra]) -> None:
+        self._observers = observers
 
-    def queue_put(self, queue: Queue_contra) -> None:
-        """See `Log`."""
-        for log in self._logs:
-            log.queue_put(queue)
+    def on_queue_changed(self, queue: Queue_contra) -> None:
+        """See `QueueObserver`."""
+        for log in self._observers:
+            log.on_queue_changed(queue)
 
-    def queue_gone(self, name: str, at: datetime) -> None:
-        """See `Log`."""
-        for log in self._logs:
-            log.queue_gone(name, at)
+    def on_queue_deleted(self, name: str, at: datetime) -> None:
+        """See `QueueObserver`."""
+        for log in self._observers:
+            log.on_queue_deleted(name, at)
 
-    def task_put(self, queue: Queue_contra, task: Task) -> None:
-        """See `Log`."""
-        for log in self._logs:
-            log.task_put(queue, task)
+    def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
+        """See `QueueObserver`."""
+        for log in self._observers:
+            log.on_task_changed(queue, task)
 
-    def task_gone(self, queue: Queue_contra, task: Task, until: datetime) -> None:
-        """See `Log`."""
-        for log in self._logs:
-            log.task_gone(queue, task, until)
+    def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
+        """See `QueueObserver`."""
+        for log in self._observers:
+            log.on_task_removed(queue, task, until)

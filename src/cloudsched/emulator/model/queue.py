@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from cloudsched.emulator.model.errors import ENTITY_EXISTS, TASK_GONE, Code, Refused, missing
+from cloudsched.emulator.model.errors import ENTITY_EXISTS, TASK_REMOVED, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.observer import Log, Logs
+from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
 from cloudsched.emulator.model.retry import next_attempt_at
 from cloudsched.emulator.model.task import (
     Answer,
@@ -31,12 +31,12 @@ from cloudsched.emulator.model.task import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cloudsched.emulator.model.token_bucket import Bucket
+    from cloudsched.emulator.model.token_bucket import TokenBucket
 
 NAME_RETENTION: Final = timedelta(hours=24)
 """How long a task's name stays taken after the task is gone."""
 _NO_FAULTS: Final = Faults()
-_NO_LOG: Final[Logs[Any]] = Logs()
+_NO_OBSERVER: Final[CompositeObserver[Any]] = CompositeObserver()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +78,23 @@ class Queue:
 
     name: str
     config: QueueConfig
-    bucket: Bucket
+    bucket: TokenBucket
     faults: Faults = _NO_FAULTS
-    log: Log[Queue] = _NO_LOG
+    observer: QueueObserver[Queue] = _NO_OBSERVER
     paused: bool = False
     purged_at: datetime | None = None
     tasks: dict[str, Task] = field(default_factory=dict)
-    running: int = 0
+    running_attempts: int = 0
     """Attempts that were sent and not yet answered, of tasks that may be gone since."""
-    pushed_wake_at: datetime | None = None
-    """The wake-up that the board holds for this queue, and in `push` which of its entries that is."""
-    push: int = 0
-    _waiting: list[tuple[datetime, int, Task]] = field(default_factory=list)
-    _dead: int = 0
+    scheduled_wake_at: datetime | None = None
+    """The wake-up that the board holds for this queue, and in `push_number` which of its entries that is."""
+    push_number: int = 0
+    _heap: list[tuple[datetime, int, Task]] = field(default_factory=list)
+    _stale_entries: int = 0
     _tickets: int = 0
     _numbers: int = 0
-    _gone: dict[str, datetime] = field(default_factory=dict)
-    _gone_order: deque[tuple[datetime, str]] = field(default_factory=deque)
+    _reserved_names: dict[str, datetime] = field(default_factory=dict)
+    _reservations_by_expiry: deque[tuple[datetime, str]] = field(default_factory=deque)
 
     # What the clients do ---------------------------------------------------------------------------------------
 
@@ -104,13 +104,13 @@ class Queue:
         Raises:
             Refused: ALREADY_EXISTS if its name is taken, by a task or by one that is gone since less than a day.
         """
-        if self.takes(task.id, now):
-            raise Refused(Code.ALREADY_EXISTS, ENTITY_EXISTS)
+        if self.is_name_taken(task.id, now):
+            raise RpcError(Code.ALREADY_EXISTS, ENTITY_EXISTS)
         self._numbers += 1
         task.number = self._numbers
         self.tasks[task.id] = task
-        self._wait(task)
-        self.log.task_put(self, task)
+        self._enqueue(task)
+        self.observer.on_task_changed(self, task)
 
     def get(self, task_id: str, now: datetime) -> Task:
         """Return the task.
@@ -120,10 +120,10 @@ class Queue:
         """
         task = self.tasks.get(task_id)
         if task is not None and now >= task.expires_at:
-            self._forget(task, now)
+            self._delete(task, now)
             task = None
         if task is None:
-            raise missing(TASK_GONE) if self.remembers(task_id, now) else missing()
+            raise not_found(TASK_REMOVED) if self.is_name_reserved(task_id, now) else not_found()
         return task
 
     def remove(self, task_id: str, now: datetime) -> None:
@@ -134,17 +134,17 @@ class Queue:
         """
         try:
             task = self.get(task_id, now)
-        except Refused:
-            raise missing() from None
-        self._forget(task, now)
+        except RpcError:
+            raise not_found() from None
+        self._delete(task, now)
 
     def purge(self, now: datetime) -> None:
         """Delete all tasks."""
         self.purged_at = now
         for task in list(self.tasks.values()):
-            self._forget(task, now)
+            self._delete(task, now)
 
-    def listed(self, after: int, now: datetime) -> Iterator[Task]:
+    def iter_tasks(self, after: int, now: datetime) -> Iterator[Task]:
         """The tasks that were created after that number, in the order of their creation."""
         return (task for task in self.tasks.values() if task.number > after and now < task.expires_at)
 
@@ -156,147 +156,151 @@ class Queue:
         """
         try:
             task = self.get(task_id, now)
-        except Refused:
-            raise missing() from None
+        except RpcError:
+            raise not_found() from None
         task.schedule_at = now
         return self._send(task, now)
 
-    def change(self, config: QueueConfig, now: datetime) -> None:
+    def set_config(self, config: QueueConfig, now: datetime) -> None:
         """Go on with another configuration."""
         self.config = config
-        self.bucket.change(config.rate_limits, now)
+        self.bucket.set_limits(config.rate_limits, now)
 
     # What time does --------------------------------------------------------------------------------------------
 
-    def due(self, now: datetime) -> Iterator[Dispatch]:
+    def take_due(self, now: datetime) -> Iterator[Dispatch]:
         """Send, earliest first, what is due and allowed by the pause, the concurrency and the rate."""
-        while not self.paused and self.running < self.config.rate_limits.max_concurrent_dispatches:
-            first = self._first()
+        while not self.paused and self.running_attempts < self.config.rate_limits.max_concurrent_dispatches:
+            first = self._peek()
             if first is None or first[0] > now:
                 return
             task = first[2]
             if now >= task.expires_at:
-                self._forget(task, now)
+                self._delete(task, now)
                 continue
             if not self.bucket.take(now):
                 return
             yield self._send(task, now)
 
     def wake_at(self) -> datetime | None:
-        """The earliest instant at which `due` has something, if nothing else happens before."""
-        if self.paused or self.running >= self.config.rate_limits.max_concurrent_dispatches:
+        """The earliest instant at which `take_due` has something, if nothing else happens before."""
+        if self.paused or self.running_attempts >= self.config.rate_limits.max_concurrent_dispatches:
             return None
-        first = self._first()
+        first = self._peek()
         return None if first is None else max(first[0], self.bucket.ready_at())
 
     # What the target does --------------------------------------------------------------------------------------
 
-    def answered(self, dispatch: Dispatch, answer: Answer, now: datetime) -> bool:
+    def finish_attempt(self, dispatch: Dispatch, result: Answer, now: datetime) -> bool:
         """Settle one attempt: the task is done, waits for its next attempt, or is given up.
 
         Returns:
             Whether the task ended by it.
         """
-        self.running -= 1
-        self.bucket.heed(answer, now)
+        self.running_attempts -= 1
+        self.bucket.on_response(result, now)
         task = dispatch.task
-        task.running -= 1
+        task.running_attempts -= 1
         if self.tasks.get(task.id) is not task:
             return False
-        task.response_count += answer.status is not None
-        task.execution_count += answer.status is not None and answer.status < 500  # noqa: PLR2004 - 5xx is HTTP's
-        task.previous_status = answer.seen_status
-        task.last = AttemptStatus(dispatch.schedule_at, dispatch.dispatch_at, now, answer)
-        if answer.ok:
-            self._forget(task, now)
+        task.response_count += result.status is not None
+        task.execution_count += result.status is not None and result.status < 500  # noqa: PLR2004 - 5xx is HTTP's
+        task.previous_status = result.reported_status
+        task.last_attempt = AttemptStatus(dispatch.schedule_at, dispatch.dispatch_at, now, result)
+        if result.ok:
+            self._delete(task, now)
             return True
         if task.ticket:  # it was run by hand while it waited on, or its other attempt has put it back already
             return False
         retry = task.retry_config or self.config.retry_config
-        at = next_attempt_at(retry, task.dispatch_count, task.first_dispatch_at or now, answer, now)
+        at = next_attempt_at(retry, task.dispatch_count, task.first_dispatch_at or now, result, now)
         if at is None or at >= task.expires_at:
-            self._forget(task, now)
+            self._delete(task, now)
             return True
-        if task.running == 0:
+        if task.running_attempts == 0:
             task.schedule_at = at
-            self._wait(task)
-        self.log.task_put(self, task)
+            self._enqueue(task)
+        self.observer.on_task_changed(self, task)
         return False
 
-    def takes(self, task_id: str, now: datetime) -> bool:
+    def is_name_taken(self, task_id: str, now: datetime) -> bool:
         """Whether a name is taken, by a task or by one that is gone since less than a day."""
-        return task_id in self.tasks or self.remembers(task_id, now)
+        return task_id in self.tasks or self.is_name_reserved(task_id, now)
 
-    def remembers(self, task_id: str, now: datetime) -> bool:
+    def is_name_reserved(self, task_id: str, now: datetime) -> bool:
         """Whether a task of that name is gone, but its name still taken."""
-        order = self._gone_order
+        order = self._reservations_by_expiry
         while order and order[0][0] <= now:
             until, gone = order.popleft()
-            if self._gone.get(gone) == until:
-                del self._gone[gone]
-        return task_id in self._gone
+            if self._reserved_names.get(gone) == until:
+                del self._reserved_names[gone]
+        return task_id in self._reserved_names
 
-    def taken_names(self) -> Iterator[tuple[str, datetime]]:
+    def iter_reserved_names(self) -> Iterator[tuple[str, datetime]]:
         """The names of tasks that are gone, in the order in which they become free."""
-        return ((task_id, until) for until, task_id in self._gone_order if self._gone.get(task_id) == until)
+        return (
+            (task_id, until)
+            for until, task_id in self._reservations_by_expiry
+            if self._reserved_names.get(task_id) == until
+        )
 
     def restore(self, task: Task) -> None:
         """Put a task as it was: a new one, or one that has changed since."""
         known = self.tasks.get(task.id)
         if known is not None:
-            self._leave(known)
+            self._dequeue(known)
         self._numbers += 1
         task.number = known.number if known is not None else self._numbers
         self.tasks[task.id] = task
-        self._wait(task)
+        self._enqueue(task)
 
     def drop(self, task_id: str) -> None:
         """Take a task away, if it is there, without a trace."""
         task = self.tasks.pop(task_id, None)
         if task is not None:
-            self._leave(task)
+            self._dequeue(task)
 
-    def remember(self, task_id: str, until: datetime) -> None:
+    def reserve_name(self, task_id: str, until: datetime) -> None:
         """Keep a name taken until then; to be called in the order of those instants."""
-        self._gone[task_id] = until
-        self._gone_order.append((until, task_id))
+        self._reserved_names[task_id] = until
+        self._reservations_by_expiry.append((until, task_id))
 
-    def twice(self, dispatch: Dispatch) -> Dispatch:
+    def duplicate(self, dispatch: Dispatch) -> Dispatch:
         """The same attempt once more: a duplicate delivery, which must be answered as well."""
-        self.running += 1
-        dispatch.task.running += 1
+        self.running_attempts += 1
+        dispatch.task.running_attempts += 1
         return replace(dispatch)
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _wait(self, task: Task) -> None:
+    def _enqueue(self, task: Task) -> None:
         self._tickets += 1
         task.ticket = self._tickets
         delay = self.faults.delay(task.id, task.dispatch_count + 1)
-        task.held_until = task.schedule_at + delay if delay else None
-        heapq.heappush(self._waiting, (task.held_until or task.schedule_at, task.ticket, task))
+        task.delayed_until = task.schedule_at + delay if delay else None
+        heapq.heappush(self._heap, (task.delayed_until or task.schedule_at, task.ticket, task))
 
-    def _leave(self, task: Task) -> None:
+    def _dequeue(self, task: Task) -> None:
         if task.ticket:
             task.ticket = 0
-            self._dead += 1
-            if self._dead > 64 and self._dead > len(self._waiting) // 2:  # noqa: PLR2004 - small heaps need no care
-                self._waiting = [entry for entry in self._waiting if entry[2].ticket == entry[1]]
-                heapq.heapify(self._waiting)
-                self._dead = 0
+            self._stale_entries += 1
+            if self._stale_entries > 64 and self._stale_entries > len(self._heap) // 2:  # noqa: PLR2004 - small heaps need no care
+                self._heap = [entry for entry in self._heap if entry[2].ticket == entry[1]]
+                heapq.heapify(self._heap)
+                self._stale_entries = 0
 
-    def _first(self) -> tuple[datetime, int, Task] | None:
-        waiting = self._waiting
+    def _peek(self) -> tuple[datetime, int, Task] | None:
+        waiting = self._heap
         while waiting:
             first = waiting[0]
             if first[2].ticket == first[1]:
                 return first
             heapq.heappop(waiting)
-            self._dead -= 1
+            self._stale_entries -= 1
         return None
 
     def _send(self, task: Task, now: datetime) -> Dispatch:
-        self._leave(task)
+        self._dequeue(task)
         dispatch = Dispatch(
             queue=self,
             task=task,
@@ -310,15 +314,15 @@ class Queue:
             previous_status=task.previous_status,
         )
         task.dispatch_count += 1
-        task.running += 1
-        self.running += 1
+        task.running_attempts += 1
+        self.running_attempts += 1
         task.first_dispatch_at = task.first_dispatch_at or now
-        task.last = AttemptStatus(dispatch.schedule_at, now)
+        task.last_attempt = AttemptStatus(dispatch.schedule_at, now)
         return dispatch
 
-    def _forget(self, task: Task, now: datetime) -> None:
+    def _delete(self, task: Task, now: datetime) -> None:
         del self.tasks[task.id]
-        self._leave(task)
+        self._dequeue(task)
         until = now + NAME_RETENTION
-        self.remember(task.id, until)
-        self.log.task_gone(self, task, until)
+        self.reserve_name(task.id, until)
+        self.observer.on_task_removed(self, task, until)

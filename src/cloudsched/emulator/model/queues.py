@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.model import names
-from cloudsched.emulator.model.errors import QUEUE_EXISTS, QUEUE_MISSING, QUEUE_TOO_RECENT, Code, Refused, missing
+from cloudsched.emulator.model.errors import QUEUE_EXISTS, QUEUE_MISSING, QUEUE_TOO_RECENT, Code, RpcError, not_found
 from cloudsched.emulator.model.faults import Faults
-from cloudsched.emulator.model.observer import Log, Logs
+from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
 from cloudsched.emulator.model.queue import Dispatch, Queue, QueueConfig
-from cloudsched.emulator.model.token_bucket import Bucket
+from cloudsched.emulator.model.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +28,15 @@ QUEUE_NAME_RETENTION: Final = timedelta(days=7)
 
 
 @dataclass(slots=True)
-class Board:
+class Queues:
     """Every queue of every project and location."""
 
     auto_create_queues: bool = False
-    log: Log[Queue] = field(default_factory=Logs)
+    observer: QueueObserver[Queue] = field(default_factory=CompositeObserver)
     faults: Faults = field(default_factory=Faults)
     queues: dict[str, Queue] = field(default_factory=dict)
     deleted_at: dict[str, datetime] = field(default_factory=dict)
-    _wakes: list[tuple[datetime, int, Queue]] = field(default_factory=list)
+    _wakeups: list[tuple[datetime, int, Queue]] = field(default_factory=list)
     _pushes: int = 0
 
     # Queues ----------------------------------------------------------------------------------------------------
@@ -49,23 +49,23 @@ class Board:
         """
         names.check_queue(name)
         if name in self.queues:
-            raise Refused(Code.ALREADY_EXISTS, QUEUE_EXISTS)
+            raise RpcError(Code.ALREADY_EXISTS, QUEUE_EXISTS)
         deleted_at = self.deleted_at.get(name)
         if deleted_at is not None and now - deleted_at < QUEUE_NAME_RETENTION:
-            raise Refused(Code.FAILED_PRECONDITION, QUEUE_TOO_RECENT)
+            raise RpcError(Code.FAILED_PRECONDITION, QUEUE_TOO_RECENT)
         self.deleted_at.pop(name, None)
         queue = Queue(
             name=name,
             config=config,
-            bucket=Bucket.full(config.rate_limits, now),
+            bucket=TokenBucket.full(config.rate_limits, now),
             faults=self.faults,
-            log=self.log,
+            observer=self.observer,
         )
         self.queues[name] = queue
-        self.log.queue_put(queue)
+        self.observer.on_queue_changed(queue)
         return queue
 
-    def queue(self, name: str) -> Queue:
+    def get_queue(self, name: str) -> Queue:
         """Return a queue.
 
         Raises:
@@ -74,10 +74,10 @@ class Board:
         queue = self.queues.get(name)
         if queue is None:
             names.check_queue(name)
-            raise missing(QUEUE_MISSING)
+            raise not_found(QUEUE_MISSING)
         return queue
 
-    def queues_in(self, location: str) -> list[Queue]:
+    def list_queues(self, location: str) -> list[Queue]:
         """The queues of one location, in the order of their names."""
         prefix = f"{names.check_location(location)}/queues/"
         return [self.queues[name] for name in sorted(self.queues) if name.startswith(prefix)]
@@ -96,9 +96,9 @@ class Board:
         queue = self.queues.get(name)
         if queue is None:
             return self.create_queue(name, change(None), now)
-        queue.change(change(queue.config), now)
-        self.log.queue_put(queue)
-        self.touch(queue)
+        queue.set_config(change(queue.config), now)
+        self.observer.on_queue_changed(queue)
+        self.reschedule(queue)
         return queue
 
     def delete_queue(self, name: str, now: datetime) -> None:
@@ -109,27 +109,27 @@ class Board:
         """
         names.check_queue(name)
         if name not in self.queues:
-            raise missing()
+            raise not_found()
         queue = self.queues.pop(name)
         queue.purge(now)
         self.deleted_at[name] = now
-        self.log.queue_gone(name, now)
-        queue.pushed_wake_at = None
+        self.observer.on_queue_deleted(name, now)
+        queue.scheduled_wake_at = None
 
     def purge_queue(self, name: str, now: datetime) -> Queue:
         """Delete all tasks of a queue."""
-        queue = self.queue(name)
+        queue = self.get_queue(name)
         queue.purge(now)
-        self.log.queue_put(queue)
-        self.touch(queue)
+        self.observer.on_queue_changed(queue)
+        self.reschedule(queue)
         return queue
 
     def pause_queue(self, name: str, *, paused: bool) -> Queue:
         """Stop or go on dispatching; tasks are taken either way."""
-        queue = self.queue(name)
+        queue = self.get_queue(name)
         queue.paused = paused
-        self.log.queue_put(queue)
-        self.touch(queue)
+        self.observer.on_queue_changed(queue)
+        self.reschedule(queue)
         return queue
 
     # Tasks -----------------------------------------------------------------------------------------------------
@@ -144,12 +144,12 @@ class Board:
         if queue is None:
             if not self.auto_create_queues:
                 names.check_queue(queue_name)
-                raise missing(QUEUE_MISSING)
+                raise not_found(QUEUE_MISSING)
             queue = self.create_queue(queue_name, QueueConfig(), now)
         queue.add(task, now)
-        self.touch(queue)
+        self.reschedule(queue)
 
-    def task(self, queue_name: str, task_id: str, now: datetime) -> Task:
+    def get_task(self, queue_name: str, task_id: str, now: datetime) -> Task:
         """Return a task.
 
         Raises:
@@ -157,7 +157,7 @@ class Board:
         """
         queue = self.queues.get(queue_name)
         if queue is None:
-            raise missing()
+            raise not_found()
         return queue.get(task_id, now)
 
     def delete_task(self, queue_name: str, task_id: str, now: datetime) -> None:
@@ -168,7 +168,7 @@ class Board:
         """
         queue = self.queues.get(queue_name)
         if queue is None:
-            raise missing()
+            raise not_found()
         queue.remove(task_id, now)
 
     def run_task(self, queue_name: str, task_id: str, now: datetime) -> Dispatch:
@@ -179,22 +179,22 @@ class Board:
         """
         queue = self.queues.get(queue_name)
         if queue is None:
-            raise missing()
+            raise not_found()
         return queue.run_now(task_id, now)
 
     def clear(self) -> None:
         """Forget every queue, task and name."""
         self.queues.clear()
         self.deleted_at.clear()
-        self._wakes.clear()
+        self._wakeups.clear()
 
-    def listen(self, log: Log[Queue]) -> None:
+    def set_observer(self, log: QueueObserver[Queue]) -> None:
         """Report to that log from now on."""
-        self.log = log
+        self.observer = log
         for queue in self.queues.values():
-            queue.log = log
+            queue.observer = log
 
-    def inject(self, faults: Faults) -> None:
+    def set_faults(self, faults: Faults) -> None:
         """Let these faults happen from now on; what waits already keeps its place."""
         self.faults = faults
         for queue in self.queues.values():
@@ -202,46 +202,46 @@ class Board:
 
     # Time and answers ------------------------------------------------------------------------------------------
 
-    def due(self, now: datetime) -> list[Dispatch]:
+    def take_due(self, now: datetime) -> list[Dispatch]:
         """Everything that goes out at this instant, earliest first within each queue."""
         sent: list[Dispatch] = []
         while (at := self.next_wake()) is not None and at <= now:
-            _, _, queue = heapq.heappop(self._wakes)
-            queue.pushed_wake_at = None
-            sent.extend(queue.due(now))
-            self.touch(queue)
+            _, _, queue = heapq.heappop(self._wakeups)
+            queue.scheduled_wake_at = None
+            sent.extend(queue.take_due(now))
+            self.reschedule(queue)
         return sent
 
     def next_wake(self) -> datetime | None:
         """The earliest instant at which something goes out, if nothing else happens before; None if nothing waits."""
-        wakes = self._wakes
+        wakes = self._wakeups
         while wakes:
             at, push, queue = wakes[0]
-            if queue.pushed_wake_at == at and queue.push == push:
+            if queue.scheduled_wake_at == at and queue.push_number == push:
                 return at
             heapq.heappop(wakes)
         return None
 
-    def answered(self, dispatch: Dispatch, answer: Answer, now: datetime) -> bool:
+    def finish_attempt(self, dispatch: Dispatch, result: Answer, now: datetime) -> bool:
         """Settle one attempt; true if its task ended by it."""
         queue = dispatch.queue
-        ended = queue.answered(dispatch, answer, now)
-        self.touch(queue)
+        ended = queue.finish_attempt(dispatch, result, now)
+        self.reschedule(queue)
         return ended
 
-    def set_back(self, now: datetime) -> None:
+    def rewind(self, now: datetime) -> None:
         """Note that the clock may have gone back."""
         for queue in self.queues.values():
-            queue.bucket.set_back(now)
-            self.touch(queue)
+            queue.bucket.rewind(now)
+            self.reschedule(queue)
 
-    def touch(self, queue: Queue) -> None:
+    def reschedule(self, queue: Queue) -> None:
         """Note when this queue is next to send; to be called after each change of it."""
         at = queue.wake_at() if self.queues.get(queue.name) is queue else None
-        if at == queue.pushed_wake_at:
+        if at == queue.scheduled_wake_at:
             return
-        queue.pushed_wake_at = at
+        queue.scheduled_wake_at = at
         if at is not None:
             self._pushes += 1
-            queue.push = self._pushes
-            heapq.heappush(self._wakes, (at, self._pushes, queue))
+            queue.push_number = self._pushes
+            heapq.heappush(self._wakeups, (at, self._pushes, queue))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from cloudsched.emulator.model.task import Answer, RetryConfig
 
-_ENOUGH_DOUBLINGS: Final = 60
+_MAX_DOUBLINGS: Final = 60
 """2**60 of the shortest backoff (a microsecond) is 36,000 years: past any maximum."""
 
 
@@ -24,14 +24,14 @@ def backoff(config: RetryConfig, retry: int) -> timedelta:
     if config.min_backoff <= timedelta(0):
         return timedelta(0)
     doublings = config.max_doublings
-    doubled = 1 << min(retry - 1, doublings, _ENOUGH_DOUBLINGS)
+    doubled = 1 << min(retry - 1, doublings, _MAX_DOUBLINGS)
     factor = doubled * max(1, retry - doublings)
     if factor >= config.max_backoff / config.min_backoff:
         return config.max_backoff
     return factor * config.min_backoff
 
 
-def exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime, now: datetime) -> bool:
+def is_exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime, now: datetime) -> bool:
     """Whether no further attempt follows.
 
     Both limits must be reached: the number of attempts and, if one is set, the duration since the first attempt. No
@@ -47,15 +47,15 @@ def exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime, n
 
 
 def next_attempt_at(
-    config: RetryConfig, attempts: int, first_dispatch_at: datetime, answer: Answer, now: datetime
+    config: RetryConfig, attempts: int, first_dispatch_at: datetime, result: Answer, now: datetime
 ) -> datetime | None:
     """When the attempt after `attempts` failed ones is due, or None if there is none.
 
     A `Retry-After` of the target can only make the wait longer.
     """
-    if exhausted(config, attempts, first_dispatch_at, now):
+    if is_exhausted(config, attempts, first_dispatch_at, now):
         return None
     wait = backoff(config, attempts)
-    if answer.retry_after is not None:
-        wait = max(wait, answer.retry_after)
+    if result.retry_after is not None:
+        wait = max(wait, result.retry_after)
     return now + wait

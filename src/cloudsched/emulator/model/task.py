@@ -124,7 +124,7 @@ class Answer:
         return self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004 - the range is HTTP's
 
     @property
-    def seen_status(self) -> int | None:
+    def reported_status(self) -> int | None:
         """The status that the next attempt reports as the previous response: a timeout is seen as 504."""
         return 504 if self.timed_out else self.status
 
@@ -136,7 +136,7 @@ class AttemptStatus:
     schedule_at: datetime
     dispatch_at: datetime
     response_at: datetime | None = None
-    answer: Answer | None = None
+    result: Answer | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -149,21 +149,21 @@ class Task:
     created_at: datetime
     dispatch_deadline: timedelta = DEFAULT_DEADLINE
     retry_config: RetryConfig | None = None
-    named: bool = True
+    is_named: bool = True
     number: int = 0
     """The order of creation in its queue; pages of a list continue after it."""
-    held_until: datetime | None = None
+    delayed_until: datetime | None = None
     """Until when a fault holds the next attempt back, if one does."""
     ticket: int = 0
     """Which heap entry is the live one; zero while the task does not wait."""
-    running: int = 0
+    running_attempts: int = 0
     """Attempts that were sent and not yet answered."""
     dispatch_count: int = 0
     response_count: int = 0
     execution_count: int = 0
     """Answers that were received, 5xx not counted: the X-CloudTasks-TaskExecutionCount header."""
     first_dispatch_at: datetime | None = None
-    last: AttemptStatus | None = None
+    last_attempt: AttemptStatus | None = None
     previous_status: int | None = None
 
     @property

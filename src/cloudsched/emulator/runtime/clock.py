@@ -30,9 +30,9 @@ class MovableClock:
     def __init__(self, at: datetime | None = None, *, frozen: bool = False) -> None:
         self._lock = threading.Lock()
         self._watchers: list[Callable[[], None]] = []
-        real = _real()
-        self._offset = (_utc(at) - real) if at is not None else timedelta(0)
-        self._stands_at: datetime | None = real + self._offset if frozen else None
+        real = _real_now()
+        self._offset = (_to_utc(at) - real) if at is not None else timedelta(0)
+        self._frozen_at: datetime | None = real + self._offset if frozen else None
 
     def __repr__(self) -> str:
         return f"<MovableClock {self.mode} at {self.now().isoformat()}>"
@@ -40,26 +40,26 @@ class MovableClock:
     @property
     def mode(self) -> Mode:
         """Whether it runs or stands still."""
-        return "running" if self._stands_at is None else "frozen"
+        return "running" if self._frozen_at is None else "frozen"
 
     def now(self) -> datetime:
         """The present instant, in UTC."""
-        stands_at = self._stands_at
-        return stands_at if stands_at is not None else _real() + self._offset
+        stands_at = self._frozen_at
+        return stands_at if stands_at is not None else _real_now() + self._offset
 
     def freeze(self, at: datetime | None = None) -> None:
         """Stand still, at that instant or at the present one."""
         with self._lock:
-            self._stands_at = _utc(at) if at is not None else self.now()
-        self._tell()
+            self._frozen_at = _to_utc(at) if at is not None else self.now()
+        self._notify()
 
     def resume(self) -> None:
         """Run on from the present instant, which may be any distance from the real time."""
         with self._lock:
-            if self._stands_at is not None:
-                self._offset = self._stands_at - _real()
-                self._stands_at = None
-        self._tell()
+            if self._frozen_at is not None:
+                self._offset = self._frozen_at - _real_now()
+                self._frozen_at = None
+        self._notify()
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher`, in the thread of whoever moves the clock, after each change of it."""
@@ -71,16 +71,16 @@ class MovableClock:
         with self._lock:
             self._watchers.remove(watcher)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
 
 
-def _real() -> datetime:
+def _real_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _utc(at: datetime) -> datetime:
+def _to_utc(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise ValueError(f"{at!r} has no time zone; an instant needs one, such as UTC.")
     return at.astimezone(UTC)

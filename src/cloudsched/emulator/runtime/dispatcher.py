@@ -19,14 +19,14 @@ from cloudsched.emulator.model.task import Answer
 from cloudsched.emulator.runtime.history import Attempt, History, Request
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.model.queues import Board
+    from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock
 
-DEFAULT_PATIENCE: Final = timedelta(minutes=1)
+DEFAULT_TARGET_TIMEOUT: Final = timedelta(minutes=1)
 DEFAULT_LIMIT: Final = 100_000
 
 Send = Callable[[Request], Awaitable[Answer]]
-Plan = Callable[[Dispatch], Request]
+BuildRequest = Callable[[Dispatch], Request]
 
 
 class ClockBusy(RuntimeError):
@@ -54,85 +54,85 @@ class NotIdle(RuntimeError):
 
 
 @dataclass(slots=True, eq=False)
-class _Flight:
+class _InFlight:
     """An attempt that has no answer yet."""
 
     dispatch: Dispatch
     request: Request
     sending: asyncio.Future[Answer] | None = None
     timer: asyncio.TimerHandle | None = None
-    overdue: bool = False
+    is_overdue: bool = False
     """It reached its deadline."""
-    hung: bool = False
+    is_hung: bool = False
     """A walk has waited for it long enough, and goes on without it."""
     fault: str = NONE
 
 
-class Runner:
+class Dispatcher:
     """Sends what is due.
 
     Args:
-        board: What is to be sent.
+        queues: What is to be sent.
         clock: When it is.
-        plan: Makes the request of a dispatch.
+        build_request: Makes the request of a dispatch.
         send: Sends a request and returns the answer, whatever happens.
         history: Keeps the attempts.
-        patience: For how much real time a walk waits for a silent target before it lets the clock go on without it,
+        target_timeout: For how much real time a walk waits for a silent target before it lets the clock go on without it,
             up to the attempt's deadline.
     """
 
     def __init__(
         self,
-        board: Board,
+        queues: Queues,
         clock: MovableClock,
-        plan: Plan,
+        build_request: BuildRequest,
         send: Send,
         history: History,
-        patience: timedelta = DEFAULT_PATIENCE,
+        target_timeout: timedelta = DEFAULT_TARGET_TIMEOUT,
     ) -> None:
-        self._board = board
+        self._queues = queues
         self._clock = clock
-        self._plan = plan
+        self._build_request = build_request
         self._send = send
         self._history = history
-        self._patience = patience
+        self._target_timeout = target_timeout
         self._loop = asyncio.get_running_loop()
-        self._flights: dict[asyncio.Task[None], _Flight] = {}
+        self._in_flight: dict[asyncio.Task[None], _InFlight] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: datetime | None = None
-        self._kicked = False
-        self._landed = asyncio.Event()
-        self._walking = False
-        self._hung = 0
-        self._seen_at = clock.now()
+        self._is_wake_scheduled = False
+        self._attempt_finished = asyncio.Event()
+        self._is_advancing = False
+        self._hung_count = 0
+        self._last_now = clock.now()
         self._closed = False
         self.delivered = 0
 
     # Now -------------------------------------------------------------------------------------------------------
 
-    def kick(self) -> None:
+    def wake(self) -> None:
         """Look for due work soon; to be called after each change of the board."""
-        if not self._kicked and not self._closed:
-            self._kicked = True
-            self._loop.call_soon(self._kick)
+        if not self._is_wake_scheduled and not self._closed:
+            self._is_wake_scheduled = True
+            self._loop.call_soon(self._send_due)
 
     def start(self, dispatch: Dispatch) -> None:
         """Send one dispatch."""
-        fault = self._board.faults.fault(dispatch.task.id, dispatch.attempt) if self._board.faults.any else NONE
-        self._launch(dispatch, fault)
+        fault = self._queues.faults.fault(dispatch.task.id, dispatch.attempt) if self._queues.faults.any else NONE
+        self._start_attempt(dispatch, fault)
         if fault == DUPLICATE:
-            self._launch(dispatch.queue.twice(dispatch), fault)
+            self._start_attempt(dispatch.queue.duplicate(dispatch), fault)
 
-    def clock_changed(self) -> None:
+    def on_clock_changed(self) -> None:
         """Put all timers right after the clock was set, frozen or resumed."""
         self._cancel_timer()
-        for flight in tuple(self._flights.values()):
-            self._time(flight)
+        for flight in tuple(self._in_flight.values()):
+            self._set_deadline_timer(flight)
         now = self._clock.now()
-        if now < self._seen_at:
-            self._board.set_back(now)
-        self._seen_at = now
-        self.kick()
+        if now < self._last_now:
+            self._queues.rewind(now)
+        self._last_now = now
+        self.wake()
 
     async def close(self) -> None:
         """Give up what is under way, and send nothing more."""
@@ -142,68 +142,68 @@ class Runner:
     async def abandon(self) -> None:
         """Give up what is under way."""
         self._cancel_timer()
-        flights = list(self._flights)
+        flights = list(self._in_flight)
         for task in flights:
             task.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
 
     @property
-    def walking(self) -> bool:
+    def is_advancing(self) -> bool:
         """Whether the clock is being moved."""
-        return self._walking
+        return self._is_advancing
 
-    def _launch(self, dispatch: Dispatch, fault: str) -> None:
-        flight = _Flight(dispatch, self._plan(dispatch), fault=fault)
-        task = self._loop.create_task(self._fly(flight))
-        self._flights[task] = flight
-        task.add_done_callback(self._land)
+    def _start_attempt(self, dispatch: Dispatch, fault: str) -> None:
+        flight = _InFlight(dispatch, self._build_request(dispatch), fault=fault)
+        task = self._loop.create_task(self._send_flight(flight))
+        self._in_flight[task] = flight
+        task.add_done_callback(self._finish)
 
-    def _kick(self) -> None:
-        self._kicked = False
+    def _send_due(self) -> None:
+        self._is_wake_scheduled = False
         if self._closed:
             return
-        for dispatch in self._board.due(self._clock.now()):
+        for dispatch in self._queues.take_due(self._clock.now()):
             self.start(dispatch)
         self._set_timer()
 
     def _set_timer(self) -> None:
-        at = self._board.next_wake() if self._clock.mode == "running" else None
+        at = self._queues.next_wake() if self._clock.mode == "running" else None
         if at == self._timer_at:
             return
         self._cancel_timer()
         if at is not None:
             wait = (at - self._clock.now()).total_seconds()
             self._timer_at = at
-            self._timer = self._loop.call_later(max(0.0, wait), self._ring)
+            self._timer = self._loop.call_later(max(0.0, wait), self._on_timer)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._timer_at = None
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = self._timer_at = None
-        self._kick()
+        self._send_due()
 
     # One attempt -----------------------------------------------------------------------------------------------
 
-    async def _fly(self, flight: _Flight) -> None:
+    async def _send_flight(self, flight: _InFlight) -> None:
         began = self._loop.time()
         sending: asyncio.Future[Answer] = asyncio.ensure_future(self._send(flight.request))
         flight.sending = sending
-        self._time(flight)
+        self._set_deadline_timer(flight)
         try:
             answer = await sending
             if flight.fault == DROP_ANSWER:
                 answer = Answer(failure="The answer was dropped, on purpose.")
             elif flight.fault == TIME_OUT:
                 flight.sending = sending = self._loop.create_future()
-                self._hung += not flight.hung
-                flight.hung = True  # a walk need not wait for what will not come
-                self._landed.set()
+                self._hung_count += not flight.is_hung
+                flight.is_hung = True  # a walk need not wait for what will not come
+                self._attempt_finished.set()
                 answer = await sending
         except asyncio.CancelledError:
-            if not flight.overdue:
+            if not flight.is_overdue:
                 raise
             answer = Answer(timed_out=True, failure="The target did not answer by the dispatch deadline.")
         finally:
@@ -226,10 +226,10 @@ class Runner:
             )
         )
         self.delivered += 1
-        self._board.answered(dispatch, answer, now)
-        self.kick()
+        self._queues.finish_attempt(dispatch, answer, now)
+        self.wake()
 
-    def _time(self, flight: _Flight) -> None:
+    def _set_deadline_timer(self, flight: _InFlight) -> None:
         if flight.timer is not None:
             flight.timer.cancel()
             flight.timer = None
@@ -239,17 +239,17 @@ class Runner:
         elif self._clock.mode == "running":
             flight.timer = self._loop.call_later(left, self._expire, flight)
 
-    def _expire(self, flight: _Flight) -> None:
-        flight.overdue = True
-        self._hung -= flight.hung
-        flight.hung = False  # it lands at once: a walk waits for that
+    def _expire(self, flight: _InFlight) -> None:
+        flight.is_overdue = True
+        self._hung_count -= flight.is_hung
+        flight.is_hung = False  # it lands at once: a walk waits for that
         if flight.sending is not None:
             flight.sending.cancel()
 
-    def _land(self, task: asyncio.Task[None]) -> None:
-        flight = self._flights.pop(task)
-        self._hung -= flight.hung
-        self._landed.set()
+    def _finish(self, task: asyncio.Task[None]) -> None:
+        flight = self._in_flight.pop(task)
+        self._hung_count -= flight.is_hung
+        self._attempt_finished.set()
         if not task.cancelled():
             task.result()
 
@@ -267,7 +267,7 @@ class Runner:
         """
         if instant < self._clock.now():
             raise ValueError(f"{instant.isoformat()} is past; it is {self._clock.now().isoformat()} now.")
-        return await self._walk(lambda _begin: instant, None)
+        return await self._advance_clock(lambda _begin: instant, None)
 
     async def advance(self, by: timedelta) -> int:
         """Move the clock forward by a span; see `advance_to`.
@@ -279,7 +279,7 @@ class Runner:
         """
         if by < timedelta(0):
             raise ValueError("The clock cannot be advanced into the past; freeze it there instead.")
-        return await self._walk(lambda begin: begin + by, None)
+        return await self._advance_clock(lambda begin: begin + by, None)
 
     async def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
         """Move the clock from dispatch to dispatch until nothing is left that could be delivered.
@@ -291,19 +291,19 @@ class Runner:
             NotIdle: if that many dispatches were delivered and there are still more.
             ClockBusy: if the clock is being moved already.
         """
-        return await self._walk(None, limit)
+        return await self._advance_clock(None, limit)
 
-    async def _walk(self, end: Callable[[datetime], datetime] | None, limit: int | None) -> int:
-        if self._walking:
+    async def _advance_clock(self, end: Callable[[datetime], datetime] | None, limit: int | None) -> int:
+        if self._is_advancing:
             raise ClockBusy
-        self._walking = True
+        self._is_advancing = True
         before = self.delivered
         was_running = self._clock.mode == "running"
         try:
             self._clock.freeze()
             until = end(self._clock.now()) if end is not None else None
             while True:
-                await self._settle()
+                await self._wait_until_quiet()
                 if limit is not None and self.delivered - before >= limit:
                     raise NotIdle(self.delivered - before)
                 at = self._next_event()
@@ -312,32 +312,32 @@ class Runner:
                 self._clock.freeze(at)
             if until is not None:
                 self._clock.freeze(max(until, self._clock.now()))
-                await self._settle()
+                await self._wait_until_quiet()
         finally:
-            self._walking = False
-            for flight in self._flights.values():
-                flight.hung = flight.hung and flight.fault == TIME_OUT
-            self._hung = sum(flight.hung for flight in self._flights.values())
+            self._is_advancing = False
+            for flight in self._in_flight.values():
+                flight.is_hung = flight.is_hung and flight.fault == TIME_OUT
+            self._hung_count = sum(flight.is_hung for flight in self._in_flight.values())
             if was_running:
                 self._clock.resume()
         return self.delivered - before
 
-    async def _settle(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         """Send what is due now, and wait until all that is under way has been answered, until nothing is left."""
         while True:
-            self._kick()
-            if len(self._flights) == self._hung:
+            self._send_due()
+            if len(self._in_flight) == self._hung_count:
                 return
-            self._landed.clear()
+            self._attempt_finished.clear()
             try:
-                async with asyncio.timeout(self._patience.total_seconds()):
-                    await self._landed.wait()
+                async with asyncio.timeout(self._target_timeout.total_seconds()):
+                    await self._attempt_finished.wait()
             except TimeoutError:
-                for flight in self._flights.values():
-                    flight.hung = True
-                self._hung = len(self._flights)
+                for flight in self._in_flight.values():
+                    flight.is_hung = True
+                self._hung_count = len(self._in_flight)
 
     def _next_event(self) -> datetime | None:
-        deadlines = [flight.dispatch.deadline_at for flight in self._flights.values() if flight.hung]
-        wake = self._board.next_wake()
+        deadlines = [flight.dispatch.deadline_at for flight in self._in_flight.values() if flight.is_hung]
+        wake = self._queues.next_wake()
         return min([*deadlines, wake] if wake is not None else deadlines, default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from cloudsched.emulator.runtime.history import rfc3339
+from cloudsched.emulator.runtime.history import format_rfc3339
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +34,7 @@ class Explanation:
             "name": self.name,
             "reason": self.reason,
             "text": self.text,
-            "nextTime": rfc3339(self.next_at) if self.next_at is not None else None,
+            "nextTime": format_rfc3339(self.next_at) if self.next_at is not None else None,
             "dispatchCount": self.dispatch_count,
             "lastStatus": self.last_status,
         }
@@ -42,7 +42,7 @@ class Explanation:
 
 def explain(queue: Queue, task: Task, now: datetime) -> Explanation:
     """Say why a task of a queue waits."""
-    reason, text, next_at = _reason(queue, task, now)
+    reason, text, next_at = _find_reason(queue, task, now)
     return Explanation(
         name=f"{queue.name}/tasks/{task.id}",
         reason=reason,
@@ -53,26 +53,26 @@ def explain(queue: Queue, task: Task, now: datetime) -> Explanation:
     )
 
 
-def _reason(  # noqa: PLR0911 - one for each reason
+def _find_reason(  # noqa: PLR0911 - one for each reason
     queue: Queue, task: Task, now: datetime
 ) -> tuple[Reason, str, datetime | None]:
-    fires_at = task.held_until or task.schedule_at
-    if task.running:
-        since = task.last.dispatch_at if task.last is not None else now
-        return "RUNNING", f"Attempt {task.dispatch_count} runs since {rfc3339(since)}.", None
+    fires_at = task.delayed_until or task.schedule_at
+    if task.running_attempts:
+        since = task.last_attempt.dispatch_at if task.last_attempt is not None else now
+        return "RUNNING", f"Attempt {task.dispatch_count} runs since {format_rfc3339(since)}.", None
     if queue.paused:
         return "PAUSED", "Its queue is paused; resume the queue.", None
     if fires_at > now:
-        if task.held_until is not None and task.schedule_at <= now:
-            return "HELD", f"A fault holds it back until {rfc3339(fires_at)}.", fires_at
+        if task.delayed_until is not None and task.schedule_at <= now:
+            return "HELD", f"A fault holds it back until {format_rfc3339(fires_at)}.", fires_at
         if task.dispatch_count:
             failed = f"Attempt {task.dispatch_count} failed ({task.previous_status or 'no answer'})"
-            return "BACKOFF", f"{failed}; the next is due at {rfc3339(fires_at)}.", fires_at
-        return "SCHEDULED", f"It is scheduled for {rfc3339(fires_at)}.", fires_at
+            return "BACKOFF", f"{failed}; the next is due at {format_rfc3339(fires_at)}.", fires_at
+        return "SCHEDULED", f"It is scheduled for {format_rfc3339(fires_at)}.", fires_at
     most = queue.config.rate_limits.max_concurrent_dispatches
-    if queue.running >= most:
-        return "CONCURRENCY", f"Its queue runs {queue.running} attempts, and {most} is the most.", None
+    if queue.running_attempts >= most:
+        return "CONCURRENCY", f"Its queue runs {queue.running_attempts} attempts, and {most} is the most.", None
     token_at = queue.bucket.ready_at()
     if token_at > now:
-        return "RATE", f"Its queue's rate allows the next dispatch at {rfc3339(token_at)}.", token_at
+        return "RATE", f"Its queue's rate allows the next dispatch at {format_rfc3339(token_at)}.", token_at
     return "DUE", "It is due, behind others that are due as well.", now

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LENGTH: Final = 100_000
 """How many attempts are remembered; older ones are forgotten first."""
-MOST_BYTES: Final = 256 * 1024 * 1024
+MAX_BODY_BYTES: Final = 256 * 1024 * 1024
 """How much of bodies is remembered with them."""
 
 
@@ -61,9 +61,9 @@ class Attempt:
         shown: dict[str, Any] = {
             "task": self.name,
             "attempt": self.attempt,
-            "scheduleTime": rfc3339(self.schedule_at),
-            "dispatchTime": rfc3339(self.dispatch_at),
-            "responseTime": rfc3339(self.response_at),
+            "scheduleTime": format_rfc3339(self.schedule_at),
+            "dispatchTime": format_rfc3339(self.dispatch_at),
+            "responseTime": format_rfc3339(self.response_at),
             "seconds": round(self.seconds, 6),
             "ok": answer.ok,
             "request": {
@@ -88,18 +88,18 @@ class Attempt:
 class History:
     """The attempts of the past, oldest first."""
 
-    def __init__(self, length: int = DEFAULT_LENGTH, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, length: int = DEFAULT_LENGTH, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._attempts: deque[Attempt] = deque()
         self._length = length
-        self._most_bytes = most_bytes
+        self._max_body_bytes = max_body_bytes
         self._bytes = 0
 
     def add(self, attempt: Attempt) -> None:
         """Remember one, and forget the oldest that are too many or too large."""
         self._attempts.append(attempt)
-        self._bytes += _size(attempt)
-        while len(self._attempts) > self._length or self._bytes > self._most_bytes:
-            self._bytes -= _size(self._attempts.popleft())
+        self._bytes += _body_size(attempt)
+        while len(self._attempts) > self._length or self._bytes > self._max_body_bytes:
+            self._bytes -= _body_size(self._attempts.popleft())
 
     def clear(self) -> None:
         """Forget all."""
@@ -115,10 +115,10 @@ class History:
         ]
 
 
-def _size(attempt: Attempt) -> int:
+def _body_size(attempt: Attempt) -> int:
     return len(attempt.request.body) + len(attempt.answer.body)
 
 
-def rfc3339(at: datetime) -> str:
+def format_rfc3339(at: datetime) -> str:
     """An instant as Google's APIs write it, always with six decimals."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

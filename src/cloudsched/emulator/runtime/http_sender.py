@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 from yarl import URL
 
-from cloudsched.emulator.api.uri_override import overridden
+from cloudsched.emulator.api.uri_override import apply_override
 from cloudsched.emulator.model.task import HORIZON, Answer, HttpTarget, OAuthToken, OidcToken
 from cloudsched.emulator.runtime.history import Request
 
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 
     from cloudsched.emulator.model.queue import Dispatch
 
-KEPT_BODY_BYTES: Final = 64 * 1024
+MAX_RECORDED_BODY_BYTES: Final = 64 * 1024
 """How much of an answer's body is remembered."""
-MAX_ANSWER_BYTES: Final = 32 * 1024 * 1024
+MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
 """An answer that goes on beyond this is a failed attempt."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
 
-def plan(dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | OAuthToken, str], str]) -> Request:
+def build_request(
+    dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | OAuthToken, str], str]
+) -> Request:
     """The request that a dispatch makes.
 
     Args:
@@ -41,7 +43,7 @@ def plan(dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | O
     """
     target = dispatch.target
     if isinstance(target, HttpTarget):
-        target = overridden(target, dispatch.queue.config.http_target)
+        target = apply_override(target, dispatch.queue.config.http_target)
     headers = dict(target.headers)
     if isinstance(target, HttpTarget):
         prefix, url = "X-CloudTasks-", target.url
@@ -63,7 +65,7 @@ def plan(dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | O
     return Request(target.method, url, headers, target.body)
 
 
-class Courier:
+class HttpSender:
     """Sends requests over connections that it keeps open. To be made and closed within one event loop."""
 
     def __init__(self) -> None:
@@ -90,15 +92,15 @@ class Courier:
                 kept, size = bytearray(), 0
                 async for chunk in response.content.iter_any():
                     size += len(chunk)
-                    if size > MAX_ANSWER_BYTES:
-                        return Answer(failure=f"The answer is over {MAX_ANSWER_BYTES} bytes.")
-                    if len(kept) < KEPT_BODY_BYTES:
-                        kept += chunk[: KEPT_BODY_BYTES - len(kept)]
+                    if size > MAX_RESPONSE_BYTES:
+                        return Answer(failure=f"The answer is over {MAX_RESPONSE_BYTES} bytes.")
+                    if len(kept) < MAX_RECORDED_BODY_BYTES:
+                        kept += chunk[: MAX_RECORDED_BODY_BYTES - len(kept)]
                 return Answer(
                     status=response.status,
                     headers=dict(response.headers),
                     body=bytes(kept),
-                    retry_after=retry_after(response.headers.get("Retry-After", ""), now()),
+                    retry_after=parse_retry_after(response.headers.get("Retry-After", ""), now()),
                 )
         except Exception as error:  # noqa: BLE001 - whatever a target brings about is its failed attempt, not ours
             return Answer(failure=f"{type(error).__name__}: {error}")
@@ -108,7 +110,7 @@ class Courier:
         await self._session.close()
 
 
-def retry_after(value: str, now: datetime) -> timedelta | None:
+def parse_retry_after(value: str, now: datetime) -> timedelta | None:
     """The wait that a `Retry-After` asks for (RFC 9110, 10.2.3): seconds or a date; never beyond the horizon."""
     value = value.strip()
     if value.isascii() and value.isdigit():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.emulator.model import names
-from cloudsched.emulator.model.errors import Refused
+from cloudsched.emulator.model.errors import RpcError
 from cloudsched.emulator.runtime.explain import Explanation, explain
-from cloudsched.emulator.storage.queue_yaml import declare
+from cloudsched.emulator.storage.queue_yaml import create_declared_queues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from cloudsched.emulator.api.admin_service import Administration
     from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.model.faults import Faults
-    from cloudsched.emulator.model.queues import Board
+    from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.runtime.clock import MovableClock
-    from cloudsched.emulator.runtime.dispatcher import Runner
+    from cloudsched.emulator.runtime.dispatcher import Dispatcher
     from cloudsched.emulator.runtime.history import Attempt, History
-    from cloudsched.emulator.runtime.waiters import Waiters
-    from cloudsched.emulator.storage.write_ahead_log import Journal
+    from cloudsched.emulator.runtime.waiters import CompletionWaiters
+    from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
 
 
 class UnknownTask(LookupError):
@@ -42,7 +42,7 @@ class StillWaiting(TimeoutError):
         super().__init__(f"{explanation.name} is not done. {explanation.text}")
 
 
-class Desk:
+class ControlOperations:
     """What a user may ask the emulator itself.
 
     Args:
@@ -58,45 +58,45 @@ class Desk:
     def __init__(  # noqa: PLR0913 - the parts that the server assembles
         self,
         *,
-        board: Board,
+        queues: Queues,
         clock: MovableClock,
-        runner: Runner,
+        dispatcher: Dispatcher,
         history: History,
-        waiters: Waiters,
+        waiters: CompletionWaiters,
         administration: Administration,
         declared: Sequence[Proto],
-        journal: Journal | None,
+        wal: WriteAheadLog | None,
     ) -> None:
         self.clock = clock
-        self.runner = runner
-        self._board = board
+        self.dispatcher = dispatcher
+        self._queues = queues
         self._history = history
         self._waiters = waiters
         self._administration = administration
         self._declared = declared
-        self._journal = journal
+        self._wal = wal
 
     @property
     def faults(self) -> Faults:
         """The faults that are injected."""
-        return self._board.faults
+        return self._queues.faults
 
-    def inject(self, faults: Faults) -> None:
+    def set_faults(self, faults: Faults) -> None:
         """Inject these faults from now on."""
-        self._board.inject(faults)
+        self._queues.set_faults(faults)
 
-    def attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
+    def list_attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
         """Every attempt so far, oldest first; all, or those of a queue (full name) or a task (full name or id)."""
         return self._history.attempts(queue, task)
 
-    def waiting(self, queue: str = "") -> list[Explanation]:
+    def list_waiting(self, queue: str = "") -> list[Explanation]:
         """Every task that is not done, and why; of all queues, or of the one of that full name."""
         now = self.clock.now()
         return [
             explain(one, task, now)
-            for one in self._board.queues.values()
+            for one in self._queues.queues.values()
             if queue in {"", one.name}
-            for task in one.listed(0, now)
+            for task in one.iter_tasks(0, now)
         ]
 
     def explain(self, name: str) -> Explanation | None:
@@ -108,13 +108,13 @@ class Desk:
         now = self.clock.now()
         try:
             queue_name, task_id = names.split_task(name)
-            queue = self._board.queue(queue_name)
-        except Refused:
+            queue = self._queues.get_queue(queue_name)
+        except RpcError:
             raise UnknownTask(name) from None
         try:
             return explain(queue, queue.get(task_id, now), now)
-        except Refused:
-            if queue.remembers(task_id, now):
+        except RpcError:
+            if queue.is_name_reserved(task_id, now):
                 return None
             raise UnknownTask(name) from None
 
@@ -129,18 +129,18 @@ class Desk:
             explanation = self.explain(name)
             if explanation is not None:
                 raise StillWaiting(explanation)
-        return self.attempts(task=name)
+        return self.list_attempts(task=name)
 
     async def reset(self) -> None:
         """Forget every task, queue, name and attempt; the declared queues are there again. The clock stays."""
-        await self.runner.abandon()
-        self._board.clear()
-        if self._journal is not None:
-            self._journal.wiped()
+        await self.dispatcher.abandon()
+        self._queues.clear()
+        if self._wal is not None:
+            self._wal.append_reset()
         self._administration.clear()
         self._history.clear()
-        self._waiters.release()
-        self.runner.delivered = 0
-        declare(self._board, self._declared, self.clock.now())
-        if self._journal is not None and (synced := self._journal.synced()) is not None:
+        self._waiters.release_all()
+        self.dispatcher.delivered = 0
+        create_declared_queues(self._queues, self._declared, self.clock.now())
+        if self._wal is not None and (synced := self._wal.wait_for_sync()) is not None:
             await synced

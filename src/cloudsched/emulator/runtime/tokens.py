@@ -30,12 +30,12 @@ ISSUER: Final = "https://accounts.google.com"
 CLOUD_SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 WRONG_AUDIENCE: Final = "https://wrong-audience.invalid"
 _LIFETIME: Final = 3600
-_LONG_AGO: Final = 7200
+_EXPIRED_AGE: Final = 7200
 _KEY_BITS: Final = 2048
 _DEFAULT_EMAIL: Final = "emulated-service-acct@email.com"
 
 
-class Tokens:
+class TokenIssuer:
     """Makes tokens, and tells how to verify them.
 
     Attributes:
@@ -45,13 +45,13 @@ class Tokens:
     def __init__(self, mode: TokenMode = "valid") -> None:
         self.mode: TokenMode = mode
 
-    def authorization(self, token: OidcToken | OAuthToken, url: str) -> str:
+    def make_authorization(self, token: OidcToken | OAuthToken, url: str) -> str:
         """The Authorization header for a request to that URL; empty if it is to be missing."""
         if self.mode == "missing":
             return ""
         email = token.service_account_email or _DEFAULT_EMAIL
         subject = str(int.from_bytes(hashlib.sha256(email.encode()).digest()[:8], "big"))
-        issued = int(time.time()) - (_LONG_AGO if self.mode == "expired" else 0)
+        issued = int(time.time()) - (_EXPIRED_AGE if self.mode == "expired" else 0)
         claims: dict[str, Any] = {
             "azp": subject,
             "email": email,
@@ -77,8 +77,8 @@ class Tokens:
             "alg": "RS256",
             "use": "sig",
             "kid": self._key_id,
-            "n": _unpadded(numbers.n.to_bytes(_KEY_BITS // 8, "big")),
-            "e": _unpadded(numbers.e.to_bytes(3, "big")),
+            "n": _encode_base64url(numbers.n.to_bytes(_KEY_BITS // 8, "big")),
+            "e": _encode_base64url(numbers.e.to_bytes(3, "big")),
         }
         return {"keys": [key]}
 
@@ -110,10 +110,10 @@ class Tokens:
 
     def _sign(self, claims: dict[str, Any]) -> str:
         header = {"alg": "RS256", "kid": self._key_id, "typ": "JWT"}
-        content = ".".join(_unpadded(json.dumps(part).encode()) for part in (header, claims))
+        content = ".".join(_encode_base64url(json.dumps(part).encode()) for part in (header, claims))
         signature = self._key.sign(content.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{content}.{_unpadded(signature)}"
+        return f"{content}.{_encode_base64url(signature)}"
 
 
-def _unpadded(data: bytes) -> str:
+def _encode_base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.task import Task
 
 
-class Waiters:
-    """Hears, as a `Log`, of tasks that end, and tells those who wait for them."""
+class CompletionWaiters:
+    """Hears, as a `QueueObserver`, of tasks that end, and tells those who wait for them."""
 
     def __init__(self) -> None:
         self._futures: dict[str, asyncio.Future[None]] = {}
 
-    def queue_put(self, queue: Queue) -> None:
-        """See `Log`; nobody waits for a queue."""
+    def on_queue_changed(self, queue: Queue) -> None:
+        """See `QueueObserver`; nobody waits for a queue."""
 
-    def queue_gone(self, name: str, at: datetime) -> None:
-        """See `Log`; the queue's tasks were reported one by one."""
+    def on_queue_deleted(self, name: str, at: datetime) -> None:
+        """See `QueueObserver`; the queue's tasks were reported one by one."""
 
-    def task_put(self, queue: Queue, task: Task) -> None:
-        """See `Log`; a new task is nobody's end."""
+    def on_task_changed(self, queue: Queue, task: Task) -> None:
+        """See `QueueObserver`; a new task is nobody's end."""
 
-    def task_gone(self, queue: Queue, task: Task, until: datetime) -> None:  # noqa: ARG002 - a Log's signature
-        """See `Log`."""
+    def on_task_removed(self, queue: Queue, task: Task, until: datetime) -> None:  # noqa: ARG002 - a Log's signature
+        """See `QueueObserver`."""
         future = self._futures.pop(f"{queue.name}/tasks/{task.id}", None) if self._futures else None
         if future is not None and not future.done():
             future.set_result(None)
 
-    def release(self) -> None:
+    def release_all(self) -> None:
         """Everything was forgotten: nobody has anything to wait for."""
         for future in self._futures.values():
             if not future.done():

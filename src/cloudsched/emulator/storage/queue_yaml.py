@@ -28,14 +28,14 @@ from google.protobuf import json_format  # type: ignore[import-untyped]
 from cloudsched.emulator.api import messages as schema
 from cloudsched.emulator.api.queue_codec import PAUSED, read_config
 from cloudsched.emulator.model import names
-from cloudsched.emulator.model.errors import Refused
+from cloudsched.emulator.model.errors import RpcError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
     from cloudsched.emulator.api.messages import Proto
-    from cloudsched.emulator.model.queues import Board
+    from cloudsched.emulator.model.queues import Queues
 
 _Queue: Final = schema.message_class("Queue")
 _FLAGS: Final = {
@@ -55,7 +55,7 @@ class BadQueue(ValueError):
     """A queue is described wrongly; the message says which and how."""
 
 
-def read_file(path: Path) -> list[Proto]:
+def read_queues_file(path: Path) -> list[Proto]:
     """The queues that a file declares, as `Queue` messages.
 
     Raises:
@@ -83,24 +83,24 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> Proto:
             group, field = _FLAGS[key]
             content.setdefault(group, {})[field] = _UNLIMITED if value == "unlimited" else value
         elif key == "routing-override":
-            content["appEngineRoutingOverride"] = _routing(value)
+            content["appEngineRoutingOverride"] = _parse_routing(value)
         elif key != "name":
             content[key] = value
     try:
         message = json_format.ParseDict({**content, "name": name}, _Queue(), descriptor_pool=schema.POOL)
         names.check_queue(name)
         read_config(message)
-    except (json_format.ParseError, Refused, ValueError, TypeError, AttributeError) as error:
-        problem = error.message if isinstance(error, Refused) else str(error)
+    except (json_format.ParseError, RpcError, ValueError, TypeError, AttributeError) as error:
+        problem = error.message if isinstance(error, RpcError) else str(error)
         raise BadQueue(f"The queue {name!r}: {problem}") from None
     return message
 
 
-Declared = Path | Iterable[Path | str] | Mapping[str, Mapping[str, Any]] | None
+QueueDeclarations = Path | Iterable[Path | str] | Mapping[str, Mapping[str, Any]] | None
 """Queues as they may be declared: files, full names, or settings in gcloud's names by full name."""
 
 
-def read_queues(queues: Declared) -> list[Proto]:
+def read_queues(queues: QueueDeclarations) -> list[Proto]:
     """Queues in any of the forms in which they can be declared, as `Queue` messages.
 
     Raises:
@@ -113,18 +113,18 @@ def read_queues(queues: Declared) -> list[Proto]:
         return [read_settings(name, settings) for name, settings in queues.items()]
     messages: list[Proto] = []
     for declared in [queues] if isinstance(queues, Path) else queues:
-        messages += read_file(declared) if isinstance(declared, Path) else [read_settings(declared, {})]
+        messages += read_queues_file(declared) if isinstance(declared, Path) else [read_settings(declared, {})]
     return messages
 
 
-def declare(board: Board, messages: Iterable[Proto], now: datetime) -> None:
+def create_declared_queues(queues: Queues, messages: Iterable[Proto], now: datetime) -> None:
     """Create those queues that do not exist yet."""
     for message in messages:
-        if message.name not in board.queues:
-            board.deleted_at.pop(message.name, None)
-            board.create_queue(message.name, read_config(message), now)
+        if message.name not in queues.queues:
+            queues.deleted_at.pop(message.name, None)
+            queues.create_queue(message.name, read_config(message), now)
             if message.state == PAUSED:
-                board.pause_queue(message.name, paused=True)
+                queues.pause_queue(message.name, paused=True)
 
 
 def _read_document(document: object, where: str) -> Iterator[Proto]:
@@ -147,7 +147,7 @@ def _read_document(document: object, where: str) -> Iterator[Proto]:
         yield read_settings(name, settings)
 
 
-def _routing(value: object) -> dict[str, str]:
+def _parse_routing(value: object) -> dict[str, str]:
     """`service:abc,version:v1`, as gcloud's flag has it."""
     parts = (part.partition(":") for part in str(value).split(","))
     return {key.strip(): text.strip() for key, _, text in parts}

@@ -16,10 +16,10 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages as schema
-from cloudsched.emulator.model.errors import Code, Refused
-from cloudsched.emulator.storage.records import queue_gone as queue_gone_record
-from cloudsched.emulator.storage.records import queue_put as queue_put_record
-from cloudsched.emulator.storage.records import restore, snapshot, task_gone, task_put
+from cloudsched.emulator.model.errors import Code, RpcError
+from cloudsched.emulator.storage.records import apply_record, iter_snapshot, make_task_record, make_task_removal
+from cloudsched.emulator.storage.records import make_queue_record as queue_put_record
+from cloudsched.emulator.storage.records import make_queue_removal as queue_gone_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.model.queue import Queue
-    from cloudsched.emulator.model.queues import Board
+    from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
 
 _MAGIC: Final = b"cloudsched emulator journal, version 1\n"
 _HEAD_BYTES: Final = 8
-_WORTH_REWRITING: Final = 64 * 1024 * 1024
-_GROWTH: Final = 4
+_MIN_REWRITE_BYTES: Final = 64 * 1024 * 1024
+_REWRITE_GROWTH_FACTOR: Final = 4
 _Record: Final = schema.message_class("cloudsched.emulator.Record")
 
 
@@ -42,8 +42,8 @@ class UnreadableData(ValueError):
     """The file is no journal of this version, or belongs to an emulator that is running."""
 
 
-class Journal:
-    """The file, as a `Log` of the board. To be used within one event loop.
+class WriteAheadLog:
+    """The file, as a `QueueObserver` of the board. To be used within one event loop.
 
     Args:
         path: The file; made if it is missing.
@@ -54,78 +54,78 @@ class Journal:
         OSError: if it cannot be read or written.
     """
 
-    def __init__(self, path: Path, board: Board, now: datetime) -> None:
+    def __init__(self, path: Path, queues: Queues, now: datetime) -> None:
         self._path = path
-        self._board = board
-        self._lock = _lock(path)
+        self._queues = queues
+        self._lock = _acquire_lock(path)
         try:
-            for record in _read(path):
-                restore(record, board, now)
-            for queue in board.queues.values():
-                board.touch(queue)
-            self._size = self._rewritten = _write_anew(path, self._snapshot())
+            for record in _read_records(path):
+                apply_record(record, queues, now)
+            for queue in queues.queues.values():
+                queues.reschedule(queue)
+            self._size = self._size_after_rewrite = _rewrite(path, self._snapshot())
             self._file = path.open("ab", buffering=0)
         except BaseException:
             os.close(self._lock)
             raise
-        self._unwritten: list[bytes] = []
-        self._waiting: list[asyncio.Future[None]] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._pending: list[bytes] = []
+        self._sync_waiters: list[asyncio.Future[None]] = []
+        self._write_task: asyncio.Task[None] | None = None
 
-    def queue_put(self, queue: Queue) -> None:
-        """See `Log`."""
+    def on_queue_changed(self, queue: Queue) -> None:
+        """See `QueueObserver`."""
         self._append(queue_put_record(queue))
 
-    def queue_gone(self, name: str, at: datetime) -> None:
-        """See `Log`."""
+    def on_queue_deleted(self, name: str, at: datetime) -> None:
+        """See `QueueObserver`."""
         self._append(queue_gone_record(name, at))
 
-    def task_put(self, queue: Queue, task: Task) -> None:
-        """See `Log`."""
-        self._append(task_put(queue.name, task))
+    def on_task_changed(self, queue: Queue, task: Task) -> None:
+        """See `QueueObserver`."""
+        self._append(make_task_record(queue.name, task))
 
-    def task_gone(self, queue: Queue, task: Task, until: datetime) -> None:
-        """See `Log`."""
-        self._append(task_gone(queue.name, task.id, until))
+    def on_task_removed(self, queue: Queue, task: Task, until: datetime) -> None:
+        """See `QueueObserver`."""
+        self._append(make_task_removal(queue.name, task.id, until))
 
-    def wiped(self) -> None:
+    def append_reset(self) -> None:
         """Everything was forgotten."""
         self._append(_Record(wiped=True))
 
-    def synced(self) -> asyncio.Future[None] | None:
+    def wait_for_sync(self) -> asyncio.Future[None] | None:
         """What the acknowledgement of the last change has to wait for; None if there was no change."""
-        if not self._unwritten:
+        if not self._pending:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        self._sync_waiters.append(future)
         return future
 
     async def close(self) -> None:
         """Write what is left, and let go of the file."""
-        if self._writing is not None:
-            await self._writing
+        if self._write_task is not None:
+            await self._write_task
         self._file.close()
         os.close(self._lock)
 
     def _append(self, record: Proto) -> None:
-        self._unwritten.append(_frame(record))
-        self._begin()
+        self._pending.append(_encode_record(record))
+        self._start_writing()
 
-    def _begin(self) -> None:
-        if self._writing is None:
-            self._writing = asyncio.get_running_loop().create_task(self._write())
+    def _start_writing(self) -> None:
+        if self._write_task is None:
+            self._write_task = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            while self._unwritten:
-                data, self._unwritten = b"".join(self._unwritten), []
-                waiting, self._waiting = self._waiting, []
+            while self._pending:
+                data, self._pending = b"".join(self._pending), []
+                waiting, self._sync_waiters = self._sync_waiters, []
                 try:
-                    await loop.run_in_executor(None, self._sync, data, self._due_snapshot())
+                    await loop.run_in_executor(None, self._sync, data, self._snapshot_if_large())
                 except OSError as error:
-                    self._unwritten.insert(0, data)  # to be tried again with the next change
-                    refused = Refused(Code.UNAVAILABLE, f"The emulator cannot write {self._path}: {error}")
+                    self._pending.insert(0, data)  # to be tried again with the next change
+                    refused = RpcError(Code.UNAVAILABLE, f"The emulator cannot write {self._path}: {error}")
                     for future in waiting:
                         if not future.done():
                             future.set_exception(refused)
@@ -134,20 +134,20 @@ class Journal:
                     if not future.done():  # its caller may have gone
                         future.set_result(None)
         finally:
-            self._writing = None
+            self._write_task = None
 
-    def _due_snapshot(self) -> bytes | None:
-        worth = max(_WORTH_REWRITING, _GROWTH * self._rewritten)
+    def _snapshot_if_large(self) -> bytes | None:
+        worth = max(_MIN_REWRITE_BYTES, _REWRITE_GROWTH_FACTOR * self._size_after_rewrite)
         return self._snapshot() if self._size > worth else None
 
     def _snapshot(self) -> bytes:
-        return b"".join(_frame(record) for record in snapshot(self._board))
+        return b"".join(_encode_record(record) for record in iter_snapshot(self._queues))
 
     def _sync(self, data: bytes, fresh: bytes | None) -> None:
         """Runs in another thread; the loop waits for it before the next."""
         if fresh is not None:  # taken after the records of `data`, which it contains
             self._file.close()
-            self._size = self._rewritten = _write_anew(self._path, fresh)
+            self._size = self._size_after_rewrite = _rewrite(self._path, fresh)
             self._file = self._path.open("ab", buffering=0)
             return
         view = memoryview(data)
@@ -161,12 +161,12 @@ class Journal:
         self._size += len(data)
 
 
-def _frame(record: Proto) -> bytes:
+def _encode_record(record: Proto) -> bytes:
     payload: bytes = record.SerializeToString()
     return len(payload).to_bytes(4, "big") + zlib.crc32(payload).to_bytes(4, "big") + payload
 
 
-def _read(path: Path) -> Iterator[Proto]:
+def _read_records(path: Path) -> Iterator[Proto]:
     data = path.read_bytes() if path.exists() else b""
     if not data.startswith(_MAGIC):
         if not _MAGIC.startswith(data):  # else it was cut short at its very beginning
@@ -182,7 +182,7 @@ def _read(path: Path) -> Iterator[Proto]:
         at = end
 
 
-def _write_anew(path: Path, content: bytes) -> int:
+def _rewrite(path: Path, content: bytes) -> int:
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("wb") as file:
         file.write(_MAGIC + content)
@@ -202,7 +202,7 @@ def _sync_folder(path: Path) -> None:
             os.close(folder)
 
 
-def _lock(path: Path) -> int:
+def _acquire_lock(path: Path) -> int:
     lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     if os.name == "posix":
         import fcntl  # noqa: PLC0415 - there is none elsewhere

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.journal import StepStatus
 from cloudsched.domain.documents.task import Parent, TaskStatus
-from cloudsched.domain.transitions.lifecycle import cancel, has_called, lives_again, moved
-from cloudsched.domain.transitions.locks import holds_a_lock
-from cloudsched.domain.transitions.planning import wakes
-from cloudsched.domain.transitions.suspend import call_ended, may_call
-from cloudsched.engine.durable.call_results import outcome
+from cloudsched.domain.transitions.lifecycle import cancel, may_have_children, was_recreated, with_changes
+from cloudsched.domain.transitions.locks import holds_lock
+from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.domain.transitions.suspend import can_still_call, on_call_finished
+from cloudsched.engine.durable.call_results import call_outcome
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import CallFailed, NotAllowed, QueueUnavailable, StoreUnavailable, VersionConflict, WorkflowError
 
@@ -27,28 +27,30 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.journal import StepRecord
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch.sender import Sender
+    from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.state.commits import Committer
+    from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
 
 MAX_CONFLICTS = 20
-_PAGE = 100
-_SOME = 20
+_PAGE_SIZE = 100
+_SAMPLE_SIZE = 20
 
 
-class Nesting:
+class ChildTasks:
     """What connects a task with its calls."""
 
-    def __init__(self, *, store: Store, committer: Committer, sender: Sender, clock: Clock, locks: Locks) -> None:
+    def __init__(
+        self, *, store: Store, committer: TransitionCommitter, sender: DispatchSender, clock: Clock, locks: Locks
+    ) -> None:
         self._store = store
         self._committer = committer
         self._sender = sender
         self._clock = clock
         self._locks = locks
 
-    def make(self, task: Task) -> bool:
+    def create(self, task: Task) -> bool:
         """Store a call, if it is not there yet, and send it on its way; return whether it is new.
 
         Raises:
@@ -68,27 +70,27 @@ class Nesting:
                     f"The call cannot be made: a task of another origin has its id {task.id!r}."
                 ) from None
             task = stored.task
-        self._sender.send(task, wakes(task), self._clock.now())
+        self._sender.send(task, executor_wakeups(task), self._clock.now())
         return is_new
 
-    def cancelled(self, steps: Iterable[StepRecord]) -> list[int]:
+    def cancelled_calls(self, steps: Iterable[StepRecord]) -> list[int]:
         """Return which calls, by their numbers, were cancelled without their parent's having been told."""
         waiting = [(each.number, each.child) for each in steps if each.status is StepStatus.WAITING and each.child]
         found = [(number, self._store.load(child)) for number, child in waiting]
         return [number for number, stored in found if stored and stored.task.status is TaskStatus.CANCELLED]
 
-    def revived(self, execution: Execution) -> list[int]:
+    def retried_calls(self, execution: Execution) -> list[int]:
         """Return which calls, by their numbers, made an execution fail and were retried since: they have not failed."""
-        failed = () if execution.failed_by is None else execution.failed_by.steps
+        failed = () if execution.failure_cause is None else execution.failure_cause.steps
         found = []
         for each in execution.steps:
             if each.number in failed and each.child is not None:
                 with suppress(CallFailed):
-                    outcome(self._store, each.name, each.child)
+                    call_outcome(self._store, each.name, each.child)
                     found.append(each.number)
         return found
 
-    def tell(self, task: Task) -> None:
+    def notify_parent(self, task: Task) -> None:
         """Tell a task's parent that it has ended; harmless to repeat, and nothing if it has no parent or goes on.
 
         Raises:
@@ -96,43 +98,43 @@ class Nesting:
             QueueUnavailable: It was told, and could not be woken; the sweep wakes it.
         """
         if task.parent is not None and (task.has_ended or task.deleted_at):
-            self._tell(task.parent, has_ended=True)
+            self._wake_parent_run(task.parent, has_ended=True)
 
-    def look(self, task: Task, execution_id: str) -> None:
+    def recheck_awaited_calls(self, task: Task, execution_id: str) -> None:
         """Let a run that has just been suspended go on, if none of the calls that it waits for is under way.
 
         One may have ended while the run was being suspended, whose word changed nothing: another's had come before.
         Nothing is raised: what cannot be read, the run finds by itself later on.
         """
-        run = task.run(execution_id)
+        run = task.find_run(execution_id)
         if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._clock.now():
             return
         with suppress(StoreUnavailable, QueueUnavailable):
             parent = Parent(task_id=task.id, execution_id=execution_id, step=run.suspension.calls[0], depth=1)
-            self._tell(parent, has_ended=False)
+            self._wake_parent_run(parent, has_ended=False)
 
-    def _tell(self, parent: Parent, *, has_ended: bool) -> None:
+    def _wake_parent_run(self, parent: Parent, *, has_ended: bool) -> None:
         for _ in range(MAX_CONFLICTS):
             stored = self._store.load(parent.task_id)
-            run = stored.task.run(parent.execution_id) if stored else None
+            run = stored.task.find_run(parent.execution_id) if stored else None
             if stored is None or run is None:
                 return
             awaited = run.suspension.calls if run.suspension else ()
             running = set[int]()
             if parent.step in awaited and (len(awaited) > 1 or not has_ended):
-                running = self.running(parent.task_id, parent.execution_id, awaited)
-            step = call_ended(stored.task, parent.execution_id, parent.step, running, self._clock.now())
+                running = self.calls_in_progress(parent.task_id, parent.execution_id, awaited)
+            step = on_call_finished(stored.task, parent.execution_id, parent.step, running, self._clock.now())
             if step.task is not stored.task:
                 try:
                     self._committer.commit(step, stored)
                 except VersionConflict:
                     continue
             now = self._clock.now()
-            self._sender.send(step.task, [wake for wake in wakes(step.task) if wake.due_at <= now], now)
+            self._sender.send(step.task, [wake for wake in executor_wakeups(step.task) if wake.due_at <= now], now)
             return
         raise StoreUnavailable("The store", f"task {parent.task_id} changed {MAX_CONFLICTS} times")
 
-    def running(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
+    def calls_in_progress(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
         """Return some of the awaited calls that are under way, or none if there are none.
 
         The newest are looked at, the last one alone at first: while it runs, which is most of the time, that is all
@@ -140,8 +142,8 @@ class Nesting:
         """
         query = TaskQuery(parent=task_id, status=TaskStatus.ACTIVE)
         found = set[int]()
-        for limit in (1, _SOME):
-            page = self._store.tasks(query, limit=limit)
+        for limit in (1, _SAMPLE_SIZE):
+            page = self._store.list_tasks(query, limit=limit)
             parents = [task.parent for task in page.items if task.parent]
             found = {each.step for each in parents if each.execution_id == execution_id} & set(awaited)
             if found or page.next_page_token is None:
@@ -152,7 +154,7 @@ class Nesting:
         """Yield the calls of a task, the newest first."""
         token: str | None = None
         while True:
-            page = self._store.tasks(TaskQuery(parent=task_id, status=status), limit=_PAGE, page_token=token)
+            page = self._store.list_tasks(TaskQuery(parent=task_id, status=status), limit=_PAGE_SIZE, page_token=token)
             yield from page.items
             token = page.next_page_token
             if token is None:
@@ -163,17 +165,17 @@ class Nesting:
 
         While a handler of it is at work that holds a lock, or may make calls yet, it stays: the sweep comes back to it.
         """
-        if has_called(task):
-            self.cancel_below(task)
-        self.tell(task)
+        if may_have_children(task):
+            self.cancel_descendants(task)
+        self.notify_parent(task)
         now = self._clock.now()
-        self._locks.forget(task, now)
-        if may_call(task, now) or holds_a_lock(task, now):
+        self._locks.remove_task(task, now)
+        if can_still_call(task, now) or holds_lock(task, now):
             return False
         self._store.purge(task.id)
         return True
 
-    def cancel_below(self, task: Task) -> None:
+    def cancel_descendants(self, task: Task) -> None:
         """Cancel every call below a task that has not ended, also below those that have.
 
         Where the task lives again by now, what that new life has called is left alone.
@@ -182,18 +184,18 @@ class Nesting:
         while waiting:
             parent = waiting.pop()
             for status in (TaskStatus.ACTIVE, TaskStatus.PAUSED):
-                for child in self._of_its_life(task, parent, status):
+                for child in self._children_of_generation(task, parent, status):
                     self._cancel(child.id)
-            waiting += [child.id for child in self._of_its_life(task, parent) if child.has_called]
+            waiting += [child.id for child in self._children_of_generation(task, parent) if child.has_children]
 
-    def _of_its_life(self, task: Task, parent: str, status: TaskStatus | None = None) -> list[Task]:
+    def _children_of_generation(self, task: Task, parent: str, status: TaskStatus | None = None) -> list[Task]:
         """Return the calls of `parent`, which is the task or below it; without those of a new life of the task.
 
         It is read after them: so none of those that were found is of a life that began after that.
         """
         found = list(self.children(parent, status))
         stored = self._store.load(task.id) if found and parent == task.id else None
-        if stored is None or not lives_again(task, stored.task):
+        if stored is None or not was_recreated(task, stored.task):
             return found
         current = stored.task
         is_rescheduled = current.created_at == task.created_at and task.deleted_at is None
@@ -210,8 +212,8 @@ class Nesting:
             try:
                 now = self._clock.now()
                 step = cancel(stored.task, now, "Its parent was cancelled.")
-                is_left = may_call(step.task, now)  # what is below already is reached from here
-                self._committer.commit(replace(step, task=moved(step.task, now, deferred=is_left)), stored)
+                is_left = can_still_call(step.task, now)  # what is below already is reached from here
+                self._committer.commit(replace(step, task=with_changes(step.task, now, deferred=is_left)), stored)
             except VersionConflict:
                 continue
             except NotAllowed:  # it has ended meanwhile

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.lifecycle import has_called
+from cloudsched.domain.transitions.lifecycle import may_have_children
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.children.child_tasks import Nesting
+    from cloudsched.engine.children.child_tasks import ChildTasks
 
 MAX_TREE = 2_000
 """How many calls are shown at once. Of a larger tree what is nearest to its root is shown, and of that the newest."""
@@ -27,16 +27,16 @@ class Tree:
 
     task: Task
     children: Sequence[Tree] = ()
-    left_out: int = 0
+    omitted_children: int = 0
     """How many calls of this task are not among the children; at least so many, where `MAX_READ` was reached."""
 
 
-def tree(task: Task, nesting: Nesting, execution_id: str | None = None) -> Tree:
+def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = None) -> Tree:
     """Return a task's tree, cut where it is too large: one query for each task of it that has made calls.
 
     Args:
         task: Its root.
-        nesting: Where calls are found.
+        child_tasks: Where calls are found.
         execution_id: If given, only that execution's calls, and what is below them.
     """
     shown: dict[str, list[Task]] = {}
@@ -48,18 +48,18 @@ def tree(task: Task, nesting: Nesting, execution_id: str | None = None) -> Tree:
         found: list[Task] = []
         unshown = 0
         is_cut = unread == 0
-        for child in islice(nesting.children(parent.id), unread):
+        for child in islice(child_tasks.children(parent.id), unread):
             unread -= 1
-            if parent is task and execution_id is not None and _place(child)[0] != execution_id:
+            if parent is task and execution_id is not None and _call_position(child)[0] != execution_id:
                 continue
             if room:
                 room -= 1
                 found.append(child)
             else:
                 unshown += 1
-        waiting.extend(each for each in found if not each.has_ended or has_called(each))
-        shown[parent.id] = sorted(found, key=_place)
-        left_out[parent.id] = max(unshown, int(is_cut and has_called(parent)))
+        waiting.extend(each for each in found if not each.has_ended or may_have_children(each))
+        shown[parent.id] = sorted(found, key=_call_position)
+        left_out[parent.id] = max(unshown, int(is_cut and may_have_children(parent)))
 
     def grown(task: Task) -> Tree:
         return Tree(task, tuple(map(grown, shown.get(task.id, ()))), left_out.get(task.id, 0))
@@ -67,5 +67,5 @@ def tree(task: Task, nesting: Nesting, execution_id: str | None = None) -> Tree:
     return grown(task)
 
 
-def _place(task: Task) -> tuple[str, int]:
+def _call_position(task: Task) -> tuple[str, int]:
     return (task.parent.execution_id, task.parent.step) if task.parent else ("", 0)

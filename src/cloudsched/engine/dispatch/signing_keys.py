@@ -18,7 +18,7 @@ _PURPOSE = b"cloudsched dispatch v1\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class SigningKeys:
     """The secret that signs, and the one before it that is still accepted. Neither is ever shown."""
 
     current: str = field(repr=False)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import TypeAdapter
 
-from cloudsched.domain.documents.document import STORED
-from cloudsched.domain.documents.journal import MAX_FOLDED, MAX_RECORD, JournalEntry, StepRecord
+from cloudsched.domain.documents.document import STORED_CONTEXT
+from cloudsched.domain.documents.journal import MAX_INLINE_STEPS_BYTES, MAX_RECORD_BYTES, JournalEntry, StepRecord
 from cloudsched.domain.documents.json_limits import stored_size
-from cloudsched.engine.durable.call_results import with_ends
-from cloudsched.engine.durable.results import put_in_its_place
+from cloudsched.engine.durable.call_results import with_call_outcomes
+from cloudsched.engine.durable.results import put_blob_with_retry
 from cloudsched.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudsched.domain.documents.execution import Execution, Run
-    from cloudsched.domain.transitions.lifecycle import Step
+    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.store import Store
 
@@ -33,66 +33,68 @@ _STEPS = TypeAdapter(tuple[StepRecord, ...])
 _ENTRIES = TypeAdapter(tuple[JournalEntry, ...])
 
 
-class Journals:
+class JournalArchive:
     """Reads journals, and says where they are to be written."""
 
     def __init__(self, store: Store, blobs: Blobs) -> None:
         self._store = store
         self._blobs = blobs
 
-    def of(self, task_id: str, run: Run) -> Sequence[JournalEntry]:
+    def load(self, task_id: str, run: Run) -> Sequence[JournalEntry]:
         """Return the journal of an open run, in the order of its numbers: all of it that is there."""
-        entries = self._store.journal(task_id, run.execution_id)
-        if run.restored is None:
+        entries = self._store.load_journal(task_id, run.execution_id)
+        if run.restored_reference is None:
             return entries
-        known = {entry.number: entry for entry in (*self._read(_ENTRIES, run.restored), *entries)}
+        known = {entry.number: entry for entry in (*self._read(_ENTRIES, run.restored_reference), *entries)}
         return [known[number] for number in sorted(known)]
 
-    def folded(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
+    def archive(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
         """Return the record of an ended execution with its journal as its steps, or with where they are.
 
         The ends of calls that nobody has waited for are in it, as far as they can be read and kept now.
         """
-        ended = with_ends(self._store, self._blobs, execution, entries)
+        ended = with_call_outcomes(self._store, self._blobs, execution, entries)
         try:
-            return self._folded(execution, ended)
+            return self._archive(execution, ended)
         except Unavailable:
             if ended == list(entries):
                 raise
-            return self._folded(execution, entries)
+            return self._archive(execution, entries)
 
-    def _folded(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
-        steps = tuple(entry.folded() for entry in entries)
+    def _archive(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
+        steps = tuple(entry.to_record() for entry in entries)
         whole = execution.model_copy(update={"steps": steps})
         stored = whole.to_stored()
-        if stored_size(stored["steps"]) <= MAX_FOLDED and stored_size(stored) <= MAX_RECORD:
+        if stored_size(stored["steps"]) <= MAX_INLINE_STEPS_BYTES and stored_size(stored) <= MAX_RECORD_BYTES:
             return whole
         reference = f"{execution.task_id}/{execution.id}/steps-{execution.attempt_count}-{secrets.token_hex(4)}"
-        put_in_its_place(self._blobs, reference, _STEPS.dump_json(steps, by_alias=True, exclude_none=True))
+        put_blob_with_retry(self._blobs, reference, _STEPS.dump_json(steps, by_alias=True, exclude_none=True))
         return execution.model_copy(update={"steps_reference": reference})
 
-    def whole(self, execution: Execution) -> Execution:
+    def load_execution(self, execution: Execution) -> Execution:
         """Return a record with its steps, wherever they are; as it is, if they are no longer there."""
         if execution.steps_reference is None:
             return execution
         steps = self._read(_STEPS, execution.steps_reference)
         return execution.model_copy(update={"steps": steps, "steps_reference": None}) if steps else execution
 
-    def restored(self, step: Step, execution_id: str) -> Step:
+    def restore_for_retry(self, transition: Transition, execution_id: str) -> Transition:
         """Return a retry by hand as it can be committed: many entries lie in one piece beside the commit.
 
         That piece is there before the commit, and nothing speaks of it if there is none.
         """
-        run = step.task.run(execution_id)
-        if run is None or sum(stored_size(entry.to_stored()) for entry in step.entries) <= MAX_FOLDED:
-            return step
-        reference = f"{step.task.id}/{execution_id}/restored-{run.attempt}-{secrets.token_hex(4)}"
-        put_in_its_place(self._blobs, reference, _ENTRIES.dump_json(step.entries, by_alias=True, exclude_none=True))
-        runs = step.task.with_run(run.model_copy(update={"restored": reference}))
-        return replace(step, task=step.task.model_copy(update={"runs": runs}), entries=())
+        run = transition.task.find_run(execution_id)
+        if run is None or sum(stored_size(entry.to_stored()) for entry in transition.entries) <= MAX_INLINE_STEPS_BYTES:
+            return transition
+        reference = f"{transition.task.id}/{execution_id}/restored-{run.attempt}-{secrets.token_hex(4)}"
+        put_blob_with_retry(
+            self._blobs, reference, _ENTRIES.dump_json(transition.entries, by_alias=True, exclude_none=True)
+        )
+        runs = transition.task.runs_with(run.model_copy(update={"restored_reference": reference}))
+        return replace(transition, task=transition.task.model_copy(update={"runs": runs}), entries=())
 
     def _read(self, kind: TypeAdapter[tuple[E, ...]], reference: str) -> tuple[E, ...]:
         try:
-            return kind.validate_json(self._blobs.get(reference), context=STORED)
+            return kind.validate_json(self._blobs.get(reference), context=STORED_CONTEXT)
         except NotFound:
             return ()

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cloudsched.errors import CallFailed
 
 if TYPE_CHECKING:
-    from cloudsched.engine.durable.durable_run import Journal
+    from cloudsched.engine.durable.durable_run import DurableRun
 
-_INSTEAD = "To use that, ask for it: call.result()."
+_HINT = "To use that, ask for it: call.result()."
 
 
-class Call:
+class CallHandle:
     """A call that a durable handler has begun: a task of its own, which runs while the handler does other things.
 
     Give it to `Context.gather`, ask for its `result`, or return it in place of its result. It can be kept in lists,
     sets and dicts, and be compared with other calls.
     """
 
-    def __init__(self, journal: Journal, number: int, handler: str) -> None:
-        self._journal = journal
+    def __init__(self, durable_run: DurableRun, number: int, handler: str) -> None:
+        self._journal = durable_run
         self._handler = handler
         self.number = number
 
@@ -30,7 +30,7 @@ class Call:
         Raises:
             CallFailed: It did not succeed.
         """
-        (outcome,) = self._journal.results([self.number])
+        (outcome,) = self._journal.wait_for_results([self.number])
         if isinstance(outcome, CallFailed):
             raise outcome
         return outcome
@@ -42,21 +42,21 @@ class Call:
         raise AttributeError(f"A Call has no {name!r}. To use what was returned, ask for it: call.result().")
 
     def __eq__(self, other: object) -> bool:
-        return self is other if isinstance(other, Call) else self._is_no_value()
+        return self is other if isinstance(other, CallHandle) else self._raise_not_a_value()
 
     __hash__ = object.__hash__
 
-    def _is_no_value(self, *_: object) -> NoReturn:
-        raise TypeError(f"A Call is not what was returned. {_INSTEAD}")
+    def _raise_not_a_value(self, *_: object) -> NoReturn:
+        raise TypeError(f"A Call is not what was returned. {_HINT}")
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"A Call is neither true nor false: it is not what was returned. {_INSTEAD}")
+        raise TypeError(f"A Call is neither true nor false: it is not what was returned. {_HINT}")
 
     def __str__(self) -> NoReturn:
-        raise TypeError(f"A Call has no text: it is not what was returned. {_INSTEAD}")
+        raise TypeError(f"A Call has no text: it is not what was returned. {_HINT}")
 
     def __format__(self, spec: str) -> NoReturn:
-        raise TypeError(f"A Call has no text: it is not what was returned. {_INSTEAD}")
+        raise TypeError(f"A Call has no text: it is not what was returned. {_HINT}")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _is_no_value
-    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _is_no_value
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise_not_a_value
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _raise_not_a_value

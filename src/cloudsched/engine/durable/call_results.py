@@ -31,7 +31,7 @@ DELETED = "DELETED"
 """The status of a call whose task is gone."""
 
 
-def outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
+def call_outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
     """Return whether a call has ended, and its result if it has.
 
     Raises:
@@ -43,8 +43,8 @@ def outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
     task = stored.task
     if not task.has_ended:
         return False, None
-    own = task.outcome_of or (task.outcome and task.last_execution_id)
-    record = store.execution(task_id, own) if own else None
+    own = task.outcome_execution_id or (task.outcome and task.last_execution_id)
+    record = store.load_execution(task_id, own) if own else None
     if record is None:
         raise CallFailed(handler, task_id, task.status, message=task.message)
     if record.status is not ExecutionStatus.SUCCEEDED:
@@ -54,8 +54,8 @@ def outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
     return True, record.content
 
 
-def end_of_call(
-    entry: JournalEntry, ask: Callable[[str, str], tuple[bool, Any]], results: Results, now: datetime
+def finished_call_fields(
+    entry: JournalEntry, get_outcome: Callable[[str, str], tuple[bool, Any]], results: Results, now: datetime
 ) -> dict[str, Any] | None:
     """Return what changes in a call's entry since it has ended; None if it goes on.
 
@@ -63,17 +63,19 @@ def end_of_call(
         Unavailable: That cannot be said, or its result cannot be kept, for now.
     """
     try:
-        has_ended, content = ask(entry.name, entry.child or "")
+        has_ended, content = get_outcome(entry.name, entry.child or "")
     except CallFailed as failure:
         error = StepError(type=failure.type, message=failure.message, status=failure.status)
         return {"status": StepStatus.FAILED, "error": error, "finished_at": now}
     if not has_ended:
         return None
-    kept = results.kept(entry.number, content, has_another=True)
+    kept = results.store(entry.number, content, is_stored_elsewhere=True)
     return {"status": StepStatus.SUCCEEDED, "finished_at": now, **kept}
 
 
-def with_ends(store: Store, blobs: Blobs, execution: Execution, entries: Sequence[JournalEntry]) -> list[JournalEntry]:
+def with_call_outcomes(
+    store: Store, blobs: Blobs, execution: Execution, entries: Sequence[JournalEntry]
+) -> list[JournalEntry]:
     """Return the journal of an execution that ends, with the ends of those calls that nobody has waited for.
 
     What is still under way stays as it is, and so does what cannot be read just now: the end of an execution does not
@@ -85,22 +87,24 @@ def with_ends(store: Store, blobs: Blobs, execution: Execution, entries: Sequenc
     waiting = (each for each in entries if each.status is StepStatus.WAITING and each.child is not None)
     for entry in islice(waiting, MAX_CALLS):
         try:
-            end = end_of_call(entry, lambda *call: outcome(store, *call), results, _ended_at(execution))
+            end = finished_call_fields(
+                entry, lambda *call: call_outcome(store, *call), results, _finish_time(execution)
+            )
         except Unavailable as error:
             log.warning("not looked at: %s", error, extra={"action": "not looked at", "taskId": execution.task_id})
             break
         except UnsupportedDocument:
             continue
-        if end is not None and _is_told(entry, end, execution):
+        if end is not None and _is_recordable(entry, end, execution):
             whole[entry.number] = entry.model_copy(update=end)
     return list(whole.values())
 
 
-def _ended_at(execution: Execution) -> datetime:
+def _finish_time(execution: Execution) -> datetime:
     return execution.finished_at or execution.scheduled_for
 
 
-def _is_told(entry: JournalEntry, end: dict[str, Any], execution: Execution) -> bool:
+def _is_recordable(entry: JournalEntry, end: dict[str, Any], execution: Execution) -> bool:
     """Whether a record says how a call has ended: not of one that was never made, or may be made anew."""
     status = None if end.get("error") is None else end["error"].status
     if status == DELETED:

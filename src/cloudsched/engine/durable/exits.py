@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 
 
-def is_failure(error: BaseException) -> bool:
+def is_handler_failure(error: BaseException) -> bool:
     """Whether what has left a user's code is its failure; a group is, if all that it holds are."""
     if isinstance(error, Exception | SystemExit):
         return True
     if isinstance(error, BaseExceptionGroup):
-        return all(map(is_failure, error.exceptions))
+        return all(map(is_handler_failure, error.exceptions))
     asyncio = sys.modules.get("asyncio")  # who has not imported it has raised nothing of its own
     return asyncio is not None and isinstance(error, asyncio.CancelledError)

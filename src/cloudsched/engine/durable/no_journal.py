@@ -12,7 +12,7 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, NoReturn
 
-from cloudsched.engine.durable.steps import Spent
+from cloudsched.engine.durable.steps import Usage
 from cloudsched.errors import WorkflowError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.clock import Clock
 
 
-class Undurable:
+class NoJournal:
     """The part of a `Journal` that needs no store.
 
     Args:
@@ -30,14 +30,14 @@ class Undurable:
         clock: Where the present comes from.
     """
 
-    unwritten = ()
+    pending_entries = ()
     """Nothing is recorded."""
     calls_made = 0
     """Nothing is called."""
     is_in_step = False
     is_replaying = False
     lease_until = None
-    spent_in_steps = Spent()
+    usage_in_steps = Usage()
     """There are no steps."""
 
     def __init__(self, task_id: str, execution_id: str, clock: Clock) -> None:
@@ -45,14 +45,14 @@ class Undurable:
         self._clock = clock
         self._uuids = 0
 
-    def enter(self) -> None:
+    def bind_thread(self) -> None:
         """Let any thread ask: nothing is recorded in an order."""
 
     def now(self) -> datetime:
         """Return the present instant."""
         return self._clock.now()
 
-    def present(self) -> datetime:
+    def clock_now(self) -> datetime:
         """Return the present instant."""
         return self._clock.now()
 
@@ -66,10 +66,10 @@ class Undurable:
         """Chance that is the same on every attempt."""
         return Random(self._seed)  # noqa: S311 - it is to be repeatable
 
-    def end(self) -> None:
+    def check_complete(self) -> None:
         """Accept the handler's end: there was nothing to replay."""
 
-    def failed_by(self, error: BaseException | None) -> None:
+    def find_failure_cause(self, error: BaseException | None) -> None:
         """Name nothing: there is no journal that a failure could come from."""
 
     def make_calls(self) -> None:
@@ -83,7 +83,7 @@ class Undurable:
         """Refuse `Context.call`."""
         _refuse(f"ctx.call({handler!r})")
 
-    def results(self, *_: object) -> NoReturn:
+    def wait_for_results(self, *_: object) -> NoReturn:
         """Refuse `Context.gather`."""
         _refuse("ctx.gather")
 

@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cloudsched import errors
-from cloudsched.domain.documents.journal import MAX_INLINE, StepError
+from cloudsched.domain.documents.journal import MAX_INLINE_RESULT_BYTES, StepError
 from cloudsched.domain.documents.json_limits import (
     MAX_CONTENT,
-    copied,
+    deep_copy_json,
+    escape_surrogates,
+    exception_text,
+    max_size,
     require_storable,
-    size_of,
-    storable_text,
-    text_of,
 )
 from cloudsched.errors import BlobsUnavailable, StoreUnavailable
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TEXT = 1000
+_MAX_ERROR_CHARS = 1000
 """How many characters of an error are kept."""
 
-_TRIES = 3
+_MAX_TRIES = 3
 """How often something large is put in its place before that counts as away."""
 
-MAX_RESULT = 32 * 1024 * 1024
+MAX_RESULT_BYTES = 32 * 1024 * 1024
 """How many bytes a result may have as JSON."""
 
 
@@ -46,29 +46,29 @@ class Results:
         self._prefix = prefix
         self._claim = claim
 
-    def kept(self, number: int, value: Any, *, has_another: bool) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+    def store(self, number: int, value: Any, *, is_stored_elsewhere: bool) -> dict[str, Any]:  # noqa: ANN401 - any JSON
         """Return how an entry keeps a result: itself, or where it is.
 
         Args:
             number: Whose result it is.
             value: The result.
-            has_another: Whether it is kept elsewhere, too. If it is not, it goes into the entry where a document has
+            is_stored_elsewhere: Whether it is kept elsewhere, too. If it is not, it goes into the entry where a document has
                 the room, rather than to be lost while the place for large results cannot be reached.
 
         Raises:
             InvalidInput: No store can keep it.
             StoreUnavailable: It is large, and its place cannot be reached.
         """
-        require_storable("result", value, MAX_RESULT)
-        size = size_of(value)
-        if size <= MAX_INLINE:
+        require_storable("result", value, MAX_RESULT_BYTES)
+        size = max_size(value)
+        if size <= MAX_INLINE_RESULT_BYTES:
             return {"result": value, "reference": None}
         content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
         key = f"{self._prefix}/{number}-{self._claim}"
         try:
-            put_in_its_place(self._blobs, key, content)
+            put_blob_with_retry(self._blobs, key, content)
         except StoreUnavailable:
-            if has_another or size > MAX_CONTENT:
+            if is_stored_elsewhere or size > MAX_CONTENT:
                 raise
             log.warning("kept in its entry: %s cannot be put in its place", key, extra={"action": "kept in its entry"})
             return {"result": value, "reference": None}
@@ -76,16 +76,16 @@ class Results:
 
     def read(self, step: StepRecord) -> Any:  # noqa: ANN401 - any JSON
         """Return a step's result, wherever it is, as the reader's own: who changes it changes no journal."""
-        return copied(step.result) if step.reference is None else json.loads(self._blobs.get(step.reference))
+        return deep_copy_json(step.result) if step.reference is None else json.loads(self._blobs.get(step.reference))
 
 
-def put_in_its_place(blobs: Blobs, key: str, content: bytes) -> None:
+def put_blob_with_retry(blobs: Blobs, key: str, content: bytes) -> None:
     """Keep a content, with some patience.
 
     Raises:
         BlobsUnavailable: Its place cannot be reached.
     """
-    for _ in range(_TRIES - 1):
+    for _ in range(_MAX_TRIES - 1):
         with suppress(StoreUnavailable):
             blobs.put(key, content)
             return
@@ -95,16 +95,16 @@ def put_in_its_place(blobs: Blobs, key: str, content: bytes) -> None:
         raise BlobsUnavailable(error.service, error.reason) from error
 
 
-def refusal(error: Exception) -> dict[str, Any]:
+def encode_refusal(error: Exception) -> dict[str, Any]:
     """Return how an entry keeps why a call was refused."""
     if not isinstance(error, errors.InvalidInput | errors.LimitExceeded):  # the code of the payload's own model
-        error = errors.InvalidInput("call", f"cannot be made: {type(error).__qualname__}: {text_of(error)}")
+        error = errors.InvalidInput("call", f"cannot be made: {type(error).__qualname__}: {exception_text(error)}")
     said = [error.field, error.problem, error.hint] if isinstance(error, errors.InvalidInput) else [str(error)]
-    kept = StepError(type=type(error).__name__, message=storable_text(str(error)[:_TEXT]))
-    return {"error": kept, "result": [storable_text(text[:_TEXT]) for text in said]}
+    kept = StepError(type=type(error).__name__, message=escape_surrogates(str(error)[:_MAX_ERROR_CHARS]))
+    return {"error": kept, "result": [escape_surrogates(text[:_MAX_ERROR_CHARS]) for text in said]}
 
 
-def refusal_of(step: StepRecord) -> Exception:
+def decode_refusal(step: StepRecord) -> Exception:
     """Return the error with which a call was refused."""
     kind = getattr(errors, step.error.type if step.error else "", errors.InvalidInput)
     refused: Exception = kind(*step.result)

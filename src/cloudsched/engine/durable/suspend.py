@@ -33,14 +33,14 @@ class Suspended(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SuspendPolicy:
     """When a handler is suspended although it could go on."""
 
     until: datetime | None = None
     """From then on at its next durable point, since its function's time is nearly over."""
-    is_each_step: bool = False
+    every_step: bool = False
     """At every durable point: a test of whether it replays the same."""
-    asked: dict[tuple[str, datetime | None, int], str] = field(default_factory=dict)
+    call_arguments: dict[tuple[str, datetime | None, int], str] = field(default_factory=dict)
     """What calls were given in such a test, by task, beginning and number: a journal itself does not compare it."""
 
 
@@ -51,7 +51,9 @@ class JournaledRun(Protocol):
     def task(self) -> Task:
         """The task as it was last read or written."""
 
-    def record(self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None) -> Task | None:
+    def append_journal(
+        self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
+    ) -> Task | None:
         """Commit entries, and take an event off the task; None if the lease is no longer held."""
 
 
@@ -59,7 +61,7 @@ class JournaledRun(Protocol):
 class Surroundings:
     """What a journal needs from the engine."""
 
-    held: JournaledRun
+    claimed_run: JournaledRun
     clock: Clock
     function: Callable[[str], Callable[..., Any] | None]
     """The function of a handler, or None where it is not registered in this process."""
@@ -69,4 +71,4 @@ class Surroundings:
     make_call: Callable[[Task], bool]
     call_outcome: Callable[[str, str], tuple[bool, Any]]
     draft_call: Callable[[str, Any, str, dict[str, Any], Parent], Task]
-    pace: Pace
+    suspend_policy: SuspendPolicy

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, new_task
-from cloudsched.engine.children.child_tasks import Nesting
-from cloudsched.engine.durable.archive import Journals
-from cloudsched.engine.durable.call_results import outcome
-from cloudsched.engine.durable.durable_run import Journal
-from cloudsched.engine.durable.suspend import Pace, Surroundings
-from cloudsched.engine.handlers.validation import checked
-from cloudsched.engine.state.commits import Committer
+from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.engine.durable.archive import JournalArchive
+from cloudsched.engine.durable.call_results import call_outcome
+from cloudsched.engine.durable.durable_run import DurableRun
+from cloudsched.engine.durable.suspend import Surroundings, SuspendPolicy
+from cloudsched.engine.handlers.validation import validate_draft
+from cloudsched.engine.state.commits import TransitionCommitter
 from cloudsched.errors import InvalidInput, UnknownHandler
 
 if TYPE_CHECKING:
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.task import Parent, Task
-    from cloudsched.engine.dispatch.sender import Sender
-    from cloudsched.engine.execution.claimed_run import Held
+    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.execution.claimed_run import ClaimedRun
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.locks import Locks
 
-_AT_ONCE = LeadTimes(timedelta(0), timedelta(0))
-NEARLY = 0.8
+_NO_LEAD_TIME = LeadTimes(timedelta(0), timedelta(0))
+TIME_BUDGET_FRACTION = 0.8
 """Which part of its function's time a handler may use before it is suspended at its next durable point."""
-_SETTLED = {
+_NOT_ALLOWED_IN_CALLS = {
     "id": "It is made from the call's place in the journal; the call itself stands for it.",
     "owner": "A call is its caller's owner's.",
     "schedule": "A call begins at once; use ctx.sleep before it, or create a task of its own.",
@@ -43,7 +43,7 @@ _SETTLED = {
 """What a draft may say and a call may not, and why."""
 
 
-class Choices(Protocol):
+class DurableSettings(Protocol):
     """What the settings say about durable handlers; see `cloudsched.Settings`."""
 
     @property
@@ -54,7 +54,7 @@ class Choices(Protocol):
     def replays_each_step(self) -> bool: ...  # noqa: D102
 
 
-class Durable:
+class DurableServices:
     """What durable handlers need of the engine; it makes the journal of each attempt.
 
     Attributes:
@@ -68,45 +68,47 @@ class Durable:
         *,
         store: Store,
         blobs: Blobs,
-        sender: Sender,
+        sender: DispatchSender,
         clock: Clock,
         registry: Registry,
         chance: Random,
-        settings: Choices,
+        settings: DurableSettings,
         locks: Locks,
     ) -> None:
-        self.journals = Journals(store, blobs)
-        self.committer = Committer(store, self.journals)
-        self.nesting = Nesting(store=store, committer=self.committer, sender=sender, clock=clock, locks=locks)
+        self.archive = JournalArchive(store, blobs)
+        self.committer = TransitionCommitter(store, self.archive)
+        self.child_tasks = ChildTasks(store=store, committer=self.committer, sender=sender, clock=clock, locks=locks)
         self._store = store
         self._blobs = blobs
         self._clock = clock
         self._registry = registry
         self._chance = chance
         self._settings = settings
-        self._asked: dict[tuple[str, datetime | None, int], str] = {}
+        self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
 
-    def journal(self, held: Held, run: Run) -> Journal:
+    def create_durable_run(self, claimed_run: ClaimedRun, run: Run) -> DurableRun:
         """Return the journal of a run that has just been claimed; nothing is read before it is needed."""
         around = Surroundings(
-            held=held,
+            claimed_run=claimed_run,
             clock=self._clock,
             function=self._function,
             blobs=self._blobs,
             chance=self._chance,
-            load=partial(self.journals.of, held.task.id, run),
-            make_call=self.nesting.make,
-            call_outcome=partial(outcome, self._store),
-            draft_call=partial(self._draft, held.task),
-            pace=Pace(self._until(), self._settings.replays_each_step, self._asked),
+            load=partial(self.archive.load, claimed_run.task.id, run),
+            make_call=self.child_tasks.create,
+            call_outcome=partial(call_outcome, self._store),
+            draft_call=partial(self._draft, claimed_run.task),
+            suspend_policy=SuspendPolicy(
+                self._suspend_deadline(), self._settings.replays_each_step, self._call_arguments
+            ),
         )
-        return Journal(around, run.execution_id)
+        return DurableRun(around, run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
         return self._registry.get(handler).function if handler in self._registry else None
 
-    def _until(self) -> datetime:
-        return self._clock.now() + self._settings.time_limit * NEARLY
+    def _suspend_deadline(self) -> datetime:
+        return self._clock.now() + self._settings.time_limit * TIME_BUDGET_FRACTION
 
     def _draft(
         self,
@@ -132,8 +134,8 @@ class Durable:
         }
         usual = {"title": f"{handler}, called by {task.title}"[:500], "priority": task.priority}
         try:
-            draft = TaskDraft.of(**{**usual, **_own(fields), **settled})
-            made = new_task(checked(draft, self._registry, self._settings.retention), now, _AT_ONCE).task
+            draft = TaskDraft.of(**{**usual, **_caller_fields(fields), **settled})
+            made = new_task(validate_draft(draft, self._registry, self._settings.retention), now, _NO_LEAD_TIME).task
         except UnknownHandler:
             raise  # it says which
         except InvalidInput as error:
@@ -142,13 +144,13 @@ class Durable:
         return made.model_copy(update={"parent": parent, "retention": min(kept, default=None)})
 
 
-def _own(fields: dict[str, Any]) -> dict[str, Any]:
+def _caller_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Return what a call says of its task; a `retry` of None leaves that to the handler.
 
     Raises:
         InvalidInput: It says what is not its to say.
     """
-    for name, hint in _SETTLED.items():
+    for name, hint in _NOT_ALLOWED_IN_CALLS.items():
         if name in fields:
             raise InvalidInput(name, "cannot be given to a call", hint)
     return {name: value for name, value in fields.items() if name != "retry" or value is not None}

@@ -16,42 +16,42 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.transitions.claim import Begin, Drop, Hop, has_missed_its_turn, on_dispatch
-from cloudsched.domain.transitions.lifecycle import Step
-from cloudsched.domain.transitions.planning import Dispatch, Wake, wakes
-from cloudsched.engine.execution.attempts import Action, Verdict
+from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
+from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.domain.transitions.planning import Dispatch, WakeUp, executor_wakeups
+from cloudsched.engine.execution.attempts import DeliveryAction, DeliveryResult
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
-from cloudsched.engine.execution.failure_hooks import announce_failure
+from cloudsched.engine.execution.failure_hooks import run_failure_hooks
 from cloudsched.errors import InvalidInput, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.dispatch.sender import Sender
-    from cloudsched.engine.dispatch.signing_keys import Keys
-    from cloudsched.engine.execution.attempts import Runs
+    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.dispatch.signing_keys import SigningKeys
+    from cloudsched.engine.execution.attempts import AttemptRunner
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, Stored
+    from cloudsched.engine.ports.store import Store, VersionedTask
     from cloudsched.engine.ports.tracing import Tracer
-    from cloudsched.engine.state.commits import Committer
+    from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)
 
 
-_TRY_EVERY = timedelta(minutes=1)
+LOCK_RETRY_INTERVAL = timedelta(minutes=1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitForLock:
     """Run nothing yet; whoever frees the lock sends the dispatch again, unless it is to come again by itself."""
 
-    why: str
+    reason: str
     until: datetime | None = None
 
 
-Decision = Drop | Hop | Wait | Begin
+Decision = Drop | Hop | WaitForLock | Claim
 
 
 class Executor:
@@ -61,26 +61,26 @@ class Executor:
         self,
         *,
         store: Store,
-        committer: Committer,
+        committer: TransitionCommitter,
         locks: Locks,
-        runs: Runs,
-        sender: Sender,
+        attempt_runner: AttemptRunner,
+        sender: DispatchSender,
         clock: Clock,
         registry: Registry,
-        keys: Keys,
+        keys: SigningKeys,
         tracer: Tracer,
     ) -> None:
         self._store = store
         self._committer = committer
         self._locks = locks
-        self._runs = runs
+        self._attempt_runner = attempt_runner
         self._sender = sender
         self._clock = clock
         self._registry = registry
         self._keys = keys
         self._tracer = tracer
 
-    def deliver(self, body: bytes, token: str) -> Verdict:
+    def deliver(self, body: bytes, token: str) -> DeliveryResult:
         """Do what a delivered dispatch asks for; return once that is stored.
 
         Raises:
@@ -90,23 +90,23 @@ class Executor:
             QueueUnavailable: What follows could not be sent; deliver it again.
         """
         self._keys.verify(body, token)
-        dispatch = _parsed(body, self._clock)
+        dispatch = _parse_dispatch(body, self._clock)
         ids: dict[str, str | int] = {
             "taskId": dispatch.task_id,
             "executionId": dispatch.execution_id,
             "attempt": dispatch.attempt,
         }
         with self._tracer.span("execute", dispatch.trace, dispatch.execution_id, **ids):
-            return self._answered(dispatch)
+            return self._process(dispatch)
 
-    def _answered(self, dispatch: Dispatch) -> Verdict:
+    def _process(self, dispatch: Dispatch) -> DeliveryResult:
         stored, decision = self._claim(dispatch)
-        verdict = self._carry_out(dispatch, stored, decision)
+        verdict = self._apply(dispatch, stored, decision)
         log.log(
-            logging.DEBUG if verdict.action is Action.RAN else logging.INFO,  # the news has said so
+            logging.DEBUG if verdict.action is DeliveryAction.RAN else logging.INFO,  # the news has said so
             "%s: %s",
             verdict.action,
-            verdict.why,
+            verdict.reason,
             extra={
                 "action": verdict.action.value,
                 "taskId": dispatch.task_id,
@@ -116,117 +116,121 @@ class Executor:
         )
         return verdict
 
-    def _claim(self, dispatch: Dispatch) -> tuple[Stored | None, Decision]:
+    def _claim(self, dispatch: Dispatch) -> tuple[VersionedTask | None, Decision]:
         """Load, decide and commit the claim, until nobody else is quicker; return the task as it is then."""
         lease_token = secrets.token_hex(8)
         for _ in range(MAX_CONFLICTS):
             stored = self._store.load(dispatch.task_id)
             if stored is None:
                 return None, Drop("there is no such task")
-            run = stored.task.run(dispatch.execution_id)
+            run = stored.task.find_run(dispatch.execution_id)
             if run and run.lease and run.lease.token == lease_token:  # a commit that took effect and then failed
-                return stored, Begin(Step(stored.task), run, f"attempt {run.attempt}")
+                return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
             decision = on_dispatch(stored.task, dispatch, self._clock.now(), lease_token)
-            if not isinstance(decision, Begin):
+            if not isinstance(decision, Claim):
                 return stored, decision
             try:
-                return self._begin(stored, decision, dispatch)
+                return self._commit_claim(stored, decision, dispatch)
             except VersionConflict:
                 continue
         raise StoreUnavailable("The store", f"task {dispatch.task_id} changed {MAX_CONFLICTS} times while it was read")
 
-    def _begin(self, stored: Stored, decision: Begin, dispatch: Dispatch) -> tuple[Stored, Decision]:
+    def _commit_claim(
+        self, stored: VersionedTask, decision: Claim, dispatch: Dispatch
+    ) -> tuple[VersionedTask, Decision]:
         """Commit a claim with the lock that it needs, or an end without a result with the lock that it frees.
 
         Raises:
             VersionConflict: Somebody else was quicker.
         """
-        step, run = decision.step, decision.run
+        step, run = decision.transition, decision.run
         if run is None:
-            return self._end(stored, step, dispatch), decision
+            return self._commit_finish(stored, step, dispatch), decision
         if run.lock_key is None:
             return self._committer.commit(step, stored), decision
         now = self._clock.now()
-        answer = self._locks.enter(step.task, run, dispatch, now)
-        if answer.has_it:
+        answer = self._locks.acquire(step.task, run, dispatch, now)
+        if answer.is_acquired:
             return self._committer.commit(step, stored, answer.lock), decision
         why = f"others hold {run.lock_key!r}"
-        if answer.is_in_line:
-            return stored, Wait(why)
-        until = _next_try(dispatch, now)
-        return stored, Wait(f"{why}, and the line at it is full; until {until.isoformat()}", until)
+        if answer.is_waiting:
+            return stored, WaitForLock(why)
+        until = _next_lock_retry(dispatch, now)
+        return stored, WaitForLock(f"{why}, and the line at it is full; until {until.isoformat()}", until)
 
-    def _end(self, stored: Stored, step: Step, dispatch: Dispatch) -> Stored:
-        announce = partial(announce_failure, self._registry, stored.task, step.executions)
-        run = stored.task.run(dispatch.execution_id)
+    def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
+        announce = partial(run_failure_hooks, self._registry, stored.task, transition.executions)
+        run = stored.task.find_run(dispatch.execution_id)
         if run is None or run.lock_key is None or run.lease is None:  # one that only waits for it keeps its turn
-            return self._committer.commit(step, stored, before=announce)
-        lock, turns = self._locks.leave(stored.task.id, run, self._clock.now())
-        ended = self._committer.commit(step, stored, lock, before=announce)
-        self._locks.wake(turns, self._clock.now())
+            return self._committer.commit(transition, stored, before_commit=announce)
+        lock, turns = self._locks.release(stored.task.id, run, self._clock.now())
+        ended = self._committer.commit(transition, stored, lock, before_commit=announce)
+        self._locks.notify(turns, self._clock.now())
         return ended
 
-    def _carry_out(self, dispatch: Dispatch, stored: Stored | None, decision: Decision) -> Verdict:
+    def _apply(self, dispatch: Dispatch, stored: VersionedTask | None, decision: Decision) -> DeliveryResult:
         if stored is None:
             if dispatch.lock_key:
-                self._locks.withdraw(dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._clock.now())
-            return Verdict(Action.DROPPED, decision.why)
+                self._locks.cancel_wait(dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._clock.now())
+            return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
         match decision:
             case Drop(why):
-                self._leave(dispatch, stored.task)
-                return Verdict(Action.DROPPED, why)
+                self._repair_after_drop(dispatch, stored.task)
+                return DeliveryResult(DeliveryAction.DROPPED, why)
             case Hop(until, why):
-                self._send_again(dispatch, stored.task, until, dispatch.hop + 1)
-                return Verdict(Action.HOPPED, f"{why}; until {until.isoformat()}")
-            case Wait(why, until):
+                self._redispatch(dispatch, stored.task, until, dispatch.hop + 1)
+                return DeliveryResult(DeliveryAction.HOPPED, f"{why}; until {until.isoformat()}")
+            case WaitForLock(why, until):
                 if until is not None:
-                    self._send_again(dispatch, stored.task, until, max(dispatch.hop + 1, int(until.timestamp())))
-                return Verdict(Action.WAITING, why)
-            case Begin(_, run, why):
+                    self._redispatch(dispatch, stored.task, until, max(dispatch.hop + 1, int(until.timestamp())))
+                return DeliveryResult(DeliveryAction.WAITING, why)
+            case Claim(_, run, why):
                 if run is not None:
-                    return self._runs.carried_out(stored, run)
-                self._runs.send(stored.task)
-                self._runs.follow(stored.task)
-                self._withdraw(dispatch, stored.task)
-                return Verdict(Action.RECORDED, why)
+                    return self._attempt_runner.run(stored, run)
+                self._attempt_runner.dispatch_wakeups(stored.task)
+                self._attempt_runner.notify_parent(stored.task)
+                self._release_stale_lock(dispatch, stored.task)
+                return DeliveryResult(DeliveryAction.RECORDED, why)
 
-    def _send_again(self, dispatch: Dispatch, task: Task, until: datetime, hop: int) -> None:
-        wake = Wake(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
+    def _redispatch(self, dispatch: Dispatch, task: Task, until: datetime, hop: int) -> None:
+        wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
         self._sender.send(task, [wake], self._clock.now(), hop=hop)
 
-    def _leave(self, dispatch: Dispatch, task: Task) -> None:
+    def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
         """Do what a crash after the last commit may have left undone, for a dispatch that runs nothing."""
         if dispatch.revision == task.revision:
-            self._runs.send(task)
-        self._runs.follow(task)
-        self._withdraw(dispatch, task)
+            self._attempt_runner.dispatch_wakeups(task)
+        self._attempt_runner.notify_parent(task)
+        self._release_stale_lock(dispatch, task)
 
-    def _withdraw(self, dispatch: Dispatch, task: Task) -> None:
+    def _release_stale_lock(self, dispatch: Dispatch, task: Task) -> None:
         """Give up the turn at the lock of an execution that will not come for it any more."""
-        run, now = task.run(dispatch.execution_id), self._clock.now()
+        run, now = task.find_run(dispatch.execution_id), self._clock.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.lock_key, task.revision):
-            self._locks.give_up(dispatch, now)
-        if task.is_active and run is not None and run.awaits is not None:
-            if has_missed_its_turn(run, dispatch):  # else it is kept until a worker comes
-                self._locks.pass_by(task, now)
+            self._locks.cancel_stale_wait(dispatch, now)
+        if task.is_active and run is not None and run.waiting_for is not None:
+            if missed_lock_turn(run, dispatch):  # else it is kept until a worker comes
+                self._locks.requeue_worker_group(task, now)
             return
-        if task.lock_key is not None and not any(wake.execution_id == dispatch.execution_id for wake in wakes(task)):
-            self._locks.withdraw(task.lock_key, task.id, dispatch.execution_id, now)
+        if task.lock_key is not None and not any(
+            wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
+        ):
+            self._locks.cancel_wait(task.lock_key, task.id, dispatch.execution_id, now)
 
 
-def _next_try(dispatch: Dispatch, now: datetime) -> datetime:
+def _next_lock_retry(dispatch: Dispatch, now: datetime) -> datetime:
     """Return when a run comes again that found the line at its lock full: half a minute to a minute and a half later.
 
     Each run has one such instant a minute, spread over it. So however many dispatches of it there are (the sweep sends
     some, too), they become one.
     """
     digest = hashlib.sha256(f"{dispatch.task_id} {dispatch.execution_id}".encode()).digest()
-    place = _TRY_EVERY * (int.from_bytes(digest[:4]) / 2**32)
-    begun = (now + _TRY_EVERY / 2 - place - _EPOCH) // _TRY_EVERY
-    return _EPOCH + (begun + 1) * _TRY_EVERY + place
+    place = LOCK_RETRY_INTERVAL * (int.from_bytes(digest[:4]) / 2**32)
+    begun = (now + LOCK_RETRY_INTERVAL / 2 - place - _EPOCH) // LOCK_RETRY_INTERVAL
+    return _EPOCH + (begun + 1) * LOCK_RETRY_INTERVAL + place
 
 
-def _parsed(body: bytes, clock: Clock) -> Dispatch:
+def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:
     try:
         return Dispatch.from_wire(json.loads(body), clock.now())
     except (ValueError, RecursionError) as error:

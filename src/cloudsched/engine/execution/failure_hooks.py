@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.transitions.finish import FAILURES
-from cloudsched.engine.durable.exits import is_failure
+from cloudsched.domain.transitions.finish import FAILURE_STATUSES
+from cloudsched.engine.durable.exits import is_handler_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def announce_failure(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
+def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
     """Call the hook of the task's handler for each execution that has failed for good.
 
     A hook that fails is logged, and changes nothing. So is one that cannot be called since the handler is not here,
     unless it was a worker who said that it failed: that has the handler, and hears what came of it.
     """
-    failed = [execution for execution in executions if execution.status in FAILURES]
+    failed = [execution for execution in executions if execution.status in FAILURE_STATUSES]
     hook = failure_hook(registry, task)
     for execution in failed:
         about = {"taskId": task.id, "executionId": execution.id, "handler": task.handler}
@@ -33,10 +33,10 @@ def announce_failure(registry: Registry, task: Task, executions: Iterable[Execut
             try:
                 hook(task, execution)
             except BaseException as error:
-                if not is_failure(error):
+                if not is_handler_failure(error):
                     raise
                 log.exception("hook failed", extra={"action": "hook failed", **about})
-        elif task.handler not in registry and not _is_told_by_worker(execution):
+        elif task.handler not in registry and not _was_reported_by_worker(execution):
             why = "no on_failure is called: there is no handler %r in this process"
             log.warning(why, task.handler, extra={"action": "hook skipped", **about})
 
@@ -46,6 +46,6 @@ def failure_hook(registry: Registry, task: Task) -> OnFailure | None:
     return registry.get(task.handler).on_failure if task.handler in registry else None
 
 
-def _is_told_by_worker(execution: Execution) -> bool:
+def _was_reported_by_worker(execution: Execution) -> bool:
     last = execution.attempts[-1] if execution.attempts else None
     return last is not None and last.worker is not None and last.status is ExecutionStatus.FAILED

@@ -8,23 +8,23 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cloudsched.domain.documents.execution import ProgressStep
-from cloudsched.domain.documents.json_limits import MAX_CONTENT, copied, require_storable, storable_text
+from cloudsched.domain.documents.execution import ProgressNote
+from cloudsched.domain.documents.json_limits import MAX_CONTENT, deep_copy_json, escape_surrogates, require_storable
 from cloudsched.domain.documents.task import MAX_COUNT
-from cloudsched.domain.transitions.finish import Notice
-from cloudsched.domain.transitions.suspend import event_name
+from cloudsched.domain.transitions.finish import InboxMessage
+from cloudsched.domain.transitions.suspend import parse_event_name
 from cloudsched.engine.durable.arguments import (
-    callable_of,
-    count_of,
-    each_of,
-    end_of,
-    length_of,
-    policy_of,
-    timeout_of,
-    wait_of,
+    deadline,
+    parse_duration,
+    parse_retry_policy,
+    parse_timeout,
+    parse_wait,
+    require_callable,
+    require_count,
+    require_instances,
 )
-from cloudsched.engine.durable.call_handle import Call
-from cloudsched.engine.durable.steps import Spent, require_heard
+from cloudsched.engine.durable.call_handle import CallHandle
+from cloudsched.engine.durable.steps import Usage, require_not_timed_out
 from cloudsched.errors import CallFailed, InvalidInput, Unavailable, WorkflowError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.durable.durable_run import Journal
+    from cloudsched.engine.durable.durable_run import DurableRun
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.state.lease import LeaseState
 
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_STEPS = 50
+MAX_PROGRESS_NOTES = 50
 """How many progress steps a record keeps; the oldest go first."""
 MAX_NOTICES = 20
 """How many messages one attempt may put into the inbox: they are written in the commit that ends it."""
@@ -52,7 +52,7 @@ MAX_TEXT = 200
 """How many characters of a progress step or a notice's title are kept."""
 
 
-class Event(dict[str, Any]):
+class EventPayload(dict[str, Any]):
     """An event's payload whose fields can be read as attributes: ``approval.by`` is ``approval["by"]``."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any JSON
@@ -81,36 +81,36 @@ class Context:
         task: Task,
         run: Run,
         clock: Clock,
-        renew: Callable[[Sequence[ProgressStep]], LeaseState],
-        journal: Journal,
+        renew: Callable[[Sequence[ProgressNote]], LeaseState],
+        durable_run: DurableRun,
     ) -> None:
-        self.journal = journal
-        self.task = task.model_copy(update={"payload": copied(task.payload)})  # the handler's own, to change it
+        self.durable_run = durable_run
+        self.task = task.model_copy(update={"payload": deep_copy_json(task.payload)})  # the handler's own, to change it
         self.execution_id = run.execution_id
         self.scheduled_for = run.scheduled_for
         self.attempt = run.attempt
         self._clock = clock
         self._renew = renew
-        self._lease_until = run.wakes_at
-        self._steps = list(run.progress)
-        self._notices: list[Notice] = []
-        self._spent = Spent()
+        self._lease_until = run.wake_at
+        self._progress = list(run.progress)
+        self._notices: list[InboxMessage] = []
+        self._usage = Usage()
 
     def now(self) -> datetime:
         """Return the present instant by the scheduler's clock, which a test can move.
 
         In a durable handler it is recorded: a replay is told the same instant.
         """
-        return self.journal.now()
+        return self.durable_run.now()
 
     def uuid(self) -> UUID:
         """Return a new UUID, the same in every replay and on every retry. It is made from public ids: no secret."""
-        return self.journal.uuid()
+        return self.durable_run.uuid()
 
     @property
     def random(self) -> Random:
         """A source of chance that gives the same in every replay, for one occurrence. It is no source of secrets."""
-        return self.journal.random
+        return self.durable_run.random
 
     def version(self, name: str, newest: int) -> int:
         """Return which version of a changed piece of code this execution follows.
@@ -118,7 +118,7 @@ class Context:
         An execution that comes here for the first time follows `newest`, and keeps to it; one that had passed here
         before there was a version follows 1.
         """
-        return self.journal.version(name, count_of("newest", newest, 1))
+        return self.durable_run.version(name, require_count("newest", newest, 1))
 
     def step(
         self,
@@ -145,13 +145,13 @@ class Context:
             InvalidInput: The name is too long, the function cannot be called, the timeout is no timedelta, or the retry
                 is none.
         """
-        policy = self.task.retry if retry is None else policy_of(retry)
-        limit = timeout_of(timeout)
-        given = callable_of("function", function)
-        result: T = self.journal.step(name, partial(given, *args, **kwargs), given, policy, limit)
+        policy = self.task.retry if retry is None else parse_retry_policy(retry)
+        limit = parse_timeout(timeout)
+        given = require_callable("function", function)
+        result: T = self.durable_run.step(name, partial(given, *args, **kwargs), given, policy, limit)
         return result
 
-    def call(self, handler: str, payload: Any = None, **fields: Any) -> Call:  # noqa: ANN401 - as the handler takes it
+    def call(self, handler: str, payload: Any = None, **fields: Any) -> CallHandle:  # noqa: ANN401 - as the handler takes it
         """Begin a call of another handler, as a task of its own whose parent this one is.
 
         Args:
@@ -164,9 +164,9 @@ class Context:
             InvalidInput: There is no such handler, or the payload or a field does not fit.
             LimitExceeded: Too many calls are under way, or they are nested too deep.
         """
-        return Call(self.journal, self.journal.call(handler, payload, fields), handler)
+        return CallHandle(self.durable_run, self.durable_run.call(handler, payload, fields), handler)
 
-    def gather(self, *calls: Call, return_failures: bool = False) -> list[Any]:
+    def gather(self, *calls: CallHandle, return_failures: bool = False) -> list[Any]:
         """Return what the calls returned, in their order, once all of them have ended.
 
         Args:
@@ -178,7 +178,9 @@ class Context:
             InvalidInput: One of them is no call.
         """
         hint = "Give what ctx.call has returned, each by itself: ctx.gather(*calls)."
-        outcomes = self.journal.results([call.number for call in each_of("calls", Call, calls, hint)])
+        outcomes = self.durable_run.wait_for_results(
+            [call.number for call in require_instances("calls", CallHandle, calls, hint)]
+        )
         for outcome in outcomes:
             if isinstance(outcome, CallFailed) and not return_failures:
                 raise outcome
@@ -190,28 +192,28 @@ class Context:
         Raises:
             InvalidInput: It is something else (seconds, say), or beyond the year 9998.
         """
-        self.journal.sleep_until(partial(end_of, wait_of("until", until)))
+        self.durable_run.sleep_until(partial(deadline, parse_wait("until", until)))
 
     def wait_for(self, event: str, timeout: timedelta | None = None) -> Any:  # noqa: ANN401 - any JSON
         """Return the payload of an event that is sent to this task from outside, once it has come.
 
         An event that came earlier, and that nobody has taken, is as good. A payload that is a JSON object is an
-        `Event`, whose fields are attributes.
+        `EventPayload`, whose fields are attributes.
 
         Raises:
             EventTimedOut: It did not come in time.
             InvalidInput: No event has such a name, or the timeout is no timedelta.
         """
-        limit = None if timeout is None else length_of("timeout", timeout)
-        payload = self.journal.wait_for(event_name(event), limit)
-        return Event(payload) if isinstance(payload, dict) else payload
+        limit = None if timeout is None else parse_duration("timeout", timeout)
+        payload = self.durable_run.wait_for(parse_event_name(event), limit)
+        return EventPayload(payload) if isinstance(payload, dict) else payload
 
     def time_left(self) -> timedelta:
         """Return how long the lease lasts: past it, another executor may begin the next attempt.
 
         Each step of a durable handler renews it, as `heartbeat` does.
         """
-        renewed = self.journal.lease_until
+        renewed = self.durable_run.lease_until
         until = self._lease_until if renewed is None else max(self._lease_until, renewed)
         return until - self._clock.now()
 
@@ -220,18 +222,18 @@ class Context:
 
         A replay has said it before, and does not say it again; it renews the lease if half of that is over.
         """
-        require_heard()
-        if self.journal.is_replaying:
+        require_not_timed_out()
+        if self.durable_run.is_replaying:
             if self.time_left() < self.task.expected_duration / 2:
                 self.heartbeat()
             return
-        self._steps.append(kept_step(self._clock.now(), text))
-        del self._steps[:-MAX_STEPS]
+        self._progress.append(truncate_progress(self._clock.now(), text))
+        del self._progress[:-MAX_PROGRESS_NOTES]
         self.heartbeat()
 
-    def retell(self, steps: Sequence[ProgressStep]) -> None:
+    def replace_progress(self, progress: Sequence[ProgressNote]) -> None:
         """Put these in place of what was said before. They are stored with what comes next, not at once."""
-        self._steps = list(steps)
+        self._progress = list(progress)
 
     def heartbeat(self) -> bool:
         """Renew the lease (one commit); return False if the task was cancelled or the run is no longer this one's.
@@ -239,9 +241,9 @@ class Context:
         A store that does not answer is no reason to stop, as long as the lease lasts.
         A lease that has ended is not renewed: others may be at it already. A task that is paused lets its runs finish.
         """
-        require_heard()
+        require_not_timed_out()
         try:
-            state = self._renew(self._steps)
+            state = self._renew(self._progress)
         except Unavailable as error:  # the lease still stands; the handler need not fail for this
             log.warning("not renewed: %s", error, extra={"action": "not renewed", "taskId": self.task.id})
             return self.time_left() > timedelta(0)
@@ -258,48 +260,48 @@ class Context:
             InvalidInput: It is larger than a store keeps, or there are too many of them.
             WorkflowError: It is said inside a step, which is not called again by the attempt that succeeds.
         """
-        require_heard()
-        if self.journal.is_in_step:
+        require_not_timed_out()
+        if self.durable_run.is_in_step:
             raise WorkflowError("A step is one thing: ctx.notify inside it belongs beside it, in the handler.")
         if len(self._notices) == MAX_NOTICES:
             raise InvalidInput("notices", f"are more than {MAX_NOTICES}", "Put several things into one message.")
-        self._notices.append(kept_notice(title, body))
+        self._notices.append(truncate_notice(title, body))
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
         """Add to what the record says this attempt has cost; inside a step, to what the step has cost."""
-        require_heard()
+        require_not_timed_out()
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:
                 raise ValueError(f"What was used is a whole number from 0 to {MAX_COUNT}; {number!r} is not.")
-        spent = self.journal.spent if self.journal.is_in_step else self._spent
+        spent = self.durable_run.step_usage if self.durable_run.is_in_step else self._usage
         spent.queries += queries
         spent.tokens += tokens
 
     @property
-    def said(self) -> Said:
+    def output(self) -> HandlerOutput:
         """What the handler has said so far."""
-        inside = self.journal.spent_in_steps
-        queries, tokens = self._spent.queries + inside.queries, self._spent.tokens + inside.tokens
-        return Said(tuple(self._notices), tuple(self._steps), queries, tokens)
+        inside = self.durable_run.usage_in_steps
+        queries, tokens = self._usage.queries + inside.queries, self._usage.tokens + inside.tokens
+        return HandlerOutput(tuple(self._notices), tuple(self._progress), queries, tokens)
 
 
-def kept_step(at: datetime, text: str) -> ProgressStep:
+def truncate_progress(at: datetime, text: str) -> ProgressNote:
     """Return a progress step as the record keeps it."""
-    return ProgressStep(at=at, text=storable_text(text[:MAX_TEXT]))
+    return ProgressNote(at=at, text=escape_surrogates(text[:MAX_TEXT]))
 
 
-def kept_notice(title: str, body: str) -> Notice:
+def truncate_notice(title: str, body: str) -> InboxMessage:
     """Return a message as the inbox keeps it. Raises InvalidInput if it is larger than a store keeps."""
-    body = storable_text(body)
+    body = escape_surrogates(body)
     require_storable("body", body, MAX_CONTENT)
-    return Notice(storable_text(title[:MAX_TEXT]), body)
+    return InboxMessage(escape_surrogates(title[:MAX_TEXT]), body)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class HandlerOutput:
     """What a handler has said besides its result."""
 
-    notices: tuple[Notice, ...]
-    progress: tuple[ProgressStep, ...]
+    notices: tuple[InboxMessage, ...]
+    progress: tuple[ProgressNote, ...]
     queries: int
     tokens: int

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 
-def may_have(schema: CoreSchema, field: str) -> bool:
+def accepts_field(schema: CoreSchema, field: str) -> bool:
     """Whether a value may have a field that is kept: False only for a plain model that would refuse or ignore it.
 
     What a model does in a validator of its own that comes before its fields cannot be known, and may take anything.
@@ -22,10 +22,10 @@ def may_have(schema: CoreSchema, field: str) -> bool:
     if kind["type"] != "model" or kind.get("root_model") or kind["schema"]["type"] != "model-fields":
         return True
     config = kind["cls"].model_config
-    return config.get("extra") == "allow" or field in _names(kind["schema"]["fields"], config)
+    return config.get("extra") == "allow" or field in _iter_accepted_names(kind["schema"]["fields"], config)
 
 
-def _names(fields: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+def _iter_accepted_names(fields: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
     for name, field in fields.items():
         alias = field.get("validation_alias")
         if alias is None or config.get("populate_by_name") or config.get("validate_by_name"):

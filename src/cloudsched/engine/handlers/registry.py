@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from cloudsched.domain.documents.children import HANDLER as CHILDREN
-from cloudsched.domain.documents.json_limits import text_of
-from cloudsched.domain.documents.policy import retry_policy
+from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
+from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
-from cloudsched.domain.transitions.drafts import invalid_input
-from cloudsched.engine.durable.exits import is_failure
+from cloudsched.domain.transitions.drafts import to_invalid_input
+from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.handlers.context import Context
-from cloudsched.engine.handlers.payload_fields import may_have
+from cloudsched.engine.handlers.payload_fields import accepts_field
 from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-_BUILT_IN = "cloudsched."
+_BUILT_IN_PREFIX = "cloudsched."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class Handler:
     @property
     def is_built_in(self) -> bool:
         """Whether it runs what its task brings along, in place of a function of the app's."""
-        return self.name.startswith(_BUILT_IN)
+        return self.name.startswith(_BUILT_IN_PREFIX)
 
     @property
     def defaults(self) -> dict[str, Any]:
         """What tasks are given that do not say it themselves; None where the handler does not say it either."""
         return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
 
-    def read(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
+    def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
         """Return the payload as the handler takes it.
 
         Raises:
@@ -92,26 +92,26 @@ class Handler:
         try:
             return self.payload.validate_python(payload)
         except ValidationError as error:
-            raise invalid_input(error, "payload", InvalidPayload) from error
+            raise to_invalid_input(error, "payload", InvalidPayload) from error
         except BaseException as error:  # a model's validators are the user's own
-            if isinstance(error, Exception) or not is_failure(error):
+            if isinstance(error, Exception) or not is_handler_failure(error):
                 raise
             raise InvalidPayload(
-                "payload", f"makes its model raise {type(error).__name__}: {text_of(error)}"
+                "payload", f"makes its model raise {type(error).__name__}: {exception_text(error)}"
             ) from error
 
-    def takes(self, field: str) -> bool:
+    def accepts_field(self, field: str) -> bool:
         """Whether a payload may have this field, as far as its annotation says: what a model ignores, it may not."""
-        return self.payload is not None and may_have(self.payload.core_schema, field)
+        return self.payload is not None and accepts_field(self.payload.core_schema, field)
 
-    def tries_again(self, error: BaseException) -> bool:
+    def is_retryable(self, error: BaseException) -> bool:
         """Whether an attempt that failed by this is worth another one.
 
         What is no `Exception`, `SystemExit` say, cannot be named in `retry_on`: it is, where every exception is.
         """
         return isinstance(error, self.retry_on) or (not isinstance(error, Exception) and Exception in self.retry_on)
 
-    def arguments(self, context: Context, payload: object) -> list[object]:
+    def build_arguments(self, context: Context, payload: object) -> list[object]:
         """Return what the function is called with."""
         arguments: list[object] = [context] if self.takes_context else []
         return arguments if self.payload is None else [*arguments, payload]
@@ -151,17 +151,17 @@ class Registry:
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
         """
-        if str(name).startswith(_BUILT_IN):
+        if str(name).startswith(_BUILT_IN_PREFIX):
             raise Misconfigured(
-                f"Names that begin with {_BUILT_IN!r} are built in; call handler {name!r} another name."
+                f"Names that begin with {_BUILT_IN_PREFIX!r} are built in; call handler {name!r} another name."
             )
-        policy = _checked_options(name, retry, retry_on, expected_duration)
-        workers = _checked_pull(name, pull)
+        policy = _validate_options(name, retry, retry_on, expected_duration)
+        workers = _validate_pull(name, pull)
 
         def decorate(function: F) -> F:
             if name in self._handlers:
                 raise Misconfigured(f"There are two handlers named {name!r}; rename one of them.")
-            takes_context, payload = _parameters(name, function)
+            takes_context, payload = _inspect_parameters(name, function)
             self._handlers[name] = Handler(
                 name=name,
                 function=function,
@@ -178,7 +178,7 @@ class Registry:
 
         return decorate
 
-    def also(self, handler: Handler) -> Self:
+    def with_builtin(self, handler: Handler) -> Self:
         """Return a registry that has a built-in handler besides; whatever is registered in one is in both."""
         twin = copy.copy(self)
         twin._built_in = {**self._built_in, handler.name: handler}  # noqa: SLF001 - its own class
@@ -216,7 +216,7 @@ _CHILDREN = Handler(
 )
 
 
-def _checked_options(
+def _validate_options(
     name: object,
     retry: RetryPolicy | int | bool | None,  # noqa: FBT001 - True, 3 or a policy
     retry_on: type[Exception] | tuple[type[Exception], ...],
@@ -234,19 +234,19 @@ def _checked_options(
     if expected_duration is not None and not timedelta(0) < expected_duration <= MAX_DURATION:
         raise Misconfigured(f"Handler {name!r}: expected_duration is {expected_duration}; at most {MAX_DURATION}.")
     try:
-        return None if retry is None else retry_policy(retry)
+        return None if retry is None else to_retry_policy(retry)
     except ValidationError as error:
         raise Misconfigured(f"Handler {name!r}: retry is {retry!r}; give 0 to 20, or a RetryPolicy.") from error
 
 
-def _checked_pull(name: str, pull: str | Pull | None) -> Pull | None:
+def _validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
     try:
         return None if pull is None else Pull.model_validate(pull)
     except ValidationError as error:
         raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from error
 
 
-def _too_many(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
+def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
     """Say what is wrong with a handler that seems to take more than a context and a payload."""
     late = next((parameter.name for parameter in parameters[1:] if hints.get(parameter.name) is Context), None)
     if late is not None:
@@ -257,7 +257,7 @@ def _too_many(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str
     return "takes a Context, a payload, both or neither; it asks for more."
 
 
-def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:
+def _inspect_parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:
     """Return whether the function takes the context, and how its payload is validated."""
     for is_kind in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction):
         if is_kind(function):
@@ -275,7 +275,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdap
     rest = parameters[1:] if takes_context else parameters
     required = [parameter for parameter in rest if parameter.default is parameter.empty]
     if len(required) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in required):
-        raise Misconfigured(f"Handler {name!r} {_too_many(rest, hints)}")
+        raise Misconfigured(f"Handler {name!r} {_explain_extra_parameters(rest, hints)}")
     if not rest or rest[0].kind in {rest[0].VAR_POSITIONAL, rest[0].VAR_KEYWORD, rest[0].KEYWORD_ONLY}:
         return takes_context, None
     if rest[0].name not in hints:

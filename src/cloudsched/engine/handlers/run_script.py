@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from cloudsched.domain.documents.execution import ProgressStep
-from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, require_storable, storable_text
-from cloudsched.domain.documents.script import HANDLER, require_exact
+from cloudsched.domain.documents.execution import ProgressNote
+from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
+from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.task import MAX_NAME
-from cloudsched.engine.handlers.context import MAX_STEPS, MAX_TEXT, Context
+from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.registry import Handler, Registry
-from cloudsched.engine.ports.interpreter import Answer, Brief
+from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
 
 if TYPE_CHECKING:
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.script import Script
     from cloudsched.domain.transitions.drafts import TaskDraft
-    from cloudsched.engine.ports.interpreter import Ask, Interpreter, Round
+    from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest
 
-_KNOWN = 1024
+_MAX_COMPILED = 1024
 """How many scripts are remembered to have compiled."""
-_TEXT = 1000
+_MAX_REFUSAL_CHARS = 1000
 """How many characters a script is told of why a call is refused: as many as are recorded at least."""
 
 
-def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], most: int) -> Registry:
+def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int) -> Registry:
     """Return a registry whose tasks may bring scripts.
 
     Args:
         registry: The handlers.
         interpreter: What runs scripts, made when the first one comes.
-        most: How many calls and sleeps one execution may ask for.
+        max_requests: How many calls and sleeps one execution may ask for.
     """
-    scripts = _Scripts(registry, interpreter, most)
+    scripts = _ScriptHandler(registry, interpreter, max_requests)
     handler = Handler(
-        name=HANDLER,
+        name=SCRIPT_HANDLER,
         function=scripts.run,
         takes_context=True,
         payload=TypeAdapter(dict[str, Any]),
@@ -58,16 +58,16 @@ def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], mos
         on_failure=None,
         check=scripts.check,
     )
-    return registry.also(handler)
+    return registry.with_builtin(handler)
 
 
-class _Scripts:
+class _ScriptHandler:
     """Checks and runs scripts."""
 
-    def __init__(self, registry: Registry, interpreter: Callable[[], Interpreter], most: int) -> None:
+    def __init__(self, registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int) -> None:
         self._registry = registry
         self._interpreter = interpreter
-        self._most = most
+        self._max_requests = max_requests
         self._compiled: set[bytes] = set()
 
     def check(self, draft: TaskDraft) -> None:
@@ -77,10 +77,10 @@ class _Scripts:
             InvalidInput: They are not, or it does not, or nothing here runs scripts.
         """
         if draft.script is None:
-            raise InvalidInput("script", "is missing", f"It is what {HANDLER!r} runs.")
+            raise InvalidInput("script", "is missing", f"It is what {SCRIPT_HANDLER!r} runs.")
         for number, name in enumerate(draft.script.tools or ()):
-            if name not in self._tools(None):
-                known = ", ".join(self._tools(None)) or "none"
+            if name not in self._allowed_tools(None):
+                known = ", ".join(self._allowed_tools(None)) or "none"
                 raise InvalidInput(f"script.tools.{number}", f"no tool is named {name!r}", f"Tools: {known}.")
         require_exact("payload", draft.payload)
         digest = hashlib.sha256(draft.script.source.encode()).digest()
@@ -92,7 +92,7 @@ class _Scripts:
             raise InvalidInput("script", "cannot be run by this service", str(error)) from error
         except InvalidInput as error:
             raise InvalidInput(f"script.{error.field}", error.problem, error.hint) from error
-        if len(self._compiled) >= _KNOWN:
+        if len(self._compiled) >= _MAX_COMPILED:
             self._compiled.clear()
         self._compiled.add(digest)
 
@@ -106,94 +106,102 @@ class _Scripts:
         task, script = context.task, context.task.script
         if script is None:
             raise ScriptFailed("There is no script.")
-        tools = self._tools(script)
+        tools = self._allowed_tools(script)
         now = context.now()
-        brief = Brief(
+        brief = ScriptInput(
             source=script.source,
             input=payload,
             task={"id": task.id, "owner": task.owner, "title": task.title},
-            tools=sorted({*tools, *context.journal.called}),  # one that is none any more has answers to be replayed
+            tools=sorted(
+                {*tools, *context.durable_run.called_handlers}
+            ),  # one that is none any more has answers to be replayed
             seed=context.random.getrandbits(32),
             now=now,
         )
-        told: list[ProgressStep] = []
-        answers: Sequence[Answer] = ()
+        told: list[ProgressNote] = []
+        answers: Sequence[ScriptResponse] = ()
         refusals: list[InvalidInput] = []
-        left = self._most
+        left = self._max_requests
         with self._interpreter().run(brief) as running:
             while True:
-                reached = running.go_on(answers, now)
-                lines = [storable_text(line[:MAX_TEXT]) for line in reached.log[-MAX_STEPS:]]
-                told = [*told, *(ProgressStep(at=now, text=line) for line in lines)][-MAX_STEPS:]
-                context.retell(told)
+                reached = running.resume(answers, now)
+                lines = [escape_surrogates(line[:MAX_TEXT]) for line in reached.log[-MAX_PROGRESS_NOTES:]]
+                told = [*told, *(ProgressNote(at=now, text=line) for line in lines)][-MAX_PROGRESS_NOTES:]
+                context.replace_progress(told)
                 left -= len(reached.asks)
                 if left < 0:
-                    raise LimitExceeded(f"The script asks for more than {self._most} calls and sleeps, the most here.")
-                since = context.journal.position + 1
-                begun = {ask.number: self._begun(context, ask, tools) for ask in reached.asks if ask.tool is not None}
+                    raise LimitExceeded(
+                        f"The script asks for more than {self._max_requests} calls and sleeps, the most here."
+                    )
+                since = context.durable_run.position + 1
+                begun = {
+                    ask.number: self._start_call(context, ask, tools) for ask in reached.asks if ask.tool is not None
+                }
                 refusals += [each for each in begun.values() if isinstance(each, InvalidInput)]
                 if reached.failure is not None:
-                    thrown = (each for each in reversed(refusals) if _text_of(each) == reached.failure.problem)
+                    thrown = (each for each in reversed(refusals) if _refusal_text(each) == reached.failure.problem)
                     raise reached.failure from next(thrown, None)
                 if reached.has_ended:
                     return reached.result  # calls that it did not wait for are made, as those of any handler
-                answers = _waited(context, reached, begun, now)
-                context.journal.told_together(since)
-                if context.journal.position >= since:
-                    now = max(now, context.journal.reached(since))
+                answers = _await_round(context, reached, begun, now)
+                context.durable_run.merge_failures_since(since)
+                if context.durable_run.position >= since:
+                    now = max(now, context.durable_run.last_finished_at(since))
 
-    def _tools(self, script: Script | None) -> tuple[str, ...]:
+    def _allowed_tools(self, script: Script | None) -> tuple[str, ...]:
         """Return what a script may call: what is marked as a tool, and in its own list if it has one."""
         tools = sorted(handler.name for handler in self._registry if handler.is_tool)
         narrowed = None if script is None else script.tools
         return tuple(name for name in tools if narrowed is None or name in narrowed)
 
-    def _begun(self, context: Context, ask: Ask, tools: Sequence[str]) -> int | InvalidInput:
+    def _start_call(self, context: Context, request: ScriptRequest, tools: Sequence[str]) -> int | InvalidInput:
         """Begin a call and return its number in the journal, or why it is refused.
 
         Both are recorded: what was begun when the tool was there, and took what it was given, is replayed for ever.
         """
-        tool = storable_text((ask.tool or "")[:MAX_NAME])
+        tool = escape_surrogates((request.tool or "")[:MAX_NAME])
 
         def check() -> None:
-            if ask.tool not in tools:
+            if request.tool not in tools:
                 raise InvalidInput("tool", f"there is no tool {tool!r} for this script", "It was one, or never was.")
-            if not isinstance(ask.payload, dict):
+            if not isinstance(request.payload, dict):
                 raise InvalidInput("payload", f"what {tool!r} is given has to be an object with its fields")
-            require_storable("payload", ask.payload, MAX_PAYLOAD)
+            require_storable("payload", request.payload, MAX_PAYLOAD)
 
         try:
-            return context.journal.call(tool, ask.payload, {}, check)
+            return context.durable_run.call(tool, request.payload, {}, check)
         except InvalidInput as error:
             return error
 
 
-def _waited(context: Context, reached: Round, begun: Mapping[int, int | InvalidInput], now: datetime) -> list[Answer]:
+def _await_round(
+    context: Context, script_round: Round, started_calls: Mapping[int, int | InvalidInput], now: datetime
+) -> list[ScriptResponse]:
     """Wait for all that a round asked for; return what came of it, in the order of the asks."""
-    sleeps = [ask.seconds for ask in reached.asks if ask.tool is None]
+    sleeps = [ask.seconds for ask in script_round.asks if ask.tool is None]
     if sleeps:
         until = now + timedelta(seconds=max(sleeps))
-        context.journal.sleep_until(lambda _: until)
-    calls = {number: call for number, call in begun.items() if isinstance(call, int)}
-    results = context.journal.results([*calls.values()], as_recorded=True) if calls else []
+        context.durable_run.sleep_until(lambda _: until)
+    calls = {number: call for number, call in started_calls.items() if isinstance(call, int)}
+    results = context.durable_run.wait_for_results([*calls.values()], as_recorded=True) if calls else []
     outcomes = dict(zip(calls, results, strict=True))
-    return [_answer(ask, begun.get(ask.number), outcomes.get(ask.number)) for ask in reached.asks]
+    return [_to_response(ask, started_calls.get(ask.number), outcomes.get(ask.number)) for ask in script_round.asks]
 
 
-def _answer(ask: Ask, begun: int | InvalidInput | None, outcome: Any) -> Answer:  # noqa: ANN401 - any result
-    if isinstance(begun, InvalidInput):
-        return Answer(ask.number, failure=_failure("InvalidInput", _text_of(begun), "REFUSED"))
+def _to_response(request: ScriptRequest, started_call: int | InvalidInput | None, outcome: Any) -> ScriptResponse:  # noqa: ANN401 - any result
+    if isinstance(started_call, InvalidInput):
+        return ScriptResponse(request.number, failure=_failure("InvalidInput", _refusal_text(started_call), "REFUSED"))
     if isinstance(outcome, CallFailed):
-        return Answer(ask.number, failure=_failure("CallFailed", str(outcome), outcome.status))
+        return ScriptResponse(request.number, failure=_failure("CallFailed", str(outcome), outcome.status))
     try:
         require_exact("result", outcome)
     except InvalidInput as error:
-        return Answer(ask.number, failure=_failure("InvalidInput", str(error), "SUCCEEDED"))
-    return Answer(ask.number, outcome)
+        return ScriptResponse(request.number, failure=_failure("InvalidInput", str(error), "SUCCEEDED"))
+    return ScriptResponse(request.number, outcome)
 
 
-def _text_of(refusal: InvalidInput) -> str:
-    return storable_text(str(refusal))[:_TEXT]
+def _refusal_text(refusal: InvalidInput) -> str:
+    return escape_surrogates(str(refusal))[:_MAX_REFUSAL_CHARS]
 
 
 def _failure(name: str, message: str, status: str) -> dict[str, str]:

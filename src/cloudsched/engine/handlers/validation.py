@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Handler, Registry
 
 
-def checked(draft: TaskDraft, registry: Registry, retention: timedelta | None) -> TaskDraft:
+def validate_draft(draft: TaskDraft, registry: Registry, retention: timedelta | None) -> TaskDraft:
     """Return a draft whose payload fits its handler, with the handler's own defaults where the draft says nothing.
 
     Raises:
         InvalidInput: The payload or a script does not fit, or is too large.
     """
-    handler = _handler_of(draft, registry)
+    handler = _find_handler(draft, registry)
     if handler is not None:
-        handler.read(draft.payload)
+        handler.parse_payload(draft.payload)
     if draft.pull is not None and draft.children:
         raise InvalidInput("pull", "is given beside children", "Give it to those of them that workers are to run.")
     if draft.pull is not None and draft.script:
@@ -40,7 +40,7 @@ def checked(draft: TaskDraft, registry: Registry, retention: timedelta | None) -
     return draft.model_copy(update=missing) if missing else draft
 
 
-def _handler_of(draft: TaskDraft, registry: Registry) -> Handler | None:
+def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
     """Return the draft's handler; None if only the workers that run it know it, and check its payload then."""
     if draft.pull is not None and draft.handler not in registry:
         return None
@@ -61,8 +61,8 @@ def _check_children(draft: TaskDraft, registry: Registry) -> None:
                 hint = "Give one of your own."
                 raise InvalidInput("handler", f"is {handler.name!r}, which is built in", hint)  # noqa: TRY301 - below
             if child.results_as is None:
-                handler.read(child.payload)
-            elif not handler.takes(child.results_as):
+                handler.parse_payload(child.payload)
+            elif not handler.accepts_field(child.results_as):
                 hint = "Name the field of its payload that takes the results, as it is called in JSON."
                 raise InvalidInput("resultsAs", f"is no field of what {handler.name!r} takes", hint)  # noqa: TRY301
         except InvalidInput as error:

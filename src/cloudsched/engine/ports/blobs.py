@@ -29,7 +29,7 @@ class Blobs(Protocol):
         """
         ...
 
-    def let_go(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         """Remove what is kept under a key, and below it: it is not asked for any more. Harmless to repeat.
 
         A place that removes what is old by itself (a bucket, by its lifecycle rule) does nothing.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class ScriptInput:
     """A script and what it is given: there is nothing else that it could reach."""
 
     source: str
@@ -30,7 +30,7 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ScriptRequest:
     """What a script waits for: a tool, or that time passes."""
 
     number: int
@@ -43,8 +43,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of an `Ask`."""
+class ScriptResponse:
+    """What came of an `ScriptRequest`."""
 
     number: int
     value: Any = None
@@ -56,7 +56,7 @@ class Answer:
 class Round:
     """What a script did until it could not go on: it waits for what it asked, or it has returned or thrown."""
 
-    asks: Sequence[Ask] = ()
+    asks: Sequence[ScriptRequest] = ()
     """What it asked for in this round, in its order."""
     log: Sequence[str] = ()
     has_ended: bool = False
@@ -65,14 +65,14 @@ class Round:
     """What it threw, if that ended it. What it asked for before is asked for all the same."""
 
 
-class Running(Protocol):
+class RunningScript(Protocol):
     """A script under way."""
 
-    def go_on(self, answers: Sequence[Answer], now: datetime) -> Round:
+    def resume(self, responses: Sequence[ScriptResponse], now: datetime) -> Round:
         """Let it run until it has ended, or waits for all that is left of what it asked for.
 
         Args:
-            answers: To what it asked for; none at first.
+            responses: To what it asked for; none at first.
             now: What its clock shows from here on. It stands still while the script runs.
 
         Raises:
@@ -100,6 +100,6 @@ class Interpreter(Protocol):
         """
         ...
 
-    def run(self, brief: Brief) -> AbstractContextManager[Running]:
+    def run(self, script_input: ScriptInput) -> AbstractContextManager[RunningScript]:
         """Begin a script in an interpreter of its own, which is gone at the end of the ``with``."""
         ...

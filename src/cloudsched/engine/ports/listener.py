@@ -12,15 +12,17 @@ if TYPE_CHECKING:
 class Listener(Protocol):
     """What tells a worker that there may be something new for it. A hint: whoever listens also looks now and then.
 
-    * After every change by which an offer appears in one of the lanes, `ring` is called soon. It may be called without
+    * After every change by which an offer appears in one of the lanes, `notify` is called soon. It may be called without
       a reason too, but not all the time while nothing happens.
-    * `ring` is called from another thread, also while the context is being entered. It returns soon and raises nothing.
-    * A connection that was lost is made again, with growing waits, and `ring` is called then: something may have been
+    * `notify` is called from another thread, also while the context is being entered. It returns soon and raises nothing.
+    * A connection that was lost is made again, with growing waits, and `notify` is called then: something may have been
       missed.
-    * What no new try can mend (no permission, no index) is logged once; then `ring` is called every few seconds.
+    * What no new try can mend (no permission, no index) is logged once; then `notify` is called every few seconds.
     * Leaving the context ends all threads and calls, quickly. None of the threads keeps a process alive.
     """
 
-    def listen(self, lanes: Sequence[str], owner: str | None, ring: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `ring` about offers in these lanes, and of that owner if one is given, while the context lasts."""
+    def listen(
+        self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
+    ) -> AbstractContextManager[None]:
+        """Call `notify` about offers in these lanes, and of that owner if one is given, while the context lasts."""
         ...

@@ -53,7 +53,7 @@ def read_token(query: object, token: str) -> tuple[datetime, str]:
     return instant, key
 
 
-def readable(documents: Iterable[tuple[str, Callable[[], T]]]) -> list[T]:
+def skip_unreadable(documents: Iterable[tuple[str, Callable[[], T]]]) -> list[T]:
     """Return the documents that can be read, and log those that cannot: one broken one must not stop a sweep."""
     found = []
     for key, read in documents:

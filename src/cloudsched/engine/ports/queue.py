@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class QueueMessage:
     """A dispatch as the queue takes it: opaque to the queue, verified by the executor."""
 
     name: str
@@ -34,7 +34,7 @@ class Dispatcher(Protocol):
     * A name that exists, or existed lately, is not created again; that is no error.
     """
 
-    def create(self, envelope: Envelope) -> None:
+    def create(self, message: QueueMessage) -> None:
         """Hand over a dispatch; it will be delivered once this has returned.
 
         Raises:

@@ -29,7 +29,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class VersionedTask:
     """A task as it was read, and its version."""
 
     task: Task
@@ -55,7 +55,7 @@ class TaskQuery:
     """The id of the task whose calls they are."""
 
     @property
-    def is_by_due(self) -> bool:
+    def is_sorted_by_due_time(self) -> bool:
         """Whether the soonest come first, rather than the newest."""
         return self.due_from is not None or self.due_until is not None
 
@@ -69,7 +69,7 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredLock:
+class VersionedLock:
     """A lock, and the version that it was read at; None if there was no document. An empty lock is removed."""
 
     lock: Lock
@@ -77,7 +77,7 @@ class StoredLock:
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class ArchivedJournal:
     """A journal that has become part of its execution's record, and is removed."""
 
     execution_id: str
@@ -97,37 +97,37 @@ class Store(Protocol):
     * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.
     """
 
-    def load(self, task_id: str) -> Stored | None:
+    def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None. One document is read."""
         ...
 
     def commit(
         self,
         task: Task,
-        expect: Version | None,
+        expected_version: Version | None,
         executions: Sequence[Execution] = (),
         messages: Sequence[Message] = (),
-        lock: StoredLock | None = None,
+        lock: VersionedLock | None = None,
         *,
         entries: Sequence[JournalEntry] = (),
-        folded: Sequence[Folded] = (),
+        archived: Sequence[ArchivedJournal] = (),
     ) -> Version:
         """Write a task, with records that belong to it, in one piece; return its new version.
 
-        `expect` is the version that was read; None means that there must be no such task. Executions and messages
+        `expected_version` is the version that was read; None means that there must be no such task. Executions and messages
         are created or overwritten. A lock is written like the task: only if it still has the version it was read at.
-        Journal entries are created or overwritten as well; the journals that are `folded` are removed.
+        Journal entries are created or overwritten as well; the journals that are `archived` are removed.
 
         Raises:
             VersionConflict: The task or the lock has another version by now, is gone, or exists where it must not.
         """
         ...
 
-    def load_lock(self, key: str) -> StoredLock:
+    def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
         ...
 
-    def commit_lock(self, lock: StoredLock) -> None:
+    def commit_lock(self, lock: VersionedLock) -> None:
         """Write a lock alone, if it still has the version that it was read at.
 
         Raises:
@@ -135,7 +135,7 @@ class Store(Protocol):
         """
         ...
 
-    def journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
+    def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the journal of an open execution, whole, in the order of its numbers."""
         ...
 
@@ -153,7 +153,7 @@ class Store(Protocol):
         """
         ...
 
-    def tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that fit. Tasks that are being deleted are left out.
 
         Raises:
@@ -161,7 +161,7 @@ class Store(Protocol):
         """
         ...
 
-    def due(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
 
         Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included. A document that
@@ -169,9 +169,9 @@ class Store(Protocol):
         """
         ...
 
-    def offered(
-        self, lanes: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[Stored]:
+    def list_claimable(
+        self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
+    ) -> Sequence[VersionedTask]:
         """Return tasks with an offer in one of the lanes (and of that owner), by the offer's order, then by id.
 
         Reads only those. `after` is the order and the id of the task to go on behind. A document that cannot be read
@@ -179,15 +179,15 @@ class Store(Protocol):
         """
         ...
 
-    def next_wake(self) -> datetime | None:
+    def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
         ...
 
-    def execution(self, task_id: str, execution_id: str) -> Execution | None:
+    def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
         ...
 
-    def executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
+    def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first (scheduledFor, then id, both descending).
 
         Raises:
@@ -195,7 +195,7 @@ class Store(Protocol):
         """
         ...
 
-    def inbox(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
+    def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first (createdAt, then id, both descending)."""
         ...
 

@@ -12,38 +12,38 @@ if TYPE_CHECKING:
 
     from cloudsched.engine.ports.store import Store
 
-LIVE = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
+UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 """The statuses of tasks that have not ended."""
 
 
-class Tally(Protocol):
+class TaskCounter(Protocol):
     """Counts an owner's tasks.
 
     * What was committed before a count begins is counted.
     * Counting stops at `up_to`, so that it costs no more than it must.
     """
 
-    def live(self, owner: str, up_to: int) -> int:
+    def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended."""
         ...
 
-    def created_since(self, owner: str, since: datetime, up_to: int) -> int:
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
         """Return how many of the owner's tasks were created after an instant."""
         ...
 
 
-class ListedTally:
+class ListingTaskCounter:
     """Counts by listing, as a store without a way of its own to count: one read for each task."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def live(self, owner: str, up_to: int) -> int:
+    def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks have not ended."""
-        queries = (TaskQuery(owner=owner, status=status) for status in LIVE)
-        return min(up_to, sum(len(self._store.tasks(query, limit=up_to).items) for query in queries))
+        queries = (TaskQuery(owner=owner, status=status) for status in UNFINISHED_STATUSES)
+        return min(up_to, sum(len(self._store.list_tasks(query, limit=up_to).items) for query in queries))
 
-    def created_since(self, owner: str, since: datetime, up_to: int) -> int:
+    def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
         """Return how many of the owner's tasks were created after an instant."""
-        newest = self._store.tasks(TaskQuery(owner=owner), limit=up_to).items
+        newest = self._store.list_tasks(TaskQuery(owner=owner), limit=up_to).items
         return sum(task.created_at > since for task in newest)

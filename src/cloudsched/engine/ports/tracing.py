@@ -30,7 +30,7 @@ class Trace:
     is_sampled: bool
 
     @classmethod
-    def of(cls, text: str) -> Trace | None:
+    def parse(cls, text: str) -> Trace | None:
         """Read a ``traceparent``; None if it is none."""
         match = _PARENT.fullmatch(text)
         if match is None or not int(match[1], 16) or not int(match[2], 16):
@@ -43,13 +43,13 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _TraceContext:
     trace: Trace | None
     execution_id: str
     """The execution that it is about; empty for a caller's request."""
 
 
-_current: ContextVar[_Work | None] = ContextVar("cloudsched_work", default=None)
+_current: ContextVar[_TraceContext | None] = ContextVar("cloudsched_work", default=None)
 
 
 def current_trace() -> Trace | None:
@@ -80,13 +80,13 @@ class Tracer:
             attributes: What is known of it.
         """
         del name, attributes  # nobody looks at them here
-        with self._within(Trace.of(parent) if parent else current_trace(), execution_id):
+        with self._activate(Trace.parse(parent) if parent else current_trace(), execution_id):
             yield
 
     @staticmethod
     @contextmanager
-    def _within(trace: Trace | None, execution_id: str) -> Iterator[None]:
-        token = _current.set(_Work(trace, execution_id))
+    def _activate(trace: Trace | None, execution_id: str) -> Iterator[None]:
+        token = _current.set(_TraceContext(trace, execution_id))
         try:
             yield
         finally:

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from cloudsched.domain.documents.execution import ExecutionStatus, mark_of
-from cloudsched.domain.transitions.lifecycle import moved
+from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
+from cloudsched.domain.transitions.lifecycle import with_changes
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import LeaseLost, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -22,33 +22,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from random import Random
 
-    from cloudsched.domain.documents.execution import ProgressStep, Run
+    from cloudsched.domain.documents.execution import ProgressNote, Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.finish import Report
-    from cloudsched.domain.transitions.planning import Wake
-    from cloudsched.engine.execution.attempts import Begun, Runs
-    from cloudsched.engine.execution.claimed_run import Held
+    from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.domain.transitions.planning import WakeUp
+    from cloudsched.engine.execution.attempts import AttemptRunner, StartedAttempt
+    from cloudsched.engine.execution.claimed_run import ClaimedRun
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, Stored
-    from cloudsched.engine.pull.offers import Claim, Offers, Wanted
+    from cloudsched.engine.ports.store import Store, VersionedTask
+    from cloudsched.engine.pull.offers import WorkerClaim, WorkerFilter, WorkQueue
 
 log = logging.getLogger(__name__)
 
-_LAPSED = ExecutionStatus.TIMED_OUT
+_LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 
 
-class Pulls:
+class WorkerClaims:
     """Hands out what is offered, and takes back what became of it."""
 
-    def __init__(self, *, store: Store, offers: Offers, runs: Runs, clock: Clock, random: Random) -> None:
+    def __init__(
+        self, *, store: Store, work_queue: WorkQueue, attempt_runner: AttemptRunner, clock: Clock, random: Random
+    ) -> None:
         self._store = store
-        self._offers = offers
-        self._runs = runs
+        self._work_queue = work_queue
+        self._attempt_runner = attempt_runner
         self._clock = clock
         self._random = random
         self._check: Callable[[Task, str | None], None] | None = None
 
-    def guarded(self, check: Callable[[Task, str | None], None]) -> Self:
+    def with_authorization(self, check: Callable[[Task, str | None], None]) -> Self:
         """Return the same, for a caller to whom each task is shown by `check` before its claim is changed.
 
         It is shown with the queue that the claim came from; where there is no such claim, with the task's own.
@@ -57,55 +59,57 @@ class Pulls:
         twin._check = check  # noqa: SLF001 - its own class
         return twin
 
-    def claim(self, wanted: Wanted, limit: int = 1) -> list[Claim]:
-        """Claim up to so many runs; see `Offers.claim`."""
-        return self._offers.claim(wanted, limit)
+    def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
+        """Claim up to so many runs; see `WorkQueue.claim`."""
+        return self._work_queue.claim(worker_filter, limit)
 
     # ── What becomes of a claim: in the worker's own process ─────────────────────────────────────────────────────
 
-    def begin(self, claim: Claim) -> Begun | None:
+    def start(self, claim: WorkerClaim) -> StartedAttempt | None:
         """Return a claimed run, ready for its handler to be called; None if its lease has ended already."""
-        with self._deferring(claim.stored.task.id):
-            return self._runs.begun(claim.stored, claim.run)
+        with self._defer_dispatch_on_outage(claim.stored.task.id):
+            return self._attempt_runner.start(claim.stored, claim.run)
         return None
 
-    def call(self, begun: Begun) -> Report:
+    def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
         """Call the handler, and return how that ended."""
-        return self._runs.reported(begun)
+        return self._attempt_runner.invoke_handler(attempt)
 
-    def end(self, begun: Begun, report: Report) -> Task | None:
+    def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
         """Commit how an attempt ended, and send what follows; None if the lease was lost, and the result is dropped.
 
         Raises:
             StoreUnavailable: Whether it was committed is not known; asking again is safe.
         """
-        finished = self._runs.committed(begun, report)
-        self._follow(begun.held, begun.run, finished, begun.sent)
-        if finished is None and begun.run.lease is not None:  # or a commit of which no answer came has ended it
+        finished = self._attempt_runner.commit_outcome(attempt, report)
+        self._dispatch_after_finish(attempt.claimed_run, attempt.run, finished, attempt.sent_wakeups)
+        if finished is None and attempt.run.lease is not None:  # or a commit of which no answer came has ended it
             with suppress(LeaseLost, NotFound):
-                return self._ended_before(begun.held.task, begun.run.execution_id, begun.run.lease.token)
+                return self._replay_of_finished(
+                    attempt.claimed_run.task, attempt.run.execution_id, attempt.run.lease.token
+                )
         return finished
 
-    def release(self, begun: Begun, reason: str) -> Task | None:
+    def release(self, attempt: StartedAttempt, reason: str) -> Task | None:
         """Let another worker run it; that costs no attempt, and it keeps its place. None if the lease was lost."""
-        return self._released(begun.held, begun.run, begun.context.said.progress, reason)
+        return self._release(attempt.claimed_run, attempt.run, attempt.context.output.progress, reason)
 
     # ── What becomes of a claim: elsewhere ───────────────────────────────────────────────────────────────────────
 
     def heartbeat(
-        self, task_id: str, execution_id: str, lease_token: str, progress: Sequence[ProgressStep] | None = None
+        self, task_id: str, execution_id: str, lease_token: str, progress: Sequence[ProgressNote] | None = None
     ) -> LeaseState:
         """Renew the lease, and put the progress in the place of what was said; say if it is lost or not wanted.
 
         Raises:
             NotFound: There is no such task.
         """
-        stored, run = self._found(task_id, execution_id, lease_token)
+        stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return LeaseState(None, is_cancelled=True)
-        return self._runs.held(stored, run).renew(run.progress if progress is None else progress)
+        return self._attempt_runner.claimed_run(stored, run).renew(run.progress if progress is None else progress)
 
-    def finish(self, task_id: str, execution_id: str, lease_token: str, report: Report) -> Task:
+    def finish_by_token(self, task_id: str, execution_id: str, lease_token: str, report: AttemptReport) -> Task:
         """Commit how an attempt ended, and send what follows. Safe to repeat: what was said first counts.
 
         The progress that heartbeats have said stays if the report has none.
@@ -114,21 +118,21 @@ class Pulls:
             LeaseLost: It is no longer the caller's to end.
             NotFound: There is no such task.
         """
-        stored, run = self._found(task_id, execution_id, lease_token)
+        stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
-            return self._ended_before(stored.task, execution_id, lease_token)
-        held = self._runs.held(stored, run)
+            return self._replay_of_finished(stored.task, execution_id, lease_token)
+        held = self._attempt_runner.claimed_run(stored, run)
         finished = held.finish(replace(report, progress=report.progress or run.progress), self._random)
-        self._follow(held, run, finished)
-        return finished or self._ended_before(held.task, execution_id, lease_token)
+        self._dispatch_after_finish(held, run, finished)
+        return finished or self._replay_of_finished(held.task, execution_id, lease_token)
 
-    def give_back(
+    def release_by_token(
         self,
         task_id: str,
         execution_id: str,
         lease_token: str,
         reason: str,
-        progress: Sequence[ProgressStep] | None = None,
+        progress: Sequence[ProgressNote] | None = None,
     ) -> Task:
         """Let another worker run it; that costs no attempt, and it keeps its place. Safe to repeat.
 
@@ -136,14 +140,14 @@ class Pulls:
             LeaseLost: It is no longer the caller's.
             NotFound: There is no such task.
         """
-        stored, run = self._found(task_id, execution_id, lease_token)
+        stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
-            return self._ended_before(stored.task, execution_id, lease_token)
-        held = self._runs.held(stored, run)
-        released = self._released(held, run, run.progress if progress is None else progress, reason)
-        return released or self._ended_before(held.task, execution_id, lease_token)
+            return self._replay_of_finished(stored.task, execution_id, lease_token)
+        held = self._attempt_runner.claimed_run(stored, run)
+        released = self._release(held, run, run.progress if progress is None else progress, reason)
+        return released or self._replay_of_finished(held.task, execution_id, lease_token)
 
-    def _found(self, task_id: str, execution_id: str, lease_token: str) -> tuple[Stored, Run | None]:
+    def _load_claim(self, task_id: str, execution_id: str, lease_token: str) -> tuple[VersionedTask, Run | None]:
         """Return the task, and the run if it is this claim's; shown to the check with the queue that it came from.
 
         A task that is being deleted is there only for those who work on it: their lock is theirs until they have ended.
@@ -151,8 +155,12 @@ class Pulls:
         stored = self._store.load(task_id)
         if stored is None:
             raise NotFound("task", task_id)
-        run = stored.task.run(execution_id)
-        if run and run.lease and hmac.compare_digest(mark_of(run.lease.token), mark_of(lease_token)):
+        run = stored.task.find_run(execution_id)
+        if (
+            run
+            and run.lease
+            and hmac.compare_digest(lease_fingerprint(run.lease.token), lease_fingerprint(lease_token))
+        ):
             queue = run.lease.queue
         else:
             run, queue = None, stored.task.pull.queue if stored.task.pull else None
@@ -162,33 +170,35 @@ class Pulls:
             raise NotFound("task", task_id)
         return stored, run
 
-    def _ended_before(self, task: Task, execution_id: str, lease_token: str) -> Task:
+    def _replay_of_finished(self, task: Task, execution_id: str, lease_token: str) -> Task:
         """Return the task if this claim was ended by the same request before. Raises LeaseLost if not, or NotFound."""
         if task.deleted_at is not None:
             raise NotFound("task", task.id)
-        run, record = task.run(execution_id), self._store.execution(task.id, execution_id)
-        mark = mark_of(lease_token)
+        run, record = task.find_run(execution_id), self._store.load_execution(task.id, execution_id)
+        mark = lease_fingerprint(lease_token)
         attempts = (*(run.attempts if run else ()), *(record.attempts if record else ()))
-        was_released = run is not None and run.released == mark
-        if not was_released and not any(each.claim == mark and each.status is not _LAPSED for each in attempts):
+        was_released = run is not None and run.released_claim == mark
+        if not was_released and not any(each.claim == mark and each.status is not _LEASE_EXPIRED for each in attempts):
             raise LeaseLost(execution_id)
-        with self._deferring(task.id):  # whoever committed it may have died before it sent what follows
-            self._runs.send(task)
-            self._runs.follow(task)
+        with self._defer_dispatch_on_outage(task.id):  # whoever committed it may have died before it sent what follows
+            self._attempt_runner.dispatch_wakeups(task)
+            self._attempt_runner.notify_parent(task)
         return task
 
-    def _released(self, held: Held, run: Run, progress: Sequence[ProgressStep], reason: str) -> Task | None:
-        released = held.give_back(progress, reason)
+    def _release(self, claimed_run: ClaimedRun, run: Run, progress: Sequence[ProgressNote], reason: str) -> Task | None:
+        released = claimed_run.release(progress, reason)
         if released is not None:
-            self._follow(held, run, released)
+            self._dispatch_after_finish(claimed_run, run, released)
         return released
 
-    def _follow(self, held: Held, run: Run, finished: Task | None, sent: tuple[Wake, ...] = ()) -> None:
-        with self._deferring(held.task.id):
-            self._runs.follow_end(held, run, finished, sent)
+    def _dispatch_after_finish(
+        self, claimed_run: ClaimedRun, run: Run, finished: Task | None, sent_wakeups: tuple[WakeUp, ...] = ()
+    ) -> None:
+        with self._defer_dispatch_on_outage(claimed_run.task.id):
+            self._attempt_runner.dispatch_after_finish(claimed_run, run, finished, sent_wakeups)
 
     @contextmanager
-    def _deferring(self, task_id: str) -> Iterator[None]:
+    def _defer_dispatch_on_outage(self, task_id: str) -> Iterator[None]:
         """Leave to the sweep what cannot be sent now: no queue delivers this again, as it does an executor's work."""
         try:
             yield
@@ -198,4 +208,4 @@ class Pulls:
             with suppress(VersionConflict, StoreUnavailable):
                 stored = self._store.load(task_id)
                 if stored is not None:
-                    self._store.commit(moved(stored.task, self._clock.now(), deferred=True), stored.version)
+                    self._store.commit(with_changes(stored.task, self._clock.now(), deferred=True), stored.version)

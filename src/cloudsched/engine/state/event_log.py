@@ -18,13 +18,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import Awaits
+from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, Run
     from cloudsched.domain.documents.task import Task
-    from cloudsched.domain.transitions.lifecycle import Step
+    from cloudsched.domain.transitions.lifecycle import Transition
 
 log = logging.getLogger("cloudsched.news")
 
@@ -38,21 +38,21 @@ _STATUS_ACTIONS = {
 }
 
 
-def tell(before: Task | None, step: Step) -> None:
+def log_changes(before: Task | None, transition: Transition) -> None:
     """Log what a commit has changed; `before` is the task that it was made on, None if it is new."""
     if not log.isEnabledFor(logging.INFO):
         return
-    task = step.task
-    for action in _of_task(before, task):
-        _line(task, action)
+    task = transition.task
+    for action in _task_actions(before, task):
+        _log_line(task, action)
     known = {} if before is None else {run.execution_id: run for run in before.runs}
     for run in task.runs:
-        _tell_run(task, run, known.get(run.execution_id))
-    for execution in step.executions:
-        _tell_execution(task, execution)
+        _log_run(task, run, known.get(run.execution_id))
+    for execution in transition.executions:
+        _log_execution(task, execution)
 
 
-def _of_task(before: Task | None, task: Task) -> list[str]:
+def _task_actions(before: Task | None, task: Task) -> list[str]:
     if before is None:
         return ["created"]
     if task.deleted_at is not None:
@@ -62,23 +62,25 @@ def _of_task(before: Task | None, task: Task) -> list[str]:
     return ["edited"] if task.revision != before.revision else []
 
 
-def _tell_run(task: Task, run: Run, before: Run | None) -> None:
+def _log_run(task: Task, run: Run, before: Run | None) -> None:
     if run.lease is not None and (before is None or before.lease is None or before.lease.token != run.lease.token):
         late = (run.lease.started_at - run.due_at).total_seconds()
         who = {} if run.lease.worker is None else {"worker": run.lease.worker}
-        _line(task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late), **who)
-    elif run.awaits is Awaits.WORKER and (before is None or before.awaits is not Awaits.WORKER):
-        lane = task.pull.lane if task.pull else ""
-        _line(task, "offered", executionId=run.execution_id, attempt=run.attempt, lane=lane)
+        _log_line(
+            task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late), **who
+        )
+    elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
+        lane = task.pull.queue_key if task.pull else ""
+        _log_line(task, "offered", executionId=run.execution_id, attempt=run.attempt, lane=lane)
     elif run.lease is None and before is None:
-        _line(task, "asked", executionId=run.execution_id, trigger=run.trigger.value)
+        _log_line(task, "asked", executionId=run.execution_id, trigger=run.trigger.value)
     elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
-        _line(task, "suspended", executionId=run.execution_id, until=run.due_at.isoformat())
+        _log_line(task, "suspended", executionId=run.execution_id, until=run.due_at.isoformat())
 
 
-def _tell_execution(task: Task, execution: Execution) -> None:
+def _log_execution(task: Task, execution: Execution) -> None:
     error = {} if execution.error is None else {"error": execution.error.type}
-    _line(
+    _log_line(
         task,
         execution.status.lower(),
         executionId=execution.id,
@@ -88,7 +90,7 @@ def _tell_execution(task: Task, execution: Execution) -> None:
     )
 
 
-def _line(task: Task, action: str, **more: object) -> None:
+def _log_line(task: Task, action: str, **more: object) -> None:
     known = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
     said = f"{action} {more['executionId']}" if "executionId" in more else action
     log.info("%s", said, extra={**known, "revision": task.revision, **more})

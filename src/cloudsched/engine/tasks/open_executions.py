@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.transitions.lifecycle import closed
+from cloudsched.domain.transitions.lifecycle import execution_record
 from cloudsched.engine.ports.store import Page
 
 if TYPE_CHECKING:
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 
-def running(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execution:
+def open_run_as_execution(task: Task, run: Run, journal: Iterable[JournalEntry] = ()) -> Execution:
     """Return a run that is under way, or suspended, as an execution, with what its journal says."""
-    steps = tuple(entry.folded() for entry in journal)
+    steps = tuple(entry.to_record() for entry in journal)
     if run.suspension is not None:
         why = f"It {run.suspension.reason.rstrip('.')}."
-        return closed(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=why, steps=steps)
-    return closed(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
+        return execution_record(task, run, ExecutionStatus.SUSPENDED, task.updated_at, message=why, steps=steps)
+    return execution_record(task, run, ExecutionStatus.RUNNING, task.updated_at, steps=steps)
 
 
-def with_running(task: Task, first_page: Page[Execution]) -> Page[Execution]:
+def merge_open_runs(task: Task, first_page: Page[Execution]) -> Page[Execution]:
     """Return the first page of a task's executions with those that are under way in their places."""
-    under_way = {run.execution_id: running(task, run) for run in task.runs if run.lease or run.suspension}
+    under_way = {run.execution_id: open_run_as_execution(task, run) for run in task.runs if run.lease or run.suspension}
     ended = [execution for execution in first_page.items if execution.id not in under_way]
     items = sorted([*under_way.values(), *ended], key=lambda one: (one.scheduled_for, one.id), reverse=True)
     return Page(items, first_page.next_page_token)

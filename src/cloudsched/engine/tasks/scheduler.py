@@ -13,25 +13,25 @@ import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from cloudsched.domain.documents.json_limits import as_json
+from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
 from cloudsched.domain.transitions import lifecycle
 from cloudsched.domain.transitions.drafts import (
     LeadTimes,
     TaskDraft,
+    apply_edit,
     default_schedule,
-    draft_of,
-    edited,
     new_task,
     require_known,
+    to_editable_fields,
 )
-from cloudsched.domain.transitions.lifecycle import Step
-from cloudsched.domain.transitions.planning import wakes
-from cloudsched.domain.transitions.suspend import event_name, event_received, may_call
+from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.domain.transitions.planning import executor_wakeups
+from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
-from cloudsched.engine.handlers.validation import checked
-from cloudsched.engine.ports.store import Stored
-from cloudsched.engine.state.event_log import tell
+from cloudsched.engine.handlers.validation import validate_draft
+from cloudsched.engine.ports.store import VersionedTask
+from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import (
     InvalidInput,
     KeyReused,
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.children.child_tasks import Nesting
-    from cloudsched.engine.dispatch.sender import Sender
-    from cloudsched.engine.durable.archive import Journals
+    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.dispatch.sender import DispatchSender
+    from cloudsched.engine.durable.archive import JournalArchive
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
-    from cloudsched.engine.state.commits import Committer
+    from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)
@@ -66,20 +66,20 @@ class Scheduler:
         self,
         *,
         store: Store,
-        sender: Sender,
+        sender: DispatchSender,
         clock: Clock,
         registry: Registry,
         lead: LeadTimes,
         retention: timedelta | None,
-        committer: Committer,
-        nesting: Nesting,
-        journals: Journals,
+        committer: TransitionCommitter,
+        child_tasks: ChildTasks,
+        archive: JournalArchive,
         locks: Locks,
     ) -> None:
         self._store = store
         self._committer = committer
-        self._nesting = nesting
-        self._journals = journals
+        self._child_tasks = child_tasks
+        self._archive = archive
         self._locks = locks
         self._sender = sender
         self._clock = clock
@@ -88,7 +88,7 @@ class Scheduler:
         self._retention = retention
         self._check: Callable[[Task], None] | None = None
 
-    def guarded(self, check: Callable[[Task], None]) -> Self:
+    def with_authorization(self, check: Callable[[Task], None]) -> Self:
         """Return a scheduler that shows each task to `check` before it returns or changes it.
 
         What `check` raises is raised, and the task stays as it is. A change is checked against the very state that it
@@ -98,7 +98,7 @@ class Scheduler:
         twin._check = check  # noqa: SLF001 - its own class
         return twin
 
-    def create(self, draft: TaskDraft, mark: str | None = None) -> tuple[Task, bool]:
+    def create(self, draft: TaskDraft, request_fingerprint: str | None = None) -> tuple[Task, bool]:
         """Store a task and send it on its way; return it, and whether it is new.
 
         A draft that carries the id of an existing task of the same owner edits that task instead. One commit, and one
@@ -106,41 +106,45 @@ class Scheduler:
 
         Args:
             draft: The task.
-            mark: A hash of the request, if that is to be safe to repeat: then an existing task stays as it is.
+            request_fingerprint: A hash of the request, if that is to be safe to repeat: then an existing task stays as it is.
 
         Raises:
             InvalidInput: Something in it is wrong; nothing was stored.
             KeyReused: The existing task was made by another request.
         """
-        draft = self._checked(draft)
+        draft = self._validate(draft)
         for _ in range(MAX_CONFLICTS):
-            task = new_task(draft, self._clock.now(), self._lead).task.model_copy(update={"request_mark": mark})
+            task = new_task(draft, self._clock.now(), self._lead).task.model_copy(
+                update={"request_fingerprint": request_fingerprint}
+            )
             try:
                 version = self._store.commit(task, None)
             except VersionConflict:
                 existing = self._store.load(task.id)
                 if existing and existing.task.deleted_at:
-                    if not self._nesting.remove(existing.task):
+                    if not self._child_tasks.remove(existing.task):
                         self._store.purge(task.id)  # whoever takes its id does not wait for its handlers
-                elif existing and mark is not None:
-                    return self._repeated(existing, mark), False
+                elif existing and request_fingerprint is not None:
+                    return self._idempotent_replay(existing, request_fingerprint), False
                 elif existing:
                     return self._replace(existing, draft), False
             else:
-                tell(None, Step(task))
-                return self._sent(Stored(task, version)), True
+                log_changes(None, Transition(task))
+                return self._dispatch_or_defer(VersionedTask(task, version)), True
         raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
 
-    def _repeated(self, existing: Stored, mark: str) -> Task:
-        if existing.task.request_mark != mark:
+    def _idempotent_replay(self, existing: VersionedTask, request_fingerprint: str) -> Task:
+        if existing.task.request_fingerprint != request_fingerprint:
             hint = "A key stands for one request; make a new one for another."
             raise KeyReused("Idempotency-Key", "came before, with another request", hint)
-        return self._sent(existing)
+        return self._dispatch_or_defer(existing)
 
-    def _replace(self, existing: Stored, draft: TaskDraft) -> Task:
+    def _replace(self, existing: VersionedTask, draft: TaskDraft) -> Task:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
-        return self._heard_of(self._change(existing.task.id, lambda task, now: edited(task, draft, now, self._lead)))
+        return self._after_change(
+            self._change(existing.task.id, lambda task, now: apply_edit(task, draft, now, self._lead))
+        )
 
     def get(self, task_id: str) -> Task:
         """Return a task.
@@ -156,20 +160,20 @@ class Scheduler:
         Raises:
             InvalidInput: A field is unknown, cannot be changed, or does not fit; nothing was stored.
         """
-        for name, hint in _FIXED.items():
+        for name, hint in _IMMUTABLE_FIELDS.items():
             if name in patch:
                 raise InvalidInput(name, "cannot be changed by an edit", hint)
 
         require_known(patch)
 
-        def decide(task: Task, now: datetime) -> Step:
-            draft = TaskDraft.from_wire(merged(draft_of(task), patch))
+        def decide(task: Task, now: datetime) -> Transition:
+            draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), patch))
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
             unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
-            return edited(task, self._checked(draft.model_copy(update=unset)), now, self._lead)
+            return apply_edit(task, self._validate(draft.model_copy(update=unset)), now, self._lead)
 
-        return self._heard_of(self._change(task_id, decide))
+        return self._after_change(self._change(task_id, decide))
 
     def pause(self, task_id: str) -> Task:
         """Hold a task until it is resumed."""
@@ -177,31 +181,31 @@ class Scheduler:
 
     def resume(self, task_id: str) -> Task:
         """Let a paused task go on from now."""
-        return self._heard_of(self._change(task_id, lifecycle.resume))
+        return self._after_change(self._change(task_id, lifecycle.resume))
 
     def cancel(self, task_id: str) -> Task:
         """End a task for good, and the calls below it; its record stays."""
-        return self._below_cancelled(self._change(task_id, lifecycle.cancel))
+        return self._cancel_descendants(self._change(task_id, lifecycle.cancel))
 
-    def _heard_of(self, task: Task) -> Task:
+    def _after_change(self, task: Task) -> Task:
         """Tell whoever called the task if the change has ended it: nothing of it was left to run."""
-        self._nesting.tell(task)
+        self._child_tasks.notify_parent(task)
         return task
 
-    def _below_cancelled(self, task: Task) -> Task:
+    def _cancel_descendants(self, task: Task) -> Task:
         """Finish a cancel: reach the calls below, and whoever called the task. The sweep does it if this dies."""
         if task.deferred:
-            self._nesting.cancel_below(task)
-            task = self._undeferred(task.id) or task
-        self._nesting.tell(task)
+            self._child_tasks.cancel_descendants(task)
+            task = self._clear_deferred(task.id) or task
+        self._child_tasks.notify_parent(task)
         return task
 
-    def _undeferred(self, task_id: str) -> Task | None:
+    def _clear_deferred(self, task_id: str) -> Task | None:
         """Take the mark off a task whose calls are cancelled, unless the sweep is to look for more of them later."""
         stored = self._store.load(task_id)
-        if stored is None or may_call(stored.task, self._clock.now()):
+        if stored is None or can_still_call(stored.task, self._clock.now()):
             return None
-        done = lifecycle.moved(stored.task, self._clock.now(), deferred=False)
+        done = lifecycle.with_changes(stored.task, self._clock.now(), deferred=False)
         with suppress(VersionConflict):
             self._store.commit(done, stored.version)
         return done
@@ -213,11 +217,11 @@ class Scheduler:
             InvalidInput: The payload is too large, or JSON cannot say it.
             NotAllowed: The task or the execution has ended, or too many events wait for it.
         """
-        content = as_json("payload", payload)
-        said = {"name": event_name(name), "payload": content, "token": secrets.token_hex(8)}
+        content = to_json_value("payload", payload)
+        said = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8)}
 
-        def received(task: Task, now: datetime) -> Step:
-            return event_received(task, Event(**said, at=now, execution_id=execution_id), now)
+        def received(task: Task, now: datetime) -> Transition:
+            return on_event(task, Event(**said, at=now, execution_id=execution_id), now)
 
         return self._change(task_id, received)
 
@@ -235,20 +239,20 @@ class Scheduler:
                 not known any more.
         """
 
-        def decide(task: Task, now: datetime) -> Step:
-            identity = execution_id or lifecycle.last_ended(task)
-            execution = self._store.execution(task_id, identity)
-            if execution is None and (run := task.run(identity)) is not None:
-                raise lifecycle.still_open(run)
+        def decide(task: Task, now: datetime) -> Transition:
+            identity = execution_id or lifecycle.last_finished_execution_id(task)
+            execution = self._store.load_execution(task_id, identity)
+            if execution is None and (run := task.find_run(identity)) is not None:
+                raise lifecycle.open_run_error(run)
             if execution is None:
                 raise NotFound("execution", identity)
-            whole = self._journals.whole(execution)
-            cancelled, revived = self._nesting.cancelled(whole.steps), self._nesting.revived(whole)
+            whole = self._archive.load_execution(execution)
+            cancelled, revived = self._child_tasks.cancelled_calls(whole.steps), self._child_tasks.retried_calls(whole)
             retried = lifecycle.retry(task, whole, now, cancelled, revived)
             if whole.steps_reference is not None:  # what is done must not be done again
                 hint = f"They were kept as {whole.steps_reference!r}. Trigger the task to run it anew."
-                raise NotAllowed(lifecycle.RETRY, "missing that execution's steps", hint)
-            return self._journals.restored(retried, identity)
+                raise NotAllowed(lifecycle.RETRY_ACTION, "missing that execution's steps", hint)
+            return self._archive.restore_for_retry(retried, identity)
 
         return self._change(task_id, decide)
 
@@ -259,9 +263,9 @@ class Scheduler:
 
     def delete(self, task_id: str) -> None:
         """Remove a task and its executions. Once this has returned nothing of it runs or shows any more."""
-        self._nesting.remove(self._change(task_id, lifecycle.delete))
+        self._child_tasks.remove(self._change(task_id, lifecycle.delete))
 
-    def _load(self, task_id: str) -> Stored:
+    def _load(self, task_id: str) -> VersionedTask:
         stored = self._store.load(task_id)
         if stored is None or stored.task.deleted_at is not None:
             raise NotFound("task", task_id)
@@ -269,63 +273,67 @@ class Scheduler:
             self._check(stored.task)
         return stored
 
-    def _change(self, task_id: str, decide: Callable[[Task, datetime], Step]) -> Task:
+    def _change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
         for _ in range(MAX_CONFLICTS):
             stored = self._load(task_id)
             step = decide(stored.task, self._clock.now())
             if step.task is stored.task:
-                return self._sent(stored)  # nothing to change; what is planned is sent again, which is harmless
+                return self._dispatch_or_defer(
+                    stored
+                )  # nothing to change; what is planned is sent again, which is harmless
             try:
                 changed = self._committer.commit(step, stored)
             except VersionConflict:
                 continue
-            if step.task.revision != stored.task.revision and any(run.turn_until for run in stored.task.runs):
-                self._locks.forget(stored.task, self._clock.now())  # its turn is another's: it asks anew, if at all
-            return self._sent(changed)
+            if step.task.revision != stored.task.revision and any(run.lock_turn_until for run in stored.task.runs):
+                self._locks.remove_task(
+                    stored.task, self._clock.now()
+                )  # its turn is another's: it asks anew, if at all
+            return self._dispatch_or_defer(changed)
         raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
 
-    def _sent(self, stored: Stored) -> Task:
+    def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
         """Send what the task waits for; if the queue cannot be reached, leave it to the sweep and say so."""
         task = stored.task
         try:
-            self._sender.send(task, wakes(task), self._clock.now())
+            self._sender.send(task, executor_wakeups(task), self._clock.now())
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
-            marked = lifecycle.moved(task, self._clock.now(), deferred=True)
+            marked = lifecycle.with_changes(task, self._clock.now(), deferred=True)
             # Failing that, somebody else has changed and sent it, or the sweep finds it as soon as it is overdue.
             with suppress(VersionConflict, StoreUnavailable):
                 self._store.commit(marked, stored.version)
             return marked
         return task
 
-    def _checked(self, draft: TaskDraft) -> TaskDraft:
-        return checked(draft, self._registry, self._retention)
+    def _validate(self, draft: TaskDraft) -> TaskDraft:
+        return validate_draft(draft, self._registry, self._retention)
 
 
-_FIXED = {
+_IMMUTABLE_FIELDS = {
     "id": "Create another task instead.",
     "owner": "Create a task for the other owner instead.",
     "status": "Use pause, resume, cancel or trigger.",
 }
 
 
-def merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """Return `target` with a JSON merge patch applied (RFC 7396, section 2).
 
     At the top, a schedule and a payload are replaced whole: half of one and half of another make no sense.
     """
     whole: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
-    return _merged({**target, **whole}, patch)
+    return _merge({**target, **whole}, patch)
 
 
-def _merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     result = dict(target)
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
         elif isinstance(value, dict):
             inner = result.get(name)
-            result[name] = _merged(inner if isinstance(inner, dict) else {}, value)
+            result[name] = _merge(inner if isinstance(inner, dict) else {}, value)
         else:
             result[name] = value
     return result

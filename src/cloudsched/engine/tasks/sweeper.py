@@ -16,19 +16,19 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.documents.task import MAX_KEPT, TaskStatus
-from cloudsched.domain.transitions.lifecycle import delete, lives_again, moved
-from cloudsched.domain.transitions.planning import lapses, repair_number, turns, wakes
-from cloudsched.domain.transitions.suspend import may_call
-from cloudsched.engine.state.event_log import tell
+from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
+from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
+from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
+from cloudsched.domain.transitions.suspend import can_still_call
+from cloudsched.engine.state.event_log import log_changes
 from cloudsched.errors import BlobsUnavailable, QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.task import Task
-    from cloudsched.engine.children.child_tasks import Nesting
-    from cloudsched.engine.dispatch.sender import Sender
+    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store
     from cloudsched.engine.state.locks import Locks
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 GRACE = timedelta(seconds=20)
 """How long something may be overdue before the sweep takes it for lost: an ordinary delivery takes less."""
-PAGE = 200
+PAGE_SIZE = 200
 """How many tasks are read at a time."""
-LIMIT = 10_000
+MAX_EXAMINED = 10_000
 """How many tasks one sweep looks at; the next one of the same process goes on behind them."""
-ENOUGH = 3
+MAX_CONSECUTIVE_FAILURES = 3
 """How many tasks in a row the store does not answer for, before it counts as away."""
 
 
@@ -68,19 +68,21 @@ class Sweep:
 class Sweeper:
     """Sends again what was lost."""
 
-    def __init__(self, *, store: Store, nesting: Nesting, sender: Sender, clock: Clock, locks: Locks) -> None:
+    def __init__(
+        self, *, store: Store, child_tasks: ChildTasks, sender: DispatchSender, clock: Clock, locks: Locks
+    ) -> None:
         self._store = store
-        self._nesting = nesting
+        self._child_tasks = child_tasks
         self._sender = sender
         self._locks = locks
         self._clock = clock
-        self._behind: str | None = None
+        self._resume_token: str | None = None
 
     def sweep(self) -> Sweep:
         """Repair what is overdue, the earliest first. What this reads grows with that, not with what exists.
 
         A task that cannot be repaired is passed over.
-        Where that is more than `LIMIT`, this goes on where the sweep before has stopped, and from the beginning after
+        Where that is more than `MAX_EXAMINED`, this goes on where the sweep before has stopped, and from the beginning after
         the last. So what stays overdue for a good reason, as at a lock that is held, keeps nothing else from its turn.
 
         Raises:
@@ -89,9 +91,9 @@ class Sweeper:
         done = Sweep()
         now = self._clock.now()
         unanswered = 0
-        began = token = self._behind
-        while done.examined < LIMIT:
-            page = self._store.due(now - GRACE, limit=PAGE, page_token=token)
+        began = token = self._resume_token
+        while done.examined < MAX_EXAMINED:
+            page = self._store.list_due_tasks(now - GRACE, limit=PAGE_SIZE, page_token=token)
             for task in sorted(page.items, key=lambda task: task.priority.rank):
                 done.examined += 1
                 try:
@@ -104,7 +106,7 @@ class Sweeper:
                     log.exception("unrepaired", extra={"action": "unrepaired", "taskId": task.id})
                     is_of_the_store = isinstance(error, StoreUnavailable) and not isinstance(error, BlobsUnavailable)
                     unanswered = unanswered + 1 if is_of_the_store else 0
-                    if unanswered == ENOUGH:
+                    if unanswered == MAX_CONSECUTIVE_FAILURES:
                         raise
                 else:
                     unanswered = 0
@@ -113,41 +115,41 @@ class Sweeper:
                 if began is None:
                     break
                 began = None
-        self._behind = token
+        self._resume_token = token
         done.expired = self._store.expire(now)
         log.info("swept", extra={"action": "swept", "examined": done.examined, "dispatched": done.dispatched})
         return done
 
-    def _repair(self, task: Task, now: datetime, done: Sweep) -> None:
+    def _repair(self, task: Task, now: datetime, result: Sweep) -> None:
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
-            self._stop(task, now, done)
+            self._finish_cancel_or_delete(task, now, result)
             return
         if task.has_ended:
             if task.deferred:  # what follows from its end could not be sent: its parent waits for word of it
-                self._nesting.tell(task)
-                done.undeferred += self._clear(task.id)
+                self._child_tasks.notify_parent(task)
+                result.undeferred += self._clear_deferred(task.id)
                 return
-            done.purged += self._expire(task.id)
+            result.purged += self._expire(task.id)
             return
-        for wake in (*wakes(task), *lapses(task), *turns(task)):
+        for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task)):
             overdue = now - wake.due_at
             if overdue >= GRACE:
-                done.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
+                result.dispatched += self._sender.send(task, [wake], now, repair=repair_number(overdue))
         if task.deferred:
-            done.dispatched += self._sender.send(task, wakes(task), now)
-            done.undeferred += self._clear(task.id)
+            result.dispatched += self._sender.send(task, executor_wakeups(task), now)
+            result.undeferred += self._clear_deferred(task.id)
 
-    def _stop(self, task: Task, now: datetime, done: Sweep) -> None:
+    def _finish_cancel_or_delete(self, task: Task, now: datetime, result: Sweep) -> None:
         """Finish a deletion or a cancel, as it stands now: since its page was read the task may have begun again."""
         stored = self._store.load(task.id)
-        if stored is None or lives_again(task, stored.task):
+        if stored is None or was_recreated(task, stored.task):
             return
         if stored.task.deleted_at is not None:
-            done.purged += self._nesting.remove(stored.task)
+            result.purged += self._child_tasks.remove(stored.task)
         elif stored.task.deferred:
-            self._nesting.cancel_below(stored.task)
-            if not may_call(stored.task, now):
-                done.undeferred += self._clear(task.id)
+            self._child_tasks.cancel_descendants(stored.task)
+            if not can_still_call(stored.task, now):
+                result.undeferred += self._clear_deferred(task.id)
 
     def _expire(self, task_id: str) -> bool:
         """Remove a task that ended long enough ago; one that was given new life meanwhile stays."""
@@ -157,43 +159,43 @@ class Sweeper:
             return False
         if stored.task.deferred:  # its wake instant is the mark's, not its retention's
             return False
-        if self._is_awaited(stored.task):
+        if self._keep_for_parent(stored.task):
             return False
         step = delete(stored.task, now)
         try:
             self._store.commit(step.task, stored.version)
         except VersionConflict:
             return False
-        tell(stored.task, step)
-        self._locks.forget(step.task, now)
+        log_changes(stored.task, step)
+        self._locks.remove_task(step.task, now)
         self._store.purge(task_id)
         return True
 
-    def _is_awaited(self, task: Task) -> bool:
+    def _keep_for_parent(self, task: Task) -> bool:
         """Look whether a call's parent may ask for the result yet, also if it is retried; keep it for longer if so."""
         if task.parent is None or task.retention is None:
             return False
         parent = self._store.load(task.parent.task_id)
         if parent is None:
             return False
-        if parent.task.run(task.parent.execution_id) is None:
-            record = self._store.execution(task.parent.task_id, task.parent.execution_id)
+        if parent.task.find_run(task.parent.execution_id) is None:
+            record = self._store.load_execution(task.parent.task_id, task.parent.execution_id)
             if record is None or record.status is ExecutionStatus.SUCCEEDED:
                 return False
         stored = self._store.load(task.id)
         if stored is not None:
-            kept = moved(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_KEPT))
+            kept = with_changes(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_RETENTION))
             with suppress(VersionConflict):
                 self._store.commit(kept, stored.version)
         return True
 
-    def _clear(self, task_id: str) -> bool:
+    def _clear_deferred(self, task_id: str) -> bool:
         """Take the mark off a task whose dispatches exist now; somebody who changed it meanwhile has sent them too."""
         stored = self._store.load(task_id)
         if stored is None or not stored.task.deferred:
             return False
         try:
-            self._store.commit(moved(stored.task, self._clock.now(), deferred=False), stored.version)
+            self._store.commit(with_changes(stored.task, self._clock.now(), deferred=False), stored.version)
         except VersionConflict:
             return False
         return True

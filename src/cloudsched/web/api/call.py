@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.web.api.parse import json_object, validated
+from cloudsched.web.api.parse import read_json_object, validate
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
-    from cloudsched.domain.documents.document import Value
+    from cloudsched.domain.documents.document import WireModel
     from cloudsched.web.api.operations import Operation
     from cloudsched.web.auth.roles import Caller
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """One request, as the operations see it: everything in it has been checked."""
 
     app: App
@@ -26,19 +26,19 @@ class Call:
     operation: Operation
     request: Request
     path: dict[str, str]
-    query: Value
+    query: WireModel
 
     @property
     def task_id(self) -> str:
         """The task that the path names."""
         return self.path["taskId"]
 
-    def content(self) -> dict[str, Any]:
+    def read_content(self) -> dict[str, Any]:
         """Return the body, which is one JSON object."""
-        return json_object(self.request)
+        return read_json_object(self.request)
 
-    def body(self) -> Value:
+    def read_body(self) -> WireModel:
         """Return the body as the operation's model has it."""
         model = self.operation.body
         assert model is not None  # noqa: S101 - only operations with a body ask for it
-        return validated(model, json_object(self.request, is_optional=self.operation.body_is_optional))
+        return validate(model, read_json_object(self.request, is_optional=self.operation.body_is_optional))

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _METHODS = "GET, POST, PATCH, DELETE"
 _HEADERS = "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Api-Key, traceparent"
-_EXPOSED = "ETag, Location, Retry-After"
+_EXPOSED_HEADERS = "ETag, Location, Retry-After"
 _MAX_AGE_SECONDS = 600
 
 
-def preflight(request: Request, origins: Sequence[str]) -> Response | None:
+def respond_to_preflight(request: Request, origins: Sequence[str]) -> Response | None:
     """Return the answer to a browser that asks whether a page may send a request; None if this is no such question."""
     if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
         return None
-    require_allowed(request, origins)
+    require_allowed_origin(request, origins)
     headers = {
         "Access-Control-Allow-Methods": _METHODS,
         "Access-Control-Allow-Headers": _HEADERS,
@@ -38,7 +38,7 @@ def preflight(request: Request, origins: Sequence[str]) -> Response | None:
     return Response(status=204, headers=headers)
 
 
-def require_allowed(request: Request, origins: Sequence[str]) -> None:
+def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
     """Check that a request comes from no page, from one of this very host, or from one that is listed.
 
     Raises:
@@ -58,7 +58,7 @@ def add_headers(request: Request, response: Response, origins: Sequence[str]) ->
     origin = request.headers.get("Origin")
     if origin is not None and _is_listed(origin, origins):
         response.headers["Access-Control-Allow-Origin"] = origin
-        response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+        response.headers["Access-Control-Expose-Headers"] = _EXPOSED_HEADERS
 
 
 def _is_listed(origin: str, origins: Sequence[str]) -> bool:

@@ -22,15 +22,17 @@ td { border-top: 1px solid #8885; padding: .3rem .6rem; vertical-align: top }
 """
 
 
-def page(document: Json) -> Response:
+def render_page(document: Json) -> Response:
     """Return the page. It may load nothing and run nothing, whatever is in the document."""
     info = document["info"]
     operations = "".join(
-        _operation(method.upper(), path, operation)
+        _render_operation(method.upper(), path, operation)
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     )
-    schemas = "".join(_schema(name, schema) for name, schema in sorted(document["components"]["schemas"].items()))
+    schemas = "".join(
+        _render_schema(name, schema) for name, schema in sorted(document["components"]["schemas"].items())
+    )
     title = f"{info['title']} {info['version']}"
     text = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -46,37 +48,38 @@ def page(document: Json) -> Response:
     return Response(text, headers=headers)
 
 
-def _operation(method: str, path: str, operation: Json) -> str:
+def _render_operation(method: str, path: str, operation: Json) -> str:
     parameters = "".join(
-        _row(f"{each['name']} ({each['in']})", each["description"], each["schema"]) for each in operation["parameters"]
+        _render_row(f"{each['name']} ({each['in']})", each["description"], each["schema"])
+        for each in operation["parameters"]
     )
     bodies = "".join(
-        _row(f"body: {kind}", "", content["schema"])
+        _render_row(f"body: {kind}", "", content["schema"])
         for kind, content in operation.get("requestBody", {}).get("content", {}).items()
     )
-    answers = "".join(_answer(status, answer) for status, answer in operation["responses"].items())
+    answers = "".join(_render_response(status, answer) for status, answer in operation["responses"].items())
     return (
         f'<details><summary><span class="method">{method}</span><code>{escape(path)}</code> — '
         f"{escape(operation['summary'])}</summary><table>{parameters}{bodies}{answers}</table></details>"
     )
 
 
-def _answer(status: str, answer: Json) -> str:
+def _render_response(status: str, answer: Json) -> str:
     schema: Json = next((content["schema"] for content in answer.get("content", {}).values()), {})
-    return _row(status, answer["description"], schema)
+    return _render_row(status, answer["description"], schema)
 
 
-def _row(name: str, about: str, schema: Json) -> str:
-    return f"<tr><td><code>{escape(name)}</code><td>{escape(about)}<td>{_kind(schema)}"
+def _render_row(name: str, about: str, schema: Json) -> str:
+    return f"<tr><td><code>{escape(name)}</code><td>{escape(about)}<td>{_render_type(schema)}"
 
 
-def _kind(schema: Json) -> str:
+def _render_type(schema: Json) -> str:
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f'<a href="#{name}">{name}</a>'
     return f"<code>{escape(json.dumps(schema, ensure_ascii=False))}</code>" if schema else ""
 
 
-def _schema(name: str, schema: Json) -> str:
+def _render_schema(name: str, schema: Json) -> str:
     text = escape(json.dumps(schema, indent=2, ensure_ascii=False))
     return f'<details id="{escape(name)}"><summary><code>{escape(name)}</code></summary><pre>{text}</pre></details>'

@@ -27,18 +27,18 @@ TAGS_PATTERN = r'^(\*|(W/)?"[\x21\x23-\x7e]*"( ?, ?(W/)?"[\x21\x23-\x7e]*")*)$'
 _TAGS = re.compile(TAGS_PATTERN)
 
 
-def etag(task: Task) -> str:
+def compute_etag(task: Task) -> str:
     """Return the tag of a task's state, without quotes."""
     content = task.model_dump_json(by_alias=True, exclude_none=True)
     return f"{task.revision}-{hashlib.sha256(content.encode()).hexdigest()[:20]}"
 
 
-def quoted_etag(task: Task) -> str:
+def compute_quoted_etag(task: Task) -> str:
     """Return it as the header has it."""
-    return quote_etag(etag(task))
+    return quote_etag(compute_etag(task))
 
 
-def condition(request: Request) -> Callable[[Task], None] | None:
+def parse_if_match(request: Request) -> Callable[[Task], None] | None:
     """Return what checks a task against the request's ``If-Match``; None if it has none.
 
     What that returns raises PreconditionFailed. A weak tag never fits.
@@ -53,19 +53,19 @@ def condition(request: Request) -> Callable[[Task], None] | None:
     tags = parse_etags(given)
 
     def check(task: Task) -> None:
-        if not tags.contains(etag(task)):
+        if not tags.contains(compute_etag(task)):
             raise PreconditionFailed(f"task {task.id}")
 
     return check
 
 
-def require_tags(header: str, given: str) -> None:
+def require_tags(header: str, value: str) -> None:
     """Check that a header has a list of tags.
 
     Raises:
         InvalidInput: It has not.
     """
-    if not _TAGS.fullmatch(given):
+    if not _TAGS.fullmatch(value):
         raise InvalidInput(
             header, "is not a list of ETags", 'Give the ETag header of an answer as it is, as in "1-2ab".'
         )

@@ -26,24 +26,26 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.web.auth.roles import Caller
 
-HEADER = "Idempotency-Key"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
 KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
 _KEY = re.compile(KEY_PATTERN)
 
 
-def key_of(request: Request) -> str | None:
+def read_idempotency_key(request: Request) -> str | None:
     """Return the request's idempotency key, if it has one.
 
     Raises:
         InvalidInput: It is none.
     """
-    key = request.headers.get(HEADER)
+    key = request.headers.get(IDEMPOTENCY_HEADER)
     if key is not None and not _KEY.fullmatch(key):
-        raise InvalidInput(HEADER, "is not a key", "Give 1 to 255 visible ASCII characters, such as a UUID.")
+        raise InvalidInput(
+            IDEMPOTENCY_HEADER, "is not a key", "Give 1 to 255 visible ASCII characters, such as a UUID."
+        )
     return key
 
 
-def put(app: App, caller: Caller, content: dict[str, Any], key: str | None) -> tuple[Task, bool]:
+def create_or_edit(app: App, caller: Caller, content: dict[str, Any], key: str | None) -> tuple[Task, bool]:
     """Create a task as a caller asks for it, or edit the one of the same id; return it, and whether it is new.
 
     Raises:
@@ -51,21 +53,23 @@ def put(app: App, caller: Caller, content: dict[str, Any], key: str | None) -> t
         InvalidInput: Something in it is wrong.
         KeyReused: The key came before, with something else.
     """
-    owner = caller.owner_of_new(content.get("owner"))
+    owner = caller.resolve_owner(content.get("owner"))
     content = {**content, **({} if owner is None else {"owner": owner})}
     given = content.get("id")
     if key is not None and given is not None:
-        raise InvalidInput(HEADER, "stands beside an id", "An id alone is safe to repeat; leave one of the two out.")
+        raise InvalidInput(
+            IDEMPOTENCY_HEADER, "stands beside an id", "An id alone is safe to repeat; leave one of the two out."
+        )
     if key is not None:
         draft = TaskDraft.from_wire({**content, "id": f"k{_hash([owner, key])[:32]}"})
         return app.put(draft, mark=_hash(content))
-    if caller.only is not None and isinstance(given, str):
-        prefix = own_prefix(caller.only)
+    if caller.visible_owner is not None and isinstance(given, str):
+        prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = given if given.startswith(prefix) else prefix + given
     return app.put(TaskDraft.from_wire(content))
 
 
-def own_prefix(owner: object) -> str:
+def owner_id_prefix(owner: object) -> str:
     """Return what the ids begin with that an owner has chosen."""
     return f"u{_hash(owner)[:16]}-"
 

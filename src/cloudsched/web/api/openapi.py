@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.web.api.etags import TAGS_PATTERN
-from cloudsched.web.api.idempotency import HEADER, KEY_PATTERN
-from cloudsched.web.api.openapi_schemas import components, inlined, pattern_of, ref
+from cloudsched.web.api.idempotency import IDEMPOTENCY_HEADER, KEY_PATTERN
+from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
 from cloudsched.web.api.operations import OPERATIONS, Operation
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.document import Value
+    from cloudsched.domain.documents.document import WireModel
 
 Json = dict[str, Any]
 
@@ -39,28 +39,28 @@ _PROBLEMS: Final = {
 }
 _TITLES: Final = {200: "Done.", 201: "Created.", 204: "Removed.", 304: "Not changed since."}
 _PATH: Final = {
-    "taskId": ("The task's id.", pattern_of(TaskId)),
-    "event": ("The event's name.", pattern_of(EventName)),
+    "taskId": ("The task's id.", get_pattern(TaskId)),
+    "event": ("The event's name.", get_pattern(EventName)),
     "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$"),
-    "queue": ("The queue's name.", pattern_of(QueueName)),
-    "owner": ("Whose inbox it is.", pattern_of(Owner)),
+    "queue": ("The queue's name.", get_pattern(QueueName)),
+    "owner": ("Whose inbox it is.", get_pattern(Owner)),
 }
 
 
 @lru_cache(maxsize=4)
-def document(handlers: tuple[str, ...] | None) -> Json:
+def build_document(handlers: tuple[str, ...] | None) -> Json:
     """Return the document.
 
     Args:
         handlers: The handlers that there are, where callers need not prove who they are; None where they must.
     """
     is_open = handlers is not None
-    schemas = components(handlers)
+    schemas = build_components(handlers)
     paths: Json = {}
     for operation in OPERATIONS:
         described = _operation(operation, is_open=is_open)
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
-    security = {} if is_open else {"securitySchemes": _schemes()}
+    security = {} if is_open else {"securitySchemes": _security_schemes()}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -75,7 +75,7 @@ def document(handlers: tuple[str, ...] | None) -> Json:
     }
 
 
-def _schemes() -> Json:
+def _security_schemes() -> Json:
     about = "A Firebase user's ID token, or a Google OIDC token of a service account."
     return {
         "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": about},
@@ -87,7 +87,11 @@ def _operation(operation: Operation, *, is_open: bool) -> Json:
     described: Json = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation.query), *_headers(operation)],
+        "parameters": [
+            *_path_parameters(operation),
+            *_query_parameters(operation.query),
+            *_header_parameters(operation),
+        ],
         "responses": _responses(operation, is_open=is_open),
     }
     if operation.is_patch:
@@ -115,8 +119,8 @@ def _path_parameters(operation: Operation) -> list[Json]:
     ]
 
 
-def _query_parameters(model: type[Value]) -> list[Json]:
-    schema = inlined(model)
+def _query_parameters(model: type[WireModel]) -> list[Json]:
+    schema = inline_schema(model)
     parameters = []
     for name, each in schema.get("properties", {}).items():
         described = copy.deepcopy(each)
@@ -125,16 +129,16 @@ def _query_parameters(model: type[Value]) -> list[Json]:
     return parameters
 
 
-def _headers(operation: Operation) -> list[Json]:
+def _header_parameters(operation: Operation) -> list[Json]:
     found: list[Json] = []
-    if operation.takes_key:
+    if operation.accepts_idempotency_key:
         about = "Makes it safe to ask again: the same key with the same request creates nothing new."
         schema = {"type": "string", "pattern": KEY_PATTERN}
-        found.append({"name": HEADER, "in": "header", "description": about, "schema": schema})
+        found.append({"name": IDEMPOTENCY_HEADER, "in": "header", "description": about, "schema": schema})
     if operation.is_conditional:
         about = "The ETag of the state that the caller has seen; in any other, nothing is changed."
         found.append({"name": "If-Match", "in": "header", "description": about, "schema": _tag_schema()})
-    if 304 in operation.success:  # noqa: PLR2004 - Not Modified
+    if 304 in operation.success_statuses:  # noqa: PLR2004 - Not Modified
         about = "The ETag of what the caller has already."
         found.append({"name": "If-None-Match", "in": "header", "description": about, "schema": _tag_schema()})
     return found
@@ -146,12 +150,12 @@ def _tag_schema() -> Json:
 
 def _responses(operation: Operation, *, is_open: bool) -> Json:
     responses: Json = {}
-    for status in operation.success:
-        responses[str(status)] = {"description": _TITLES[status], **_headers_of(operation, status)}
-        if status in {200, 201} and operation.answer:
-            responses[str(status)]["content"] = _content(operation.answer)
+    for status in operation.success_statuses:
+        responses[str(status)] = {"description": _TITLES[status], **_response_headers(operation, status)}
+        if status in {200, 201} and operation.response_schema:
+            responses[str(status)]["content"] = _content(operation.response_schema)
             responses[str(status)].update(_links(operation))
-    refusals = {400, 403, 500, 503, *operation.refusals}
+    refusals = {400, 403, 500, 503, *operation.error_statuses}
     if operation.right is not None and not is_open:
         refusals.add(401)
     if operation.body is not None or operation.is_patch:
@@ -162,8 +166,8 @@ def _responses(operation: Operation, *, is_open: bool) -> Json:
     return responses
 
 
-def _headers_of(operation: Operation, status: int) -> Json:
-    if operation.answer not in {"Task", "FailedTask"}:
+def _response_headers(operation: Operation, status: int) -> Json:
+    if operation.response_schema not in {"Task", "FailedTask"}:
         return {}
     headers = {"ETag": {"description": "The task's state.", "schema": {"type": "string"}}}
     if operation.name == "create_task":

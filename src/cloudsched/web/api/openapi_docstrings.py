@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-def docstrings_of(model: type[BaseModel]) -> dict[str, str]:
+def read_field_docstrings(model: type[BaseModel]) -> dict[str, str]:
     """Return the docstring of each field that has one, those of the classes it inherits from included."""
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if cls.__module__.startswith("cloudsched."):
             (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-            found |= _in_class(tree) if isinstance(tree, ast.ClassDef) else {}
+            found |= _read_class_docstrings(tree) if isinstance(tree, ast.ClassDef) else {}
     return found
 
 
-def _in_class(tree: ast.ClassDef) -> dict[str, str]:
+def _read_class_docstrings(tree: ast.ClassDef) -> dict[str, str]:
     found = {}
     for field, after in zip(tree.body, tree.body[1:], strict=False):
         match field, after:

@@ -16,8 +16,8 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.task import Task
-from cloudsched.web.api import request_bodies as said
-from cloudsched.web.api.openapi_docstrings import docstrings_of
+from cloudsched.web.api import request_bodies as bodies
+from cloudsched.web.api.openapi_docstrings import read_field_docstrings
 from cloudsched.web.api.responses import INTERNAL
 
 if TYPE_CHECKING:
@@ -29,11 +29,18 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _TEMPLATE = "#/components/schemas/{model}"
-_SENT: tuple[type[BaseModel], ...] = (
-    *(said.NewTask, said.EventPayload, said.Retry, said.Range, said.Preview, said.Batch),
-    *(said.WorkWanted, said.Heartbeat, said.Completion, said.Failure, said.Release),
+_REQUEST_MODELS: tuple[type[BaseModel], ...] = (
+    *(
+        bodies.NewTask,
+        bodies.SendEventRequest,
+        bodies.RetryRequest,
+        bodies.BackfillRequest,
+        bodies.PreviewRequest,
+        bodies.BatchCreateRequest,
+    ),
+    *(bodies.ClaimRequest, bodies.HeartbeatRequest, bodies.CompleteRequest, bodies.FailRequest, bodies.ReleaseRequest),
 )
-_ANSWERED: tuple[type[BaseModel], ...] = (Task, Execution, Message)
+_RESPONSE_MODELS: tuple[type[BaseModel], ...] = (Task, Execution, Message)
 
 
 class _Schemas(GenerateJsonSchema):
@@ -43,13 +50,13 @@ class _Schemas(GenerateJsonSchema):
         """Return a model's schema."""
         made = super().model_schema(schema)
         model: type[BaseModel] = schema["cls"]
-        texts = docstrings_of(model)
+        texts = read_field_docstrings(model)
         for name, field in model.model_fields.items():
             shown = made.get("properties", {}).get(field.alias or name)
             if shown is not None and name in texts and field.description is None:
                 shown["description"] = texts[name]
         if model is Pull and self.mode == "validation":
-            queue = {"type": "string", "pattern": pattern_of(QueueName)}
+            queue = {"type": "string", "pattern": get_pattern(QueueName)}
             return {"anyOf": [queue, {**made, "description": "The queue, and more."}], "description": Pull.__doc__}
         return made
 
@@ -69,13 +76,13 @@ def ref(name: str) -> Json:
     return {"$ref": _TEMPLATE.format(model=name)}
 
 
-def pattern_of(annotated: object) -> str:
+def get_pattern(annotated: object) -> str:
     """Return the pattern that a constrained string has to fit."""
     found = next(each.pattern for each in get_args(annotated) if isinstance(each, StringConstraints))
     return str(found)
 
 
-def inlined(model: type[BaseModel]) -> Json:
+def inline_schema(model: type[BaseModel]) -> Json:
     """Return the schema of a model of query parameters: a flat one, without None and without references."""
     schema = model.model_json_schema(by_alias=True, schema_generator=_Schemas)
     definitions = schema.pop("$defs", {})
@@ -87,7 +94,7 @@ def inlined(model: type[BaseModel]) -> Json:
     return flat
 
 
-def components(handlers: Sequence[str] | None) -> Json:
+def build_components(handlers: Sequence[str] | None) -> Json:
     """Return all schemas of the document by their names.
 
     Args:
@@ -95,19 +102,19 @@ def components(handlers: Sequence[str] | None) -> Json:
             new task must name its owner.
     """
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
-        *((model, "validation") for model in _SENT),
-        *((model, "serialization") for model in _ANSWERED),
+        *((model, "validation") for model in _REQUEST_MODELS),
+        *((model, "serialization") for model in _RESPONSE_MODELS),
     ]
     names, whole = models_json_schema(wanted, by_alias=True, ref_template=_TEMPLATE, schema_generator=_Schemas)
     schemas: Json = whole["$defs"]
-    for model in _ANSWERED:
+    for model in _RESPONSE_MODELS:
         name = names[(model, "serialization")]["$ref"].rpartition("/")[2]
         assert name == model.__name__  # noqa: S101 - no model is both sent and answered
-    answered = _reachable(schemas, _names(_ANSWERED))
-    answered -= _reachable(schemas, _names(_SENT))  # where null stands for the default
-    schemas = {name: _answered(each) if name in answered else each for name, each in schemas.items()}
-    _show(schemas["Task"])
-    schemas["FailedTask"] = _failed(schemas["Task"])
+    answered = _find_reachable(schemas, _model_names(_RESPONSE_MODELS))
+    answered -= _find_reachable(schemas, _model_names(_REQUEST_MODELS))  # where null stands for the default
+    schemas = {name: _to_response_schema(each) if name in answered else each for name, each in schemas.items()}
+    _publish_task_schema(schemas["Task"])
+    schemas["FailedTask"] = _failed_task_schema(schemas["Task"])
     new = schemas["NewTask"]
     new["required"].remove("handler")  # a task with children or a script has none of its own
     if handlers is not None:
@@ -116,50 +123,50 @@ def components(handlers: Sequence[str] | None) -> Json:
     else:
         new["required"] = [name for name in new["required"] if name != "owner"]
         new["properties"]["owner"]["description"] = "Whose it is: the caller, if it is left out."
-    schemas["TaskPatch"] = _patch(new)
-    every = {**schemas, **_made()}
-    used = _reachable(every, {"TaskPatch", "FailedTask", *_made(), *_names(_SENT)})
-    return {name: _described(each) for name, each in sorted(every.items()) if name in used}
+    schemas["TaskPatch"] = _patch_schema(new)
+    every = {**schemas, **_handwritten_schemas()}
+    used = _find_reachable(every, {"TaskPatch", "FailedTask", *_handwritten_schemas(), *_model_names(_REQUEST_MODELS)})
+    return {name: _with_short_description(each) for name, each in sorted(every.items()) if name in used}
 
 
-def _names(models: Iterable[type[BaseModel]]) -> set[str]:
+def _model_names(models: Iterable[type[BaseModel]]) -> set[str]:
     return {model.__name__ for model in models}
 
 
-def _described(schema: Json) -> Json:
+def _with_short_description(schema: Json) -> Json:
     """Return a schema with the first part of its class's docstring: what follows is for programmers."""
     about = schema.get("description", "")
     return {**schema, "description": about.partition("\n\n")[0]} if about else schema
 
 
-def _made() -> Json:
+def _handwritten_schemas() -> Json:
     """Return the schemas that are no model's."""
     text, token = {"type": "string"}, {"nextPageToken": {"type": "string", "description": "Continues the list."}}
-    occurrence = _object({"utc": _instant(), "local": _instant()}, "utc", "local")
+    occurrence = _object_schema({"utc": _instant_schema(), "local": _instant_schema()}, "utc", "local")
     return {
-        "TaskPage": _object({"tasks": _list_of(ref("Task")), **token}, "tasks"),
-        "ExecutionPage": _object({"executions": _list_of(ref("Execution")), **token}, "executions"),
-        "Tree": _tree(),
-        "Claims": _object({"claims": _list_of(ref("Claim"))}, "claims"),
-        "Claim": _claim(),
-        "Beat": _beat(),
-        "MessagePage": _object({"messages": _list_of(ref("Message")), **token}, "messages"),
+        "TaskPage": _object_schema({"tasks": _array_schema(ref("Task")), **token}, "tasks"),
+        "ExecutionPage": _object_schema({"executions": _array_schema(ref("Execution")), **token}, "executions"),
+        "Tree": _tree_schema(),
+        "Claims": _object_schema({"claims": _array_schema(ref("Claim"))}, "claims"),
+        "Claim": _claim_schema(),
+        "HeartbeatResult": _heartbeat_schema(),
+        "MessagePage": _object_schema({"messages": _array_schema(ref("Message")), **token}, "messages"),
         "Occurrence": occurrence,
-        "Occurrences": _object({"occurrences": _list_of(ref("Occurrence"))}, "occurrences"),
-        "SchedulePreview": _object(
-            {"description": text, "schedule": {"type": "object"}, "occurrences": _list_of(ref("Occurrence"))},
+        "Occurrences": _object_schema({"occurrences": _array_schema(ref("Occurrence"))}, "occurrences"),
+        "SchedulePreview": _object_schema(
+            {"description": text, "schedule": {"type": "object"}, "occurrences": _array_schema(ref("Occurrence"))},
             "description",
             "schedule",
             "occurrences",
         ),
-        "BatchResults": _object({"results": _list_of(ref("BatchResult"))}, "results"),
-        "BatchResult": _object(
+        "BatchResults": _object_schema({"results": _array_schema(ref("BatchResult"))}, "results"),
+        "BatchResult": _object_schema(
             {"status": {"type": "integer"}, "task": ref("Task"), "problem": ref("Problem")}, "status"
         ),
-        "Health": _object(
+        "Health": _object_schema(
             {"status": text, "circuits": {"type": "object", "additionalProperties": text}}, "status", "circuits"
         ),
-        "Problem": _object(
+        "Problem": _object_schema(
             {
                 "type": {"type": "string", "format": "uri"},
                 "title": text,
@@ -176,68 +183,68 @@ def _made() -> Json:
     }
 
 
-def _claim() -> Json:
+def _claim_schema() -> Json:
     properties = {
         "task": ref("Task"),
         "executionId": {"type": "string"},
-        "scheduledFor": _instant(),
+        "scheduledFor": _instant_schema(),
         "attempt": {"type": "integer", "description": "Counted from 1."},
-        "startedAt": {**_instant(), "description": "When this attempt began."},
-        "progress": {**_list_of(ref("ProgressStep")), "description": "What earlier attempts have said."},
+        "startedAt": {**_instant_schema(), "description": "When this attempt began."},
+        "progress": {**_array_schema(ref("ProgressNote")), "description": "What earlier attempts have said."},
         "leaseToken": {"type": "string", "description": "What proves that the run is yours. It is told only here."},
-        "leaseUntil": {**_instant(), "description": "Send heartbeats before, or it may be another's."},
+        "leaseUntil": {**_instant_schema(), "description": "Send heartbeats before, or it may be another's."},
     }
-    return _object(properties, *properties)
+    return _object_schema(properties, *properties)
 
 
-def _beat() -> Json:
+def _heartbeat_schema() -> Json:
     """Return the schema of a heartbeat's answer."""
     properties = {
-        "leaseUntil": {**_instant(), "description": "When the lease ends now."},
-        "renewedAt": {**_instant(), "description": "When it was renewed: now, by the clock that leases go by."},
+        "leaseUntil": {**_instant_schema(), "description": "When the lease ends now."},
+        "renewedAt": {**_instant_schema(), "description": "When it was renewed: now, by the clock that leases go by."},
         "isCancelled": {"type": "boolean", "description": "Whether the task does not want it any more."},
     }
-    return _object(properties, *properties)
+    return _object_schema(properties, *properties)
 
 
-def _tree() -> Json:
+def _tree_schema() -> Json:
     about = "How many calls of this task are left out: its newest are shown, and of a tree what is nearest to its root."
     left_out = {"type": "integer", "minimum": 0, "description": about}
-    properties = {"task": ref("Task"), "children": _list_of(ref("Tree")), "leftOut": left_out}
-    return _object(properties, *properties)
+    properties = {"task": ref("Task"), "children": _array_schema(ref("Tree")), "omittedChildren": left_out}
+    return _object_schema(properties, *properties)
 
 
-def _object(properties: Json, *required: str) -> Json:
+def _object_schema(properties: Json, *required: str) -> Json:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-def _list_of(items: Json) -> Json:
+def _array_schema(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 
-def _instant() -> Json:
+def _instant_schema() -> Json:
     return {"type": "string", "format": "date-time"}
 
 
-def _show(task: Json) -> None:
+def _publish_task_schema(task: Json) -> None:
     """Make a stored task's schema that of a task as callers see it."""
     for name in INTERNAL:
         task["properties"].pop(name, None)
     about = "A dispatch could not be sent yet; the sweep does it."
-    waits = {**_instant(), "description": "Since when it waits for a worker, if it does."}
+    waits = {**_instant_schema(), "description": "Since when it waits for a worker, if it does."}
     task["properties"]["offeredAt"] = waits
     task["properties"]["isRunning"] = {"type": "boolean", "description": "Whether a handler is at work on it."}
     task["properties"]["dispatchDeferred"] = {"type": "boolean", "description": about}
     task["required"] = sorted({*task["required"], "isRunning"} - INTERNAL)
 
 
-def _failed(task: Json) -> Json:
+def _failed_task_schema(task: Json) -> Json:
     """Return the schema of a task one of whose attempts has failed, as its worker is told."""
     about = "The record, if it has failed for good and no `on_failure` was called for it here: call yours."
     return {**task, "properties": {**task["properties"], "failedExecution": {**ref("Execution"), "description": about}}}
 
 
-def _patch(new: Json) -> Json:
+def _patch_schema(new: Json) -> Json:
     """Return the schema of a merge patch: any of the fields, where null stands for the default."""
     properties = {
         name: {"anyOf": [each, {"type": "null"}]} if name not in {"title", "handler"} else each
@@ -247,7 +254,7 @@ def _patch(new: Json) -> Json:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _answered(schema: Json) -> Json:
+def _to_response_schema(schema: Json) -> Json:
     """Return the schema of something answered, where None is left out."""
     may_be_none = {
         name
@@ -273,23 +280,23 @@ def _without_none(schema: Json) -> Json:
     return shown
 
 
-def _reachable(schemas: Json, names: set[str]) -> set[str]:
+def _find_reachable(schemas: Json, names: set[str]) -> set[str]:
     found: set[str] = set()
     rest = list(names)
     while rest:
         name = rest.pop()
         if name not in found:
             found.add(name)
-            rest.extend(_references(schemas[name]))
+            rest.extend(_find_references(schemas[name]))
     return found
 
 
-def _references(schema: object) -> set[str]:
+def _find_references(schema: object) -> set[str]:
     match schema:
         case {"$ref": str(target)}:
             return {target.rpartition("/")[2]}
         case dict():
-            return set().union(*map(_references, schema.values())) if schema else set()
+            return set().union(*map(_find_references, schema.values())) if schema else set()
         case list():
-            return set().union(*map(_references, schema)) if schema else set()
+            return set().union(*map(_find_references, schema)) if schema else set()
     return set()

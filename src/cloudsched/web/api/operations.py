@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.web.api import request_bodies as said
+from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from cloudsched.domain.documents.document import Value
+    from cloudsched.domain.documents.document import WireModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,24 +23,24 @@ class Operation:
     summary: str
     right: Right | None = Right.READ
     """What the caller needs; None lets everybody in."""
-    query: type[Value] = said.Nothing
-    body: type[Value] | None = None
+    query: type[WireModel] = bodies.NoParameters
+    body: type[WireModel] | None = None
     """What is sent, if that is a model's object."""
     body_is_optional: bool = False
     is_patch: bool = False
     """Whether a JSON merge patch is sent."""
-    takes_key: bool = False
+    accepts_idempotency_key: bool = False
     """Whether ``Idempotency-Key`` makes it safe to repeat."""
     is_conditional: bool = False
     """Whether ``If-Match`` is looked at."""
-    success: tuple[int, ...] = (200,)
-    answer: str | None = None
+    success_statuses: tuple[int, ...] = (200,)
+    response_schema: str | None = None
     """The schema of what is answered."""
-    refusals: tuple[int, ...] = ()
+    error_statuses: tuple[int, ...] = ()
     """The statuses of problems besides those that all have."""
 
 
-def _change(verb: str, summary: str, **more: object) -> Operation:
+def _task_operation(verb: str, summary: str, **more: object) -> Operation:
     return Operation(
         name=verb,
         method="POST",
@@ -48,13 +48,13 @@ def _change(verb: str, summary: str, **more: object) -> Operation:
         summary=summary,
         right=Right.WRITE,
         is_conditional=True,
-        answer="Task",
-        refusals=(404, 409, 412),
+        response_schema="Task",
+        error_statuses=(404, 409, 412),
         **more,  # type: ignore[arg-type]  # two of the fields, given below
     )
 
 
-def _work(verb: str, summary: str, body: type[Value], answer: str = "Task") -> Operation:
+def _claim_operation(verb: str, summary: str, body: type[WireModel], answer: str = "Task") -> Operation:
     return Operation(
         name=verb,
         method="POST",
@@ -62,8 +62,8 @@ def _work(verb: str, summary: str, body: type[Value], answer: str = "Task") -> O
         summary=summary,
         right=Right.WORK,
         body=body,
-        answer=answer,
-        refusals=(404, 409),
+        response_schema=answer,
+        error_statuses=(404, 409),
     )
 
 
@@ -74,38 +74,38 @@ OPERATIONS: Final = (
         path="/v1/tasks",
         summary="Create a task (201), or edit the one of the same id (200).",
         right=Right.WRITE,
-        body=said.NewTask,
-        takes_key=True,
-        success=(201, 200),
-        answer="Task",
-        refusals=(409, 422, 429),
+        body=bodies.NewTask,
+        accepts_idempotency_key=True,
+        success_statuses=(201, 200),
+        response_schema="Task",
+        error_statuses=(409, 422, 429),
     ),
     Operation(
         name="batch_create_tasks",
         method="POST",
         path="/v1/tasks:batchCreate",
-        summary=f"Create up to {said.MAX_BATCH} tasks, each with a result of its own, in the order given.",
+        summary=f"Create up to {bodies.MAX_BATCH} tasks, each with a result of its own, in the order given.",
         right=Right.WRITE,
-        body=said.Batch,
-        takes_key=True,
-        answer="BatchResults",
+        body=bodies.BatchCreateRequest,
+        accepts_idempotency_key=True,
+        response_schema="BatchResults",
     ),
     Operation(
         name="list_tasks",
         method="GET",
         path="/v1/tasks",
         summary="List tasks: the newest first, or the soonest.",
-        query=said.TaskList,
-        answer="TaskPage",
+        query=bodies.TaskListQuery,
+        response_schema="TaskPage",
     ),
     Operation(
         name="get_task",
         method="GET",
         path="/v1/tasks/{taskId}",
         summary="Get a task. Its ETag tells its state.",
-        success=(200, 304),
-        answer="Task",
-        refusals=(404,),
+        success_statuses=(200, 304),
+        response_schema="Task",
+        error_statuses=(404,),
     ),
     Operation(
         name="update_task",
@@ -115,8 +115,8 @@ OPERATIONS: Final = (
         right=Right.WRITE,
         is_patch=True,
         is_conditional=True,
-        answer="Task",
-        refusals=(404, 409, 412),
+        response_schema="Task",
+        error_statuses=(404, 409, 412),
     ),
     Operation(
         name="delete_task",
@@ -125,61 +125,63 @@ OPERATIONS: Final = (
         summary="Remove a task and its executions.",
         right=Right.WRITE,
         is_conditional=True,
-        success=(204,),
-        refusals=(404, 409, 412),
+        success_statuses=(204,),
+        error_statuses=(404, 409, 412),
     ),
-    _change("pause", "Hold a task until it is resumed."),
-    _change("resume", "Let a paused task go on from now."),
-    _change("cancel", "End a task; its record stays."),
-    _change("trigger", "Run a task now, without moving its plan."),
-    _change("retry", "Give an execution one more attempt.", body=said.Retry, body_is_optional=True),
-    _change("backfill", "Run the occurrences of a past range again, one after the other.", body=said.Range),
+    _task_operation("pause", "Hold a task until it is resumed."),
+    _task_operation("resume", "Let a paused task go on from now."),
+    _task_operation("cancel", "End a task; its record stays."),
+    _task_operation("trigger", "Run a task now, without moving its plan."),
+    _task_operation("retry", "Give an execution one more attempt.", body=bodies.RetryRequest, body_is_optional=True),
+    _task_operation(
+        "backfill", "Run the occurrences of a past range again, one after the other.", body=bodies.BackfillRequest
+    ),
     Operation(
         name="send_event",
         method="POST",
         path="/v1/tasks/{taskId}/events/{event}",
         summary="Tell a task's durable handler something that it waits for, or will.",
         right=Right.WRITE,
-        body=said.EventPayload,
+        body=bodies.SendEventRequest,
         body_is_optional=True,
         is_conditional=True,
-        answer="Task",
-        refusals=(404, 409, 412),
+        response_schema="Task",
+        error_statuses=(404, 409, 412),
     ),
     Operation(
         name="tree",
         method="GET",
         path="/v1/tasks/{taskId}/tree",
         summary="Get a task with the calls below it, cut where there are too many.",
-        query=said.Branches,
-        answer="Tree",
-        refusals=(404,),
+        query=bodies.TreeFilter,
+        response_schema="Tree",
+        error_statuses=(404,),
     ),
     Operation(
         name="upcoming",
         method="GET",
         path="/v1/tasks/{taskId}/upcoming",
         summary="Get a task's next occurrences.",
-        query=said.Count,
-        answer="Occurrences",
-        refusals=(404,),
+        query=bodies.Count,
+        response_schema="Occurrences",
+        error_statuses=(404,),
     ),
     Operation(
         name="list_executions",
         method="GET",
         path="/v1/tasks/{taskId}/executions",
         summary="List a task's executions, the latest first.",
-        query=said.Paging,
-        answer="ExecutionPage",
-        refusals=(404,),
+        query=bodies.PageQuery,
+        response_schema="ExecutionPage",
+        error_statuses=(404,),
     ),
     Operation(
         name="get_execution",
         method="GET",
         path="/v1/tasks/{taskId}/executions/{executionId}",
         summary="Get an execution.",
-        answer="Execution",
-        refusals=(404,),
+        response_schema="Execution",
+        error_statuses=(404,),
     ),
     Operation(
         name="claim",
@@ -187,30 +189,37 @@ OPERATIONS: Final = (
         path="/v1/queues/{queue}/claim",
         summary="Claim what a queue offers to workers: the most urgent first, then what came due first.",
         right=Right.WORK,
-        body=said.WorkWanted,
+        body=bodies.ClaimRequest,
         body_is_optional=True,
-        answer="Claims",
+        response_schema="Claims",
     ),
-    _work("heartbeat", "Renew a claim's lease; says if the task was cancelled.", said.Heartbeat, "Beat"),
-    _work("complete", "Say that a claimed run is done. Safe to repeat.", said.Completion),
-    _work("fail", "Say that a claimed run's attempt has failed. Safe to repeat.", said.Failure, "FailedTask"),
-    _work("release", "Give a claimed run back, for another worker or for later.", said.Release),
+    _claim_operation(
+        "heartbeat",
+        "Renew a claim's lease; says if the task was cancelled.",
+        bodies.HeartbeatRequest,
+        "HeartbeatResult",
+    ),
+    _claim_operation("complete", "Say that a claimed run is done. Safe to repeat.", bodies.CompleteRequest),
+    _claim_operation(
+        "fail", "Say that a claimed run's attempt has failed. Safe to repeat.", bodies.FailRequest, "FailedTask"
+    ),
+    _claim_operation("release", "Give a claimed run back, for another worker or for later.", bodies.ReleaseRequest),
     Operation(
         name="list_messages",
         method="GET",
         path="/v1/inboxes/{owner}/messages",
         summary="List the messages in an owner's inbox, the newest first.",
-        query=said.Paging,
-        answer="MessagePage",
-        refusals=(404,),
+        query=bodies.PageQuery,
+        response_schema="MessagePage",
+        error_statuses=(404,),
     ),
     Operation(
         name="preview_schedule",
         method="POST",
         path="/v1/schedules/preview",
         summary="Look at the next occurrences of a schedule, without storing it.",
-        body=said.Preview,
-        answer="SchedulePreview",
+        body=bodies.PreviewRequest,
+        response_schema="SchedulePreview",
     ),
     Operation(
         name="healthz",
@@ -218,7 +227,7 @@ OPERATIONS: Final = (
         path="/healthz",
         summary="Whether this process is alive.",
         right=None,
-        answer="Health",
+        response_schema="Health",
     ),
     Operation(
         name="readyz",
@@ -226,7 +235,7 @@ OPERATIONS: Final = (
         path="/readyz",
         summary="Whether it reaches its store.",
         right=None,
-        answer="Health",
+        response_schema="Health",
     ),
     Operation(
         name="openapi",
@@ -234,7 +243,7 @@ OPERATIONS: Final = (
         path="/openapi.json",
         summary="This document.",
         right=None,
-        answer="OpenApi",
+        response_schema="OpenApi",
     ),
     Operation(
         name="reference",
@@ -242,6 +251,6 @@ OPERATIONS: Final = (
         path="/docs",
         summary="This document, to be read by people.",
         right=None,
-        answer="text/html",
+        response_schema="text/html",
     ),
 )

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from cloudsched.domain.documents.document import Value
-from cloudsched.domain.transitions.drafts import invalid_input
+from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.transitions.drafts import to_invalid_input
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.web.api.problems import PayloadTooLarge
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
-V = TypeVar("V", bound=Value)
+V = TypeVar("V", bound=WireModel)
 
 MAX_BODY = 1024 * 1024
 """How many bytes of a request's body are read."""
 
 
-def body_bytes(request: Request) -> bytes:
+def read_body(request: Request) -> bytes:
     """Return a request's body, whether it says how long it is or comes in chunks.
 
     Raises:
@@ -42,17 +42,17 @@ def body_bytes(request: Request) -> bytes:
     return data
 
 
-def json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any]:
+def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any]:
     """Return a request's body, which is one JSON object; an empty one if there is no body and none is needed.
 
     Raises:
         InvalidInput: It is not.
     """
-    data = body_bytes(request)
+    data = read_body(request)
     if is_optional and not data:
         return {}
     try:
-        content = json.loads(data.decode(), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+        content = json.loads(data.decode(), parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
     except RecursionError as error:
         raise InvalidInput("(body)", "is nested too deep", "Flatten it.") from error
     except (ValueError, UnicodeDecodeError) as error:
@@ -62,11 +62,11 @@ def json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any
     return content
 
 
-def _no_constant(name: str) -> Any:  # noqa: ANN401 - the signature of json's hook
+def _reject_constant(name: str) -> Any:  # noqa: ANN401 - the signature of json's hook
     raise ValueError(f"{name} is not JSON (RFC 8259, section 6)")
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
         names = [name for name, _ in pairs]
@@ -75,7 +75,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def parameters(request: Request, model: type[V]) -> V:
+def parse_parameters(request: Request, model: type[V]) -> V:
     """Return the query parameters, each of them once and none but those of the model.
 
     Raises:
@@ -88,10 +88,10 @@ def parameters(request: Request, model: type[V]) -> V:
             raise InvalidInput(name, "is not a query parameter here", f"There are: {names}.")
         if len(request.args.getlist(name)) > 1:
             raise InvalidInput(name, "is given twice", "Give it once.")
-    return validated(model, request.args.to_dict())
+    return validate(model, request.args.to_dict())
 
 
-def validated(model: type[V], content: dict[str, Any]) -> V:
+def validate(model: type[V], content: dict[str, Any]) -> V:
     """Return what a request says as its model has it.
 
     Raises:
@@ -102,4 +102,4 @@ def validated(model: type[V], content: dict[str, Any]) -> V:
     except InvalidSchedule as error:
         raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
     except ValidationError as error:
-        raise invalid_input(error) from error
+        raise to_invalid_input(error) from error

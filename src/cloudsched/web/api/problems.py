@@ -62,23 +62,23 @@ _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
 )
 
 
-def problem(error: Exception) -> Response:
+def render_problem(error: Exception) -> Response:
     """Return the answer that tells a caller of an error; one that is nobody's on purpose is logged, and 500."""
     if isinstance(error, HTTPException) and error.code is not None:
         allow = {name: value for name, value in error.get_headers() if name == "Allow"}
-        return _answer(HTTPStatus(error.code), error.name, error.description or error.name, headers=allow)
+        return _render(HTTPStatus(error.code), error.name, error.description or error.name, headers=allow)
     for kind, status in _KINDS:
         if isinstance(error, kind):
-            return _known(error, status)
+            return _render_known(error, status)
     if isinstance(error, Misconfigured):
         log.error("misconfigured: %s", error, extra={"action": "misconfigured"})
         detail = "The service is not set up; its log says what is missing."
-        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, "Misconfigured", detail)
+        return _render(HTTPStatus.SERVICE_UNAVAILABLE, "Misconfigured", detail)
     log.error("failed", exc_info=error, extra={"action": "failed"})
-    return _answer(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
+    return _render(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
 
 
-def _known(error: CloudschedError, status: HTTPStatus) -> Response:
+def _render_known(error: CloudschedError, status: HTTPStatus) -> Response:
     more: dict[str, str] = {}
     headers: dict[str, str] = {}
     if isinstance(error, InvalidInput):
@@ -91,21 +91,21 @@ def _known(error: CloudschedError, status: HTTPStatus) -> Response:
         headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     elif isinstance(error, Unauthenticated):
         headers = {"WWW-Authenticate": 'Bearer realm="cloudsched"'}
-    return _answer(
+    return _render(
         status,
-        _title(error),
+        _make_title(error),
         str(error),
         {key: value for key, value in more.items() if value or key == "field"},
         headers,
     )
 
 
-def _title(error: CloudschedError) -> str:
+def _make_title(error: CloudschedError) -> str:
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(error).__name__)
     return words.strip().capitalize()
 
 
-def _answer(
+def _render(
     status: HTTPStatus,
     title: str,
     detail: str,

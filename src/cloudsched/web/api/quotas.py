@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 _MINUTE = timedelta(minutes=1)
 
 
-def room(app: App, caller: Caller, wanted: int) -> tuple[int, QuotaExceeded | None]:
+def remaining(app: App, caller: Caller, requested: int) -> tuple[int, QuotaExceeded | None]:
     """Return how many of the tasks that a caller wants to create they may, and why not all of them."""
-    access, owner = app.settings.access, caller.only
-    allowed: int = wanted
+    access, owner = app.settings.access, caller.visible_owner
+    allowed: int = requested
     refusal: QuotaExceeded | None = None
     if owner is None:
         return allowed, refusal
     if (limit := access.max_active_tasks) is not None:
-        left = limit - app.tally.live(owner, limit)
+        left = limit - app.task_counter.count_unfinished(owner, limit)
         if left < allowed:
             allowed, refusal = left, QuotaExceeded("tasks that have not ended", limit, "Cancel or delete some of them.")
     if (limit := access.max_creations) is not None:
-        left = limit - app.tally.created_since(owner, app.clock.now() - _MINUTE, limit)
+        left = limit - app.task_counter.count_created_since(owner, app.clock.now() - _MINUTE, limit)
         if left < allowed:
             allowed, refusal = left, QuotaExceeded("creations a minute", limit, "Try again in a minute.", 60)
     return max(0, allowed), refusal
 
 
-def require_room(app: App, caller: Caller) -> None:
+def require_quota(app: App, caller: Caller) -> None:
     """Check that a caller may create one more task. Raises QuotaExceeded."""
-    _, refusal = room(app, caller, 1)
+    _, refusal = remaining(app, caller, 1)
     if refusal is not None:
         raise refusal

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from cloudsched.domain.documents.document import Duration, Instant, Value
+from cloudsched.domain.documents.document import Duration, Instant, WireModel
 from cloudsched.domain.documents.pull import MAX_SKILLS, Skill
-from cloudsched.domain.documents.task import MAX_COUNT, MAX_KEPT, MAX_NAME, Owner, TaskStatus
+from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME, MAX_RETENTION, Owner, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import TaskDraft
@@ -25,11 +25,11 @@ MAX_PAGE = 500
 MAX_PREVIEW = 1000
 MAX_BATCH = 500
 MAX_HANDLERS = 1000
-_LATER = datetime(1, 1, 2, tzinfo=UTC)
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 """Earlier than anything that is due."""
 
 
-def _digits(value: object) -> object:
+def _validate_digits(value: object) -> object:
     """Take a number as text only if it is plain digits: not ``+5``, or ``5.0``."""
     if isinstance(value, bool | float):
         raise ValueError("is not a whole number")  # noqa: TRY004 - pydantic's way to complain
@@ -38,7 +38,7 @@ def _digits(value: object) -> object:
     return value
 
 
-def _rfc3339(value: object) -> object:
+def _parse_rfc3339(value: object) -> object:
     """Take an instant only as text, never as a number of seconds."""
     if not isinstance(value, str):
         raise ValueError("is not an instant; give RFC 3339 with an offset")  # noqa: TRY004 - pydantic's way to complain
@@ -51,20 +51,20 @@ def _rfc3339(value: object) -> object:
     return at
 
 
-Digits = BeforeValidator(_digits)
-Moment = Annotated[
+Digits = BeforeValidator(_validate_digits)
+InputInstant = Annotated[
     Instant,
-    BeforeValidator(_rfc3339),
+    BeforeValidator(_parse_rfc3339),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2027-01-01T09:00:00Z"]}),
 ]
 """RFC 3339 with an offset."""
 
 
-class Nothing(Value):
+class NoParameters(WireModel):
     """No parameters."""
 
 
-class Paging(Value):
+class PageQuery(WireModel):
     """Which part of a list."""
 
     page_size: Annotated[int, Digits, Field(ge=1, le=MAX_PAGE)] = 50
@@ -72,26 +72,26 @@ class Paging(Value):
     page_token: str | None = None
     """``nextPageToken`` of the page before, unchanged and with the same filters."""
 
-    def arguments(self) -> dict[str, Any]:
+    def to_arguments(self) -> dict[str, Any]:
         """Return it as the app's lists take it."""
         return {"limit": self.page_size, "page_token": self.page_token or None}
 
 
-class TaskList(Paging):
+class TaskListQuery(PageQuery):
     """Which tasks. Every filter that is given must hold."""
 
     owner: Owner | None = None
     status: TaskStatus | None = None
     handler: str | None = None
-    due_from: Moment | None = None
+    due_from: InputInstant | None = None
     """The next occurrence is not before this instant."""
-    due_until: Moment | None = None
+    due_until: InputInstant | None = None
     """The next occurrence is before this instant."""
     order_by: Literal["createdAt desc", "nextExecutionTime"] | None = None
     """The newest first, or the soonest first without those that have no next occurrence. The soonest if there is
     ``dueFrom`` or ``dueUntil``, else the newest."""
 
-    def query(self, owner: str | None) -> TaskQuery:
+    def to_task_query(self, owner: str | None) -> TaskQuery:
         """Return the query, for an owner who has been checked.
 
         Raises:
@@ -99,7 +99,7 @@ class TaskList(Paging):
         """
         due_from = self.due_from
         if self.order_by == "nextExecutionTime" and due_from is None and self.due_until is None:
-            due_from = _LATER
+            due_from = _EARLIEST
         if self.order_by == "createdAt desc" and (due_from or self.due_until):
             hint = "Leave it out: what is chosen by its next occurrence is in that order."
             raise InvalidInput("orderBy", "contradicts dueFrom or dueUntil", hint)
@@ -108,27 +108,27 @@ class TaskList(Paging):
         )
 
 
-class Count(Value):
+class Count(WireModel):
     """How many occurrences."""
 
     count: Annotated[int, Digits, Field(ge=1, le=MAX_PREVIEW)] = 10
 
 
-class Branches(Value):
+class TreeFilter(WireModel):
     """Which part of a tree."""
 
     execution_id: str | None = None
     """Only the calls that this execution has made, and what is below them."""
 
 
-class Retry(Value):
+class RetryRequest(WireModel):
     """Which execution to try again."""
 
     execution_id: str | None = None
     """The last one if it is left out."""
 
 
-class EventPayload(Value):
+class SendEventRequest(WireModel):
     """What a durable handler is told."""
 
     payload: Any = None
@@ -137,23 +137,23 @@ class EventPayload(Value):
     """Tells this execution alone, and goes when that ends; else the first that asks takes it."""
 
 
-class Range(Value):
+class BackfillRequest(WireModel):
     """Which past occurrences to run again; both ends are included."""
 
-    start: Moment
-    end: Moment
+    start: InputInstant
+    end: InputInstant
 
 
-class Preview(Count):
+class PreviewRequest(Count):
     """A schedule to look at, without storing it."""
 
     schedule: Schedule
     """As in a task."""
-    start: Moment | None = Field(default=None, alias="from")
+    start: InputInstant | None = Field(default=None, alias="from")
     """The instant to look from; now if it is left out."""
 
 
-class Batch(Value):
+class BatchCreateRequest(WireModel):
     """Tasks to create."""
 
     tasks: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_BATCH)]
@@ -167,10 +167,10 @@ class NewTask(TaskDraft):
 # ── What workers say ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
-Wait = Annotated[Duration, Field(ge=timedelta(0), le=MAX_KEPT)]
+Delay = Annotated[Duration, Field(ge=timedelta(0), le=MAX_RETENTION)]
 
 
-class WorkWanted(Value):
+class ClaimRequest(WireModel):
     """What a worker can run."""
 
     worker: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] = "worker"
@@ -191,26 +191,26 @@ class WorkWanted(Value):
     """How many runs to claim at most."""
 
 
-class Progress(Value):
+class ProgressItem(WireModel):
     """One thing that a worker says about how far it is."""
 
     text: str
     """Cut to 200 characters."""
-    at: Moment | None = None
+    at: InputInstant | None = None
     """When that was; now, if it is left out."""
 
 
-class Heartbeat(Value):
+class HeartbeatRequest(WireModel):
     """A worker is still at it."""
 
     lease_token: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     """What proves that the run is the caller's, as the claim has it."""
-    progress: tuple[Progress, ...] = ()
+    progress: tuple[ProgressItem, ...] = ()
     """All the steps so far, of which the last 50 are kept, in the place of those that were said before. Those stay if
     there is none."""
 
 
-class Spent(Heartbeat):
+class AttemptUsage(HeartbeatRequest):
     """What an attempt has said and cost."""
 
     queries: Amount = 0
@@ -219,7 +219,7 @@ class Spent(Heartbeat):
     """How many tokens: of a language model, say."""
 
 
-class Notice(Value):
+class NoticeItem(WireModel):
     """A message for the owner's inbox."""
 
     title: str
@@ -227,20 +227,20 @@ class Notice(Value):
     body: str
 
 
-class Completion(Spent):
+class CompleteRequest(AttemptUsage):
     """The work is done."""
 
     status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED"
     """CANCELLED, if there was nothing to do any more."""
     content: Any = None
     """The result, if it has SUCCEEDED: any JSON of at most 512 KiB, and of 900 KiB as Firestore counts it."""
-    notices: Annotated[tuple[Notice, ...], Field(max_length=MAX_NOTICES)] = ()
+    notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
     """What is put into the owner's inbox, if it has SUCCEEDED."""
     message: str | None = None
     """Why it is CANCELLED; cut to 2,000 characters."""
 
 
-class AttemptError(Value):
+class AttemptError(WireModel):
     """What went wrong."""
 
     type: Annotated[str, StringConstraints(min_length=1)]
@@ -251,20 +251,20 @@ class AttemptError(Value):
     """Its last 4,000 characters are kept."""
 
 
-class Failure(Spent):
+class FailRequest(AttemptUsage):
     """The attempt has failed."""
 
     error: AttemptError
     is_final: Annotated[bool, Field(strict=True)] = False
     """Whether no attempt is to follow; else the task's retry policy says so."""
-    retry_after: Wait | None = None
+    retry_after: Delay | None = None
     """When the next attempt is to begin, if there is one, instead of when the policy says."""
 
 
-class Release(Heartbeat):
+class ReleaseRequest(HeartbeatRequest):
     """The work is given back."""
 
     reason: str | None = None
     """Why; cut to 2,000 characters."""
-    after: Wait | None = None
+    after: Delay | None = None
     """When it is to be offered again; at once, and at its old place, if it is left out."""

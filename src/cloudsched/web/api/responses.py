@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.transitions.offers import offered_runs
-from cloudsched.web.api.etags import quoted_etag
+from cloudsched.web.api.etags import compute_quoted_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,83 +22,83 @@ if TYPE_CHECKING:
 INTERNAL = frozenset(
     {
         "events",
-        "hasCalled",
-        "heard",
+        "hasChildren",
+        "recentEventTokens",
         "offer",
         "runs",
         "wakeAt",
         "deferred",
         "deletedAt",
         "backfill",
-        "lastAsk",
-        "requestMark",
-        "overlapped",
-        "outcomeOf",
+        "lastManualRequest",
+        "requestFingerprint",
+        "pendingSkips",
+        "outcomeExecutionId",
         "plannedTo",
     }
 )
 """What a task's document keeps for the scheduler alone."""
 
 
-_ABOUT = frozenset({"payload", "description", "purpose", "source", "children", "script"})
+_DESCRIPTION_FIELDS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
 """What of a task is told to its worker with the claim, and not again."""
 
 
-def shown(task: Task) -> dict[str, Any]:
+def task_to_json(task: Task) -> dict[str, Any]:
     """Return a task as its callers see it."""
     content = {name: value for name, value in task.to_wire().items() if name not in INTERNAL}
     content["isRunning"] = any(run.lease for run in task.runs)
     if offered := offered_runs(task):
-        content["offeredAt"] = instant(offered[0].due_at)
+        content["offeredAt"] = format_instant(offered[0].due_at)
     if task.deferred:
         content["dispatchDeferred"] = True
         content["message"] = f"{task.message} Saved; its dispatch is deferred until the queue can be reached.".strip()
     return content
 
 
-def ended_answer(task: Task, more: dict[str, Any], *, is_whole: bool) -> Response:
+def finished_response(task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:
     """Answer who has ended its work on a task; who may not read tasks is told nothing of what it is about."""
-    content = {**shown(task), **more}
-    if is_whole:
-        return json_answer(content, headers={"ETag": quoted_etag(task)})
-    return json_answer({name: value for name, value in content.items() if name not in _ABOUT})
+    content = {**task_to_json(task), **more}
+    if can_read_task:
+        return json_response(content, headers={"ETag": compute_quoted_etag(task)})
+    return json_response({name: value for name, value in content.items() if name not in _DESCRIPTION_FIELDS})
 
 
-def task_answer(task: Task, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def task_response(task: Task, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Answer with a task, and the ETag of its state."""
-    return json_answer(shown(task), status, {"ETag": quoted_etag(task), **(headers or {})})
+    return json_response(task_to_json(task), status, {"ETag": compute_quoted_etag(task), **(headers or {})})
 
 
-def tree_shown(tree: Tree) -> dict[str, Any]:
+def tree_to_json(tree: Tree) -> dict[str, Any]:
     """Return a task's tree as its callers see it."""
-    children = [tree_shown(each) for each in tree.children]
-    return {"task": shown(tree.task), "children": children, "leftOut": tree.left_out}
+    children = [tree_to_json(each) for each in tree.children]
+    return {"task": task_to_json(tree.task), "children": children, "omittedChildren": tree.omitted_children}
 
 
-def moment(at: datetime, timezone: str) -> dict[str, str]:
+def occurrence_to_json(at: datetime, timezone: str) -> dict[str, str]:
     """Return an instant in UTC and as the clocks of a zone show it."""
-    local = at.astimezone(zones.tzinfo(timezone))
-    return {"utc": instant(at), "local": local.isoformat()}
+    local = at.astimezone(zones.load_tzinfo(timezone))
+    return {"utc": format_instant(at), "local": local.isoformat()}
 
 
-def instant(at: datetime) -> str:
+def format_instant(at: datetime) -> str:
     """Return an instant in UTC as all answers have it."""
     return at.isoformat().replace("+00:00", "Z")
 
 
-def page_answer(name: str, page: Page[Any], items: Iterable[dict[str, Any]]) -> Response:
+def page_response(name: str, page: Page[Any], items: Iterable[dict[str, Any]]) -> Response:
     """Answer with a page of a list."""
     content: dict[str, Any] = {name: list(items)}
     if page.next_page_token:
         content["nextPageToken"] = page.next_page_token
-    return json_answer(content)
+    return json_response(content)
 
 
-def json_answer(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Answer with JSON that nobody may keep or take for something else."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return Response(text, status, {"Content-Type": "application/json", **SAFE, **(headers or {})})
+    return Response(text, status, {"Content-Type": "application/json", **CACHE_HEADERS, **(headers or {})})
 
 
-SAFE = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
+CACHE_HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 """What every answer says to browsers and caches: ask again before you show it, and do not guess its kind."""

@@ -14,22 +14,29 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Response
 
-from cloudsched.domain.transitions.planning import upcoming
+from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.errors import CloudschedError, NotFound
 from cloudsched.web.api import cors
-from cloudsched.web.api import request_bodies as said
+from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api import worker_routes as working
-from cloudsched.web.api.batch import created_batch
-from cloudsched.web.api.call import Call
-from cloudsched.web.api.etags import condition, require_tags
-from cloudsched.web.api.idempotency import key_of, put
+from cloudsched.web.api.batch import create_batch
+from cloudsched.web.api.call import ApiCall
+from cloudsched.web.api.etags import parse_if_match, require_tags
+from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
 from cloudsched.web.api.operations import OPERATIONS, Operation
-from cloudsched.web.api.parse import parameters
-from cloudsched.web.api.problems import problem
-from cloudsched.web.api.quotas import require_room
-from cloudsched.web.api.responses import json_answer, moment, page_answer, shown, task_answer, tree_shown
-from cloudsched.web.auth.authentication import gate_of
-from cloudsched.web.auth.roles import ANYBODY, Caller, Right
+from cloudsched.web.api.parse import parse_parameters
+from cloudsched.web.api.problems import render_problem
+from cloudsched.web.api.quotas import require_quota
+from cloudsched.web.api.responses import (
+    json_response,
+    occurrence_to_json,
+    page_response,
+    task_response,
+    task_to_json,
+    tree_to_json,
+)
+from cloudsched.web.auth.authentication import authenticator_for
+from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Right
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,54 +61,54 @@ class Api:
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def answer(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Response:
         """Answer a request; whatever goes wrong is answered as a problem document."""
         origins: tuple[str, ...] = ()
         try:
             origins = self._app.settings.access.origins
-            response = cors.preflight(request, origins) or self._answered(request, origins)
+            response = cors.respond_to_preflight(request, origins) or self._handle_checked(request, origins)
         except (CloudschedError, HTTPException) as error:
-            response = problem(error)
+            response = render_problem(error)
         except Exception as error:  # noqa: BLE001 - the caller is told that it is ours, the log why
-            response = problem(error)
+            response = render_problem(error)
         cors.add_headers(request, response, origins)
         return response
 
-    def _answered(self, request: Request, origins: tuple[str, ...]) -> Response:
-        cors.require_allowed(request, origins)
+    def _handle_checked(self, request: Request, origins: tuple[str, ...]) -> Response:
+        cors.require_allowed_origin(request, origins)
         found, path = _ROUTES.bind_to_environ(request.environ).match()
         operation = cast("Operation", found)
-        caller = self._caller(operation, request)
-        query = parameters(request, operation.query)
-        call = Call(self._as_seen_by(caller, operation, request), caller, operation, request, dict(path), query)
+        caller = self._authenticate(operation, request)
+        query = parse_parameters(request, operation.query)
+        call = ApiCall(self._authorized_app(caller, operation, request), caller, operation, request, dict(path), query)
         with self._app.tracer.span(operation.name, **dict(path)):
-            return self._done(call)
+            return self._run_operation(call)
 
     @staticmethod
-    def _done(call: Call) -> Response:
+    def _run_operation(call: ApiCall) -> Response:
         request, operation = call.request, call.operation
-        if 304 not in operation.success:  # noqa: PLR2004 - Not Modified
+        if 304 not in operation.success_statuses:  # noqa: PLR2004 - Not Modified
             return _ANSWERS[operation.name](call)
         if (known := request.headers.get("If-None-Match")) is not None:
             require_tags("If-None-Match", known)
         return _ANSWERS[operation.name](call).make_conditional(request)
 
-    def _caller(self, operation: Operation, request: Request) -> Caller:
+    def _authenticate(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:
-            return ANYBODY
-        caller = gate_of(self._app.settings).caller(request)
+            return ANONYMOUS_ADMIN
+        caller = authenticator_for(self._app.settings).authenticate(request)
         caller.require(operation.right)
         return caller
 
-    def _as_seen_by(self, caller: Caller, operation: Operation, request: Request) -> App:
+    def _authorized_app(self, caller: Caller, operation: Operation, request: Request) -> App:
         if operation.right is Right.WORK:
             return self._app  # what workers may touch is looked at in `working`, by their queues too
-        unchanged = condition(request) if operation.is_conditional else None
-        if caller.only is None and unchanged is None:
+        unchanged = parse_if_match(request) if operation.is_conditional else None
+        if caller.visible_owner is None and unchanged is None:
             return self._app
 
         def check(task: Task) -> None:
-            if not caller.sees(task.owner):
+            if not caller.can_see(task.owner):
                 raise NotFound("task", task.id)
             if unchanged is not None:
                 unchanged(task)
@@ -109,140 +116,140 @@ class Api:
         return self._app.guarded(check)
 
 
-def _create_task(call: Call) -> Response:
-    require_room(call.app, call.caller)
-    task, is_new = put(call.app, call.caller, call.content(), key_of(call.request))
-    return task_answer(task, 201 if is_new else 200, {"Location": f"/v1/tasks/{task.id}"})
+def _create_task(call: ApiCall) -> Response:
+    require_quota(call.app, call.caller)
+    task, is_new = create_or_edit(call.app, call.caller, call.read_content(), read_idempotency_key(call.request))
+    return task_response(task, 201 if is_new else 200, {"Location": f"/v1/tasks/{task.id}"})
 
 
-def _batch_create_tasks(call: Call) -> Response:
-    tasks = cast("said.Batch", call.body()).tasks
-    return json_answer({"results": created_batch(call.app, call.caller, tasks, key_of(call.request))})
+def _batch_create_tasks(call: ApiCall) -> Response:
+    tasks = cast("bodies.BatchCreateRequest", call.read_body()).tasks
+    return json_response({"results": create_batch(call.app, call.caller, tasks, read_idempotency_key(call.request))})
 
 
-def _list_tasks(call: Call) -> Response:
-    wanted = cast("said.TaskList", call.query)
-    owner = wanted.owner if call.caller.only is None else str(call.caller.owner_of_new(wanted.owner))
-    page = call.app.tasks(wanted.query(owner), **wanted.arguments())
-    return page_answer("tasks", page, (shown(task) for task in page.items))
+def _list_tasks(call: ApiCall) -> Response:
+    wanted = cast("bodies.TaskListQuery", call.query)
+    owner = wanted.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(wanted.owner))
+    page = call.app.tasks(wanted.to_task_query(owner), **wanted.to_arguments())
+    return page_response("tasks", page, (task_to_json(task) for task in page.items))
 
 
-def _get_task(call: Call) -> Response:
-    return task_answer(call.app.get(call.task_id))
+def _get_task(call: ApiCall) -> Response:
+    return task_response(call.app.get(call.task_id))
 
 
-def _update_task(call: Call) -> Response:
-    return task_answer(call.app.patch(call.task_id, call.content()))
+def _update_task(call: ApiCall) -> Response:
+    return task_response(call.app.patch(call.task_id, call.read_content()))
 
 
-def _delete_task(call: Call) -> Response:
+def _delete_task(call: ApiCall) -> Response:
     call.app.delete(call.task_id)
     return Response(status=204)
 
 
-def _change(call: Call) -> Response:
-    return task_answer(getattr(call.app, call.operation.name)(call.task_id))
+def _change_status(call: ApiCall) -> Response:
+    return task_response(getattr(call.app, call.operation.name)(call.task_id))
 
 
-def _retry(call: Call) -> Response:
-    return task_answer(call.app.retry(call.task_id, cast("said.Retry", call.body()).execution_id))
+def _retry(call: ApiCall) -> Response:
+    return task_response(call.app.retry(call.task_id, cast("bodies.RetryRequest", call.read_body()).execution_id))
 
 
-def _backfill(call: Call) -> Response:
-    wanted = cast("said.Range", call.body())
-    return task_answer(call.app.backfill(call.task_id, wanted.start, wanted.end))
+def _backfill(call: ApiCall) -> Response:
+    wanted = cast("bodies.BackfillRequest", call.read_body())
+    return task_response(call.app.backfill(call.task_id, wanted.start, wanted.end))
 
 
-def _send_event(call: Call) -> Response:
-    told = cast("said.EventPayload", call.body())
+def _send_event(call: ApiCall) -> Response:
+    told = cast("bodies.SendEventRequest", call.read_body())
     event = call.path["event"]
-    return task_answer(call.app.send_event(call.task_id, event, told.payload, execution_id=told.execution_id))
+    return task_response(call.app.send_event(call.task_id, event, told.payload, execution_id=told.execution_id))
 
 
-def _tree(call: Call) -> Response:
-    wanted = cast("said.Branches", call.query)
-    return json_answer(tree_shown(call.app.tree(call.task_id, wanted.execution_id)))
+def _get_tree(call: ApiCall) -> Response:
+    wanted = cast("bodies.TreeFilter", call.query)
+    return json_response(tree_to_json(call.app.tree(call.task_id, wanted.execution_id)))
 
 
-def _upcoming(call: Call) -> Response:
+def _list_upcoming(call: ApiCall) -> Response:
     task = call.app.get(call.task_id)
-    times = upcoming(task, cast("said.Count", call.query).count)
-    return json_answer({"occurrences": [moment(at, task.timezone) for at in times]})
+    times = upcoming_occurrences(task, cast("bodies.Count", call.query).count)
+    return json_response({"occurrences": [occurrence_to_json(at, task.timezone) for at in times]})
 
 
-def _list_executions(call: Call) -> Response:
-    page = call.app.executions(call.task_id, **cast("said.Paging", call.query).arguments())
-    return page_answer("executions", page, (execution.to_wire() for execution in page.items))
+def _list_executions(call: ApiCall) -> Response:
+    page = call.app.executions(call.task_id, **cast("bodies.PageQuery", call.query).to_arguments())
+    return page_response("executions", page, (execution.to_wire() for execution in page.items))
 
 
-def _get_execution(call: Call) -> Response:
-    return json_answer(call.app.execution(call.task_id, call.path["executionId"]).to_wire())
+def _get_execution(call: ApiCall) -> Response:
+    return json_response(call.app.execution(call.task_id, call.path["executionId"]).to_wire())
 
 
-def _list_messages(call: Call) -> Response:
+def _list_messages(call: ApiCall) -> Response:
     owner = call.path["owner"]
     call.caller.require_inbox(owner)
-    page = call.app.inbox(owner, **cast("said.Paging", call.query).arguments())
-    return page_answer("messages", page, (message.to_wire() for message in page.items))
+    page = call.app.inbox(owner, **cast("bodies.PageQuery", call.query).to_arguments())
+    return page_response("messages", page, (message.to_wire() for message in page.items))
 
 
-def _preview_schedule(call: Call) -> Response:
-    wanted = cast("said.Preview", call.body())
+def _preview_schedule(call: ApiCall) -> Response:
+    wanted = cast("bodies.PreviewRequest", call.read_body())
     start = wanted.start or call.app.clock.now()
     schedule = wanted.schedule if wanted.schedule.is_anchored else wanted.schedule.anchored(start)
     times = schedule.upcoming(start, wanted.count)
-    return json_answer(
+    return json_response(
         {
             "description": schedule.describe(),
             "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "occurrences": [moment(at, schedule.timezone) for at in times],
+            "occurrences": [occurrence_to_json(at, schedule.timezone) for at in times],
         }
     )
 
 
-def _healthz(call: Call) -> Response:
-    return json_answer({"status": "ok", "circuits": call.app.circuits})
+def _healthz(call: ApiCall) -> Response:
+    return json_response({"status": "ok", "circuits": call.app.circuits})
 
 
-def _readyz(call: Call) -> Response:
-    gate_of(call.app.settings)
+def _readyz(call: ApiCall) -> Response:
+    authenticator_for(call.app.settings)
     call.app.store.check()
-    return json_answer({"status": "ready", "circuits": call.app.circuits})
+    return json_response({"status": "ready", "circuits": call.app.circuits})
 
 
-def _openapi(call: Call) -> Response:
-    from cloudsched.web.api.openapi import document  # noqa: PLC0415 - only its readers pay for it
+def _openapi(call: ApiCall) -> Response:
+    from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - only its readers pay for it
 
-    return json_answer(document(_handlers(call.app)))
-
-
-def _reference(call: Call) -> Response:
-    from cloudsched.web.api.docs_page import page  # noqa: PLC0415 - the same
-    from cloudsched.web.api.openapi import document  # noqa: PLC0415 - the same
-
-    return page(document(_handlers(call.app)))
+    return json_response(build_document(_public_handlers(call.app)))
 
 
-def _handlers(app: App) -> tuple[str, ...] | None:
+def _reference(call: ApiCall) -> Response:
+    from cloudsched.web.api.docs_page import render_page  # noqa: PLC0415 - the same
+    from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - the same
+
+    return render_page(build_document(_public_handlers(call.app)))
+
+
+def _public_handlers(app: App) -> tuple[str, ...] | None:
     """Return the handlers that there are, where everybody may know."""
     if app.settings.access.is_configured or app.settings.is_deployed:
         return None
     return tuple(sorted(handler.name for handler in app.registry))
 
 
-_ANSWERS: dict[str, Callable[[Call], Response]] = {
+_ANSWERS: dict[str, Callable[[ApiCall], Response]] = {
     "create_task": _create_task,
     "batch_create_tasks": _batch_create_tasks,
     "list_tasks": _list_tasks,
     "get_task": _get_task,
     "update_task": _update_task,
     "delete_task": _delete_task,
-    **dict.fromkeys(("pause", "resume", "cancel", "trigger"), _change),
+    **dict.fromkeys(("pause", "resume", "cancel", "trigger"), _change_status),
     "retry": _retry,
     "backfill": _backfill,
     "send_event": _send_event,
-    "tree": _tree,
-    "upcoming": _upcoming,
+    "tree": _get_tree,
+    "upcoming": _list_upcoming,
     "list_executions": _list_executions,
     "get_execution": _get_execution,
     "claim": working.claim,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cloudsched.errors import Misconfigured, Unauthenticated
-from cloudsched.web.auth.roles import OWNERS, Caller, Role, role_of, role_text
+from cloudsched.web.auth.roles import OWNER_ROLES, Caller, Role, format_role, parse_role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"csk_([A-Za-z0-9-]{1,64})_([A-Za-z0-9_-]{43})")
 _OWNER = re.compile(r"[^/\s\x00-\x1f\x7f]{1,128}")
 """Whose tasks a key reaches: an owner, without what separates the keys of the list."""
-_NOBODY = hashlib.sha256(b"nobody's key").hexdigest()
+_UNKNOWN_DIGEST = hashlib.sha256(b"nobody's key").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class ApiKey:
 
     def __str__(self) -> str:
         """Return it as the list of keys has it."""
-        role = role_text(self.role, self.queues)
+        role = format_role(self.role, self.queues)
         return ":".join([self.name, role, self.digest, *([self.owner] if self.owner else [])])
 
     @classmethod
-    def of(cls, text: str) -> ApiKey:
+    def parse(cls, text: str) -> ApiKey:
         """Read it from the list of keys. Raises Misconfigured if it is not one; the message does not repeat it."""
         name, _, rest = text.partition(":")
         said, _, rest = rest.partition(":")
@@ -56,21 +56,21 @@ class ApiKey:
         if not _NAME.fullmatch(name) or not _HASH.fullmatch(digest):
             raise Misconfigured("CLOUDSCHED_API_KEYS has an entry that is not NAME:ROLE:HASH or NAME:ROLE:HASH:OWNER.")
         try:
-            role, queues = role_of(said)
+            role, queues = parse_role(said)
         except ValueError as error:
             raise Misconfigured(f"API key {name}: {error}.") from None
-        if role in OWNERS and not owner:
+        if role in OWNER_ROLES and not owner:
             raise Misconfigured(f"API key {name}: the roles user and reader need an owner.")
         if owner and not _OWNER.fullmatch(owner):
             raise Misconfigured(f"API key {name}: its owner has up to 128 characters; no slash, space or control.")
-        if owner and role not in {*OWNERS, Role.WORKER}:
+        if owner and role not in {*OWNER_ROLES, Role.WORKER}:
             raise Misconfigured(f"API key {name}: only the roles user, reader and worker take an owner.")
         if role is Role.WORKER and colon and not owner:
             raise Misconfigured(f"API key {name}: its owner is missing; without the colon it works for all owners.")
         return cls(name, role, digest, owner or None, queues)
 
 
-def new_key(name: str, role: Role, owner: str | None = None, queues: Iterable[str] = ()) -> tuple[str, ApiKey]:
+def create_key(name: str, role: Role, owner: str | None = None, queues: Iterable[str] = ()) -> tuple[str, ApiKey]:
     """Return a new key, to be given away and forgotten, and what to keep of it.
 
     Raises:
@@ -82,7 +82,7 @@ def new_key(name: str, role: Role, owner: str | None = None, queues: Iterable[st
         raise Misconfigured(f"API key {name}: its owner is empty.")
     key = f"csk_{name}_{secrets.token_urlsafe(32)}"
     made = ApiKey(name, role, _digest(key), owner, frozenset(queues))
-    kept = ApiKey.of(str(made))
+    kept = ApiKey.parse(str(made))
     if kept != made:
         raise Misconfigured("A queue's name has letters, digits, hyphens and underscores, at most 64.")
     return key, kept
@@ -92,12 +92,12 @@ class ApiKeys:
     """The keys that let somebody in."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        keys = [ApiKey.of(entry) for entry in entries]
+        keys = [ApiKey.parse(entry) for entry in entries]
         self._keys = {key.name: key for key in keys}
         if len(self._keys) < len(keys):
             raise Misconfigured("CLOUDSCHED_API_KEYS has two keys of one name; a second key needs a name of its own.")
 
-    def caller(self, key: str) -> Caller:
+    def authenticate(self, key: str) -> Caller:
         """Return who has this key, in a time that does not depend on how much of it is right.
 
         Raises:
@@ -105,7 +105,7 @@ class ApiKeys:
         """
         match = _KEY.fullmatch(key)
         known = self._keys.get(match[1]) if match else None
-        same = hmac.compare_digest(known.digest if known else _NOBODY, _digest(key))
+        same = hmac.compare_digest(known.digest if known else _UNKNOWN_DIGEST, _digest(key))
         if known is None or not same:
             raise Unauthenticated("The API key is not known.")
         return Caller(f"key:{known.name}", known.role, known.owner, known.queues)

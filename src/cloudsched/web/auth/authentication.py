@@ -11,10 +11,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters.google.id_tokens import FIREBASE_ISSUERS, REMOVED, GoogleTokens, claims_unverified
+from cloudsched.adapters.google.id_tokens import (
+    FIREBASE_ISSUERS,
+    REMOVED_SIGNATURE,
+    GoogleTokenVerifier,
+    decode_unverified,
+)
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.web.auth.api_keys import ApiKeys
-from cloudsched.web.auth.roles import ANYBODY, Caller, Role, role_of
+from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Role, parse_role
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
@@ -27,7 +32,7 @@ ADMIN_CLAIM = "admin"
 """The custom claim that, if it is true, makes a Firebase user an admin; ``infra/firestore.rules`` looks at the same."""
 
 
-def gate_of(settings: Settings) -> Gate:
+def authenticator_for(settings: Settings) -> Authenticator:
     """Return the gate that the settings describe, the same one for the same settings.
 
     Raises:
@@ -38,26 +43,26 @@ def gate_of(settings: Settings) -> Gate:
             "Nobody may use this API yet: set CLOUDSCHED_FIREBASE_PROJECT, CLOUDSCHED_SERVICE_ACCOUNTS or "
             "CLOUDSCHED_API_KEYS (docs/security.md)."
         )
-    return _gate(settings.access)
+    return _cached_authenticator(settings.access)
 
 
-class Gate:
+class Authenticator:
     """Tells who calls, by what `Access` says."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._keys = ApiKeys(access.api_keys)
-        self._accounts = dict(_account(entry) for entry in access.service_accounts)
+        self._accounts = dict(_parse_account(entry) for entry in access.service_accounts)
         if self._accounts and not access.audiences:
             raise Misconfigured("CLOUDSCHED_SERVICE_ACCOUNTS needs CLOUDSCHED_AUDIENCES: this API's address.")
-        self._tokens = GoogleTokens(
+        self._tokens = GoogleTokenVerifier(
             firebase_project=access.firebase_project,
             is_emulated=access.firebase_emulator is not None,
             audiences=access.audiences,
             trust_cloud_run=access.trust_cloud_run,
         )
 
-    def caller(self, request: Request) -> Caller:
+    def authenticate(self, request: Request) -> Caller:
         """Return who calls.
 
         Raises:
@@ -65,30 +70,30 @@ class Gate:
             Unavailable: Google's keys cannot be fetched.
         """
         if not self._access.is_configured:
-            return ANYBODY
+            return ANONYMOUS_ADMIN
         if (key := request.headers.get(KEY_HEADER)) is not None:
-            return self._keys.caller(key)
-        token = bearer(request)
-        if str(claims_unverified(token).get("iss")).startswith(FIREBASE_ISSUERS):
-            return self._user(token)
-        return self._account(token)
+            return self._keys.authenticate(key)
+        token = read_bearer_token(request)
+        if str(decode_unverified(token).get("iss")).startswith(FIREBASE_ISSUERS):
+            return self._authenticate_user(token)
+        return self._authenticate_account(token)
 
-    def _user(self, token: str) -> Caller:
+    def _authenticate_user(self, token: str) -> Caller:
         if not self._access.firebase_project:
             raise Unauthenticated("The token is not one that this API takes.")
-        claims = self._tokens.firebase(token)
+        claims = self._tokens.verify_firebase(token)
         own = str(claims["sub"])
         return Caller(f"user:{own}", Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER, own)
 
-    def _account(self, token: str) -> Caller:
+    def _authenticate_account(self, token: str) -> Caller:
         if not self._accounts:
             raise Unauthenticated("The token is not one that this API takes.")
-        if token.endswith(REMOVED) and not self._access.trust_cloud_run:
+        if token.endswith(REMOVED_SIGNATURE) and not self._access.trust_cloud_run:
             raise Unauthenticated(
                 "Cloud Run took the signature off the token. Give it one of its own in X-Serverless-Authorization, "
                 "or set CLOUDSCHED_TRUST_CLOUD_RUN."
             )
-        email = self._tokens.google(token)["email"]
+        email = self._tokens.verify_google(token)["email"]
         if email not in self._accounts:
             raise Unauthenticated("The token is not one that this API takes.")
         role, queues = self._accounts[email]
@@ -101,12 +106,12 @@ def require_account(settings: Settings, request: Request, email: str) -> None:
     Raises:
         Unauthenticated: It does not.
     """
-    gate = _gate(settings.access)
-    if gate._tokens.google(bearer(request))["email"] != email:  # noqa: SLF001 - its own module
+    gate = _cached_authenticator(settings.access)
+    if gate._tokens.verify_google(read_bearer_token(request))["email"] != email:  # noqa: SLF001 - its own module
         raise Unauthenticated("The token is not one that this endpoint takes.")
 
 
-def bearer(request: Request) -> str:
+def read_bearer_token(request: Request) -> str:
     """Return the token that a request carries (RFC 6750, section 2.1).
 
     Raises:
@@ -119,15 +124,15 @@ def bearer(request: Request) -> str:
 
 
 @lru_cache(maxsize=8)
-def _gate(access: Access) -> Gate:
-    return Gate(access)
+def _cached_authenticator(access: Access) -> Authenticator:
+    return Authenticator(access)
 
 
-def _account(entry: str) -> tuple[str, tuple[Role, frozenset[str]]]:
+def _parse_account(entry: str) -> tuple[str, tuple[Role, frozenset[str]]]:
     email, _, role = entry.partition("=")
     try:
         if "@" in email:
-            return email, role_of(role)
+            return email, parse_role(role)
     except ValueError:
         pass
     raise Misconfigured(f"CLOUDSCHED_SERVICE_ACCOUNTS has {entry!r}; it is EMAIL=ROLE, one of {', '.join(Role)}.")

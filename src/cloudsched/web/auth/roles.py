@@ -55,9 +55,9 @@ RIGHTS: Final[Mapping[Role, frozenset[Right]]] = {
     Role.ADMIN: frozenset(Right),
     Role.WORKER: frozenset({Right.WORK}),
 }
-OWNERS: Final = frozenset({Role.USER, Role.READER})
+OWNER_ROLES: Final = frozenset({Role.USER, Role.READER})
 """The roles that see only their own tasks, and so are some owner's."""
-_SEE_ALL: Final = frozenset({Role.VIEWER, Role.ADMIN})
+_ALL_OWNERS_ROLES: Final = frozenset({Role.VIEWER, Role.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class Caller:
 
     subject: str
     role: Role
-    own: str | None
+    owner: str | None
     queues: frozenset[str] = frozenset()
 
     @property
-    def only(self) -> str | None:
+    def visible_owner(self) -> str | None:
         """The one owner whose tasks they see; None if they see all."""
-        return None if self.role in _SEE_ALL else self.own
+        return None if self.role in _ALL_OWNERS_ROLES else self.owner
 
     def require(self, right: Right) -> None:
         """Check that their role has a right.
@@ -87,20 +87,20 @@ class Caller:
         Raises:
             Forbidden: It has not.
         """
-        if self.role in OWNERS and self.own is None:
+        if self.role in OWNER_ROLES and self.owner is None:
             raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller is nobody's owner.")
-        if not self.has(right):
+        if not self.has_right(right):
             raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
 
-    def has(self, right: Right) -> bool:
+    def has_right(self, right: Right) -> bool:
         """Return whether their role has a right."""
         return right in RIGHTS[self.role]
 
-    def sees(self, owner: str) -> bool:
+    def can_see(self, owner: str) -> bool:
         """Return whether an owner's tasks are there for them."""
-        return self.only is None or self.only == owner
+        return self.visible_owner is None or self.visible_owner == owner
 
-    def works_on(self, queue: str | None) -> bool:
+    def can_work_on(self, queue: str | None) -> bool:
         """Return whether a queue's tasks, or with None those of no queue, are there for them to work on."""
         return not self.queues or queue in self.queues
 
@@ -110,24 +110,24 @@ class Caller:
         Raises:
             Forbidden: They may not.
         """
-        if not self.works_on(queue):
+        if not self.can_work_on(queue):
             raise Forbidden(f"This worker works on {', '.join(sorted(self.queues))}, and on no other queue.")
 
-    def owner_of_new(self, given: object) -> object:
-        """Return whose a new task is, or whose tasks a list is about: what was `given`, or the caller's own.
+    def resolve_owner(self, requested: object) -> object:
+        """Return whose a new task is, or whose tasks a list is about: what was `requested`, or the caller's own.
 
         Raises:
             Forbidden: It is somebody else's.
         """
-        if given is None:
-            return self.own
-        if self.only is not None and given != self.only:
+        if requested is None:
+            return self.owner
+        if self.visible_owner is not None and requested != self.visible_owner:
             raise Forbidden("The owner is you; leave it out, or give your own.")
-        return given
+        return requested
 
     def require_inbox(self, owner: str) -> None:
         """Check that an inbox is theirs to see. Raises NotFound, whether or not it exists."""
-        if not self.sees(owner):
+        if not self.can_see(owner):
             raise NotFound("inbox", owner)
 
 
@@ -138,7 +138,7 @@ _DENIED: Final[Mapping[Right, str]] = {
 }
 
 
-def role_of(text: str) -> tuple[Role, frozenset[str]]:
+def parse_role(text: str) -> tuple[Role, frozenset[str]]:
     """Read a role as settings have it: ``admin``, ``worker``, or ``worker@gpu+render`` for a worker of those queues.
 
     Raises:
@@ -155,8 +155,8 @@ def role_of(text: str) -> tuple[Role, frozenset[str]]:
     return role, frozenset(queues)
 
 
-def role_text(role: Role, queues: Iterable[str]) -> str:
-    """Return a role as `role_of` reads it."""
+def format_role(role: Role, queues: Iterable[str]) -> str:
+    """Return a role as `parse_role` reads it."""
     listed = "+".join(sorted(queues))
     return f"{role}@{listed}" if listed else str(role)
 
@@ -164,5 +164,5 @@ def role_text(role: Role, queues: Iterable[str]) -> str:
 _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """As a task has it; settings are read without pydantic."""
 
-ANYBODY: Final = Caller("anybody", Role.ADMIN, None)
+ANONYMOUS_ADMIN: Final = Caller("anybody", Role.ADMIN, None)
 """The caller of an API that is open, as on the local stack."""

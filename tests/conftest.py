@@ -6,6 +6,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from cloudsched import App, Settings
 from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulator
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,3 +114,34 @@ def make_message() -> Callable[..., Message]:
         return Message(id=f"{task.id}-{key}", task_id=task.id, **(usual | fields))
 
     return make
+
+
+@pytest.fixture
+def app() -> App:
+    """An app with default settings, whatever the environment says. Folders and modules may override it."""
+    return App(Settings())
+
+
+@pytest.fixture
+def simulate(app: App) -> Iterator[Callable[..., Simulation]]:
+    """Start a simulation of `app` with settings of the test's own; it ends with the test."""
+    with ExitStack() as open_simulations:
+        yield lambda **settings: open_simulations.enter_context(Simulation(app, **settings))
+
+
+@pytest.fixture
+def sim(app: App) -> Iterator[Simulation]:
+    """A simulation of `app`, on a clock that only the test moves."""
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+@pytest.fixture
+def create(app: App) -> Callable[..., Task]:
+    """Create a task of ada's for the handler ``work``, due at once; the test may set any field."""
+
+    def create_task(**fields: Any) -> Task:
+        usual = {"owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(START)}
+        return app.create(**(usual | fields))
+
+    return create_task

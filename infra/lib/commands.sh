@@ -1,22 +1,22 @@
-# How every script runs: its command line, and the three ways to treat a command (apply, dry run, check).
-# shellcheck shell=bash disable=SC2034 # what is set here is used by the scripts
+# What every script shares: its options, its output, and how it runs commands (apply, dry run or check).
+# shellcheck shell=bash disable=SC2034 # the scripts use the variables set here
 
 INFRA="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 MODE="apply"
 CHANGES=0
 
-say() { printf '%s\n' "$*" >&2; }
-step() { say "" "── $*"; }
+log() { printf '%s\n' "$*" >&2; }
+log_step() { log "" "── $*"; }
 
 die() {
   printf 'error: %s\n' "$*" >&2
   exit 1
 }
 
-# Print a command as it would be typed.
-typed() {
+# Print a command as you would type it.
+quote_command() {
   local word line=""
-  [[ "$1" != patiently ]] || shift
+  [[ "$1" != retry ]] || shift
   for word in "$@"; do
     if [[ "$word" =~ ^[A-Za-z0-9_./:@%+=,-]+$ ]]; then
       line+=" $word"
@@ -27,39 +27,39 @@ typed() {
   printf '%s\n' "${line# }"
 }
 
-# Run a command that changes something; or print it (dry run); or say that it would be needed (check).
+# change WHAT COMMAND: run a command that changes something. A dry run prints the command; a check prints WHAT.
 change() {
   local what="$1"
   shift
   CHANGES=$((CHANGES + 1))
   case "$MODE" in
-    dry-run) typed "$@" ;;
+    dry-run) quote_command "$@" ;;
     check) printf 'differs: %s\n' "$what" ;;
     *)
-      say "$what"
+      log "$what"
       "$@" >/dev/null
       ;;
   esac
 }
 
-# Run a command again if it fails, for two minutes: what IAM was told just now is known everywhere only after a while.
-patiently() {
+# Retry a failing command for two minutes: a change in IAM takes time to reach every server.
+retry() {
   local wait
   for wait in 1 2 4 8 16 32 64; do
     if "$@"; then
       return
     fi
-    say "  … once more in $wait s"
-    sleep "$((wait * ${PATIENCE:-1}))"
+    log "  … retrying in $wait s"
+    sleep "$((wait * ${DELAY_FACTOR:-1}))"
   done
   "$@"
 }
 
-# Run a command that only reads, and print what it says; 1 if what it asks for does not exist. A dry run asks nothing:
-# it prints the command, and goes on as if nothing existed yet.
-ask() {
+# Run a read-only command and print its output; return 1 if the resource does not exist. Any other error ends the
+# script. A dry run prints the command and continues as if nothing existed yet.
+query() {
   if [[ "$MODE" == dry-run ]]; then
-    typed "$@" >&3
+    quote_command "$@" >&3
     return 1
   fi
   local errors status=0
@@ -69,33 +69,33 @@ ask() {
     return 1
   fi
   printf '%s\n' "$errors" >&2
-  # `ask` runs in a substitution: only the script's own process can end it all.
+  # This runs in a command substitution, where `exit` would end only the subshell.
   kill -s TERM "$$"
   exit 1
 }
 exec 3>&1
 
-# Make sure of something that either exists or does not: ensure WHAT LEDGER-KEY ASKING-COMMAND -- CREATING-COMMAND
+# Create a resource unless it exists: ensure WHAT LEDGER-KEY DESCRIBE-COMMAND -- CREATE-COMMAND
 ensure() {
-  local what="$1" key="$2" asking=()
+  local what="$1" key="$2" describe=()
   shift 2
   while [[ "$1" != -- ]]; do
-    asking+=("$1")
+    describe+=("$1")
     shift
   done
   shift
-  if ask "${asking[@]}" >/dev/null; then
+  if query "${describe[@]}" >/dev/null; then
     return
   fi
-  mark "$key"
+  mark_managed "$key"
   change "create $what" "$@"
 }
 
 CONFIG="$INFRA/config.sh"
 
-# Understand the options that all scripts have; sets REST to the others.
-options() {
-  REST=()
+# Parse the options that all scripts share, and set EXTRA_OPTIONS to the rest.
+parse_options() {
+  EXTRA_OPTIONS=()
   while (($#)); do
     case "$1" in
       --config=*) CONFIG="${1#*=}" ;;
@@ -105,7 +105,7 @@ options() {
         sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
-      *) REST+=("$1") ;;
+      *) EXTRA_OPTIONS+=("$1") ;;
     esac
     shift
   done

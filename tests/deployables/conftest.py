@@ -1,4 +1,4 @@
-"""What the tests of the deployment share: a project after its first deployment."""
+"""Shared fixtures: a project after its first deployment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
-    """A project after its first deployment; to be looked at only."""
+    """A project after its first deployment. Tests must not change it."""
     cloud = Cloud(tmp_path_factory.mktemp("deployed"))
     cloud.ok("deploy.sh")
     return cloud
@@ -21,5 +21,5 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
 
 @pytest.fixture
 def cloud(tmp_path: Path, deployed: Cloud) -> Cloud:
-    """A deployed project of the test's own."""
+    """A deployed project that the test may change."""
     return Cloud(tmp_path, deployed.state)

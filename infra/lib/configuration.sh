@@ -30,15 +30,11 @@ require_match() {
 
 # Reject access settings that the API would not accept or that would admit nobody.
 validate_access() {
-  local entry account_pattern='[^@=~[:space:]]+@[a-z0-9.-]+\.gserviceaccount\.com'
+  local account_pattern='[^@=~[:space:]]+@[a-z0-9.-]+\.gserviceaccount\.com'
   require_match API_ACCESS 'private|public' "it must be private or public"
   require_match FIREBASE_PROJECT '([a-z][a-z0-9-]{4,28}[a-z0-9])?' "it must be a project's ID"
   require_match SMOKE_ACCOUNT "($account_pattern)?" "it must be a service account's email address"
-  for entry in "${SERVICE_ACCOUNTS[@]}"; do
-    [[ "$entry" =~ ^$account_pattern=(user|reader|viewer|admin)$ ]] ||
-      die "SERVICE_ACCOUNTS contains '$entry'; each entry must be a service account's EMAIL=ROLE, with the role viewer, \
-admin, user or reader."
-  done
+  validate_service_accounts
   require_match API_KEYS_SECRET '[A-Za-z0-9_-]{0,255}' "it must be a secret's name"
   require_match API_ADDRESSES '(https://[^~[:space:]]+( |$))*' "it must be https:// URLs separated by spaces"
   require_match CORS_ORIGINS '\*|(https?://[^~/[:space:]]+( |$))*' \
@@ -49,10 +45,30 @@ admin, user or reader."
   [[ "$API_ACCESS" == private || -n "$FIREBASE_PROJECT$API_KEYS_SECRET${SERVICE_ACCOUNTS[*]}" ]] ||
     die "API_ACCESS is public, but no caller would be accepted: set FIREBASE_PROJECT, SERVICE_ACCOUNTS or \
 API_KEYS_SECRET."
+}
+
+# Reject roles that the API does not know and accounts with two roles. Set ACCOUNTS to the accounts that the scripts
+# create, and API_ACCOUNTS to all accounts that may call the API, with their roles.
+validate_service_accounts() {
+  local entry email queue='[A-Za-z0-9_-]{1,64}'
+  local -A roles=()
+  for entry in "${SERVICE_ACCOUNTS[@]}"; do
+    [[ "$entry" =~ ^$account_pattern=(user|reader|viewer|admin|worker(@$queue(\+$queue)*)?)$ ]] ||
+      die "SERVICE_ACCOUNTS contains '$entry'; each entry must be a service account's EMAIL=ROLE, with the role viewer, \
+admin, user, reader, worker or worker@QUEUE+QUEUE."
+    email="${entry%%=*}"
+    [[ -z "${roles[$email]-}" ]] || die "SERVICE_ACCOUNTS lists $email more than once. Give it one role."
+    roles["$email"]="${entry#*=}"
+  done
   ACCOUNTS=(api executor invoker builder)
   [[ -n "$SMOKE_ACCOUNT" ]] || ACCOUNTS+=(smoke)
   SMOKE_ACCOUNT="${SMOKE_ACCOUNT:-$(get_account_email smoke)}"
-  API_ACCOUNTS=("${SERVICE_ACCOUNTS[@]}" "$SMOKE_ACCOUNT=admin")
+  API_ACCOUNTS=("${SERVICE_ACCOUNTS[@]}")
+  case "${roles[$SMOKE_ACCOUNT]-}" in
+    admin) ;;
+    "") API_ACCOUNTS+=("$SMOKE_ACCOUNT=admin") ;;
+    *) die "SMOKE_ACCOUNT is also in SERVICE_ACCOUNTS, as ${roles[$SMOKE_ACCOUNT]}. The smoke test needs the role admin." ;;
+  esac
 }
 
 # Reject variables that are secret or that the scripts derive from other values.

@@ -20,7 +20,7 @@ from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.google_tokens import REMOVED
 from cloudsched.adapters.sqlite import SqliteStore
 from cloudsched.config import Settings
-from cloudsched.web.auth import _gate
+from cloudsched.web.auth import Gate, _gate
 from cloudsched.web.functions import serve_api, serve_sweep
 from cloudsched.web.keys import new_key
 from cloudsched.web.roles import Role
@@ -155,6 +155,25 @@ def test_what_the_configuration_lists_comes_in(tmp_path: Path, issuer: Issuer) -
     settings = Settings.from_environment(environment(cloud, "api"))
     assert (settings.access.max_active_tasks, settings.access.max_creations) == (3, 2)
     assert cloud.ok("deploy.sh", "--check").out == ""
+
+
+def test_a_service_account_may_be_a_worker_of_some_queues(tmp_path: Path, issuer: Issuer) -> None:
+    """deploy.sh accepts EMAIL=worker@QUEUE+QUEUE as docs/security.md has it, and the deployed API understands it."""
+    gpu, anywhere = "gpu@elsewhere.iam.gserviceaccount.com", "any@elsewhere.iam.gserviceaccount.com"
+    cloud = Cloud(tmp_path, None, SERVICE_ACCOUNTS=f"({gpu}=worker@gpu+render {anywhere}=worker)")
+    cloud.state.update({f"account/{email}": {"email": email} for email in (gpu, anywhere)})
+    cloud.ok("deploy.sh")
+    gate = Gate(Settings.from_environment(environment(cloud, "api")).access)
+    found = [
+        gate.caller(Request.from_values(headers={"Authorization": f"Bearer {issuer.account(email, aud=API)}"}))
+        for email in (gpu, anywhere)
+    ]
+    assert [(caller.role, caller.queues) for caller in found] == [
+        (Role.WORKER, {"gpu", "render"}),
+        (Role.WORKER, frozenset()),
+    ]
+    invokers = {member for resource, member, _, _ in cloud.bindings() if resource == "service/cloudsched-api"}
+    assert {f"serviceAccount:{gpu}", f"serviceAccount:{anywhere}"} <= invokers
 
 
 def test_only_the_functions_that_need_it_are_told(tmp_path: Path) -> None:

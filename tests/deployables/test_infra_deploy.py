@@ -214,6 +214,22 @@ def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
             {"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=root)"},
             "each entry must be a service account's EMAIL=ROLE",
         ),
+        (
+            {"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=worker@)"},
+            "each entry must be a service account's EMAIL=ROLE",
+        ),
+        ({"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=admin@gpu)"}, "each entry must be a service account's"),
+        (
+            {"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=viewer a@p.iam.gserviceaccount.com=admin)"},
+            "SERVICE_ACCOUNTS lists a@p.iam.gserviceaccount.com more than once",
+        ),
+        (
+            {
+                "SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=viewer)",
+                "SMOKE_ACCOUNT": "a@p.iam.gserviceaccount.com",
+            },
+            "SMOKE_ACCOUNT is also in SERVICE_ACCOUNTS",
+        ),
         ({"SMOKE_ACCOUNT": "ada@example.com"}, "it must be a service account's email address"),
         ({"CORS_ORIGINS": "https://app.example/path"}, "without a path"),
         ({"API_ADDRESSES": "api.example"}, "it must be https://"),

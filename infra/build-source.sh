@@ -2,21 +2,29 @@
 # Build the source folder to deploy: your functions, plus cloudsched as a wheel built from this checkout, so that you
 # deploy exactly the code you tested. Every dependency is pinned to the version that pip resolves now.
 #
-# Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR
+# Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR [PATTERN…]
+#
+# Only Python files, requirements.txt and files that match a glob pattern (such as 'templates/*.html') are packed. Hidden
+# files, symbolic links, caches and virtual environments never are.
 set -euo pipefail
 
 functions="${1:?the folder that contains main.py}"
 output="${2:?the folder to create}"
+patterns=("${@:3}")
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+# shellcheck source=lib/source.sh
+source "$root/infra/lib/source.sh"
 python="$(command -v "${PYTHON:-python3}")"
 python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")"
 
 rm -rf "$output"
 mkdir -p "$output"
-(cd "$functions" && find . -type f -not -path '*/__pycache__/*' -not -name '.env*' -print0) |
-  while IFS= read -r -d '' file; do
-    install -D -m 644 "$functions/$file" "$output/$file"
-  done
+while IFS= read -r -d '' file; do
+  install -D -m 644 "$functions/$file" "$output/$file"
+done < <(list_source_files "$functions" "${patterns[@]}")
+while IFS= read -r -d '' file; do
+  printf 'not packed: %s\n' "${file#./}" >&2
+done < <(list_other_files "$functions" "${patterns[@]}")
 [[ -f "$output/main.py" && -f "$output/requirements.txt" ]] || {
   printf 'error: %s must contain main.py and requirements.txt\n' "$functions" >&2
   exit 1

@@ -45,6 +45,7 @@ SWEEP_TIMEOUT=540                # seconds; 10,000 overdue tasks take about five
 # Additional environment variables; see docs/configuration.md ---------------------------------------------------------
 SETTINGS=()                      # for example ("CLOUDSCHED_RETENTION_DAYS=30" "CLOUDSCHED_DEFAULT_LEAD_SECONDS=60")
 FUNCTIONS_DIR=""                 # the folder with main.py and your handlers; this repository's functions/ if empty
+FUNCTIONS_FILES=()               # what to deploy from it besides *.py and requirements.txt: ("templates/*.html")
 
 BUCKET=""                        # a bucket that you create, for durable handlers' results that exceed a document
 

@@ -23,6 +23,8 @@ source "$here/lib/ledger.sh"
 source "$here/lib/project.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
+# shellcheck source=lib/source.sh
+source "$here/lib/source.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 

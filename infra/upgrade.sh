@@ -25,6 +25,8 @@ source "$here/lib/project.sh"
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
+# shellcheck source=lib/source.sh
+source "$here/lib/source.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 

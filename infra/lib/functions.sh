@@ -62,7 +62,7 @@ compute_digest() {
   set_deploy_flags "$1"
   {
     (cd "$INFRA/.." && find src pyproject.toml -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
-    (cd "$FUNCTIONS_DIR" && find . -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
+    list_source_files "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}" | sort -z | (cd "$FUNCTIONS_DIR" && xargs -0 sha256sum)
     printf '%s\n' "${DEPLOY_FLAGS[@]}" | grep -v '^--set-secrets='
     [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
   } | sha256sum | cut -c1-16
@@ -72,7 +72,7 @@ get_schema_version() { sed -n 's/^SCHEMA_VERSION = \([0-9]*\)$/\1/p' "$INFRA/../
 
 build_source() {
   [[ "$MODE" != check ]] || return 0
-  change "build the functions' source" "$INFRA/build-source.sh" "$FUNCTIONS_DIR" "$SOURCE_DIR"
+  change "build the functions' source" "$INFRA/build-source.sh" "$FUNCTIONS_DIR" "$SOURCE_DIR" "${FUNCTIONS_FILES[@]}"
 }
 
 deploy_function() {

@@ -20,6 +20,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/indexes.sh
+source "$here/lib/indexes.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
@@ -45,6 +47,7 @@ grant_roles() {
 }
 deploy_and_expose_functions() {
   close_api
+  wait_for_indexes
   deploy_functions
   grant_invoker_roles
 }

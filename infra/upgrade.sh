@@ -21,6 +21,8 @@ source "$here/lib/configuration.sh"
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/indexes.sh
+source "$here/lib/indexes.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
@@ -50,6 +52,8 @@ elif ((new_schema > old_schema)); then
   log "The new code writes schema version $new_schema, which the old code refuses to read. All requests move at once."
   shares=(100)
 fi
+
+create_indexes
 
 log_step "Candidates"
 declare -A old=() candidate=()
@@ -87,6 +91,7 @@ for function in "${FUNCTIONS[@]}"; do
     log "$NAME-$function has no new revision."
   fi
 done
+wait_for_indexes
 change "tag the new API's revision" gcloud run services update-traffic "$NAME-api" --region="$REGION" \
   --update-tags="candidate=${candidate[api]}" --project="$PROJECT" --quiet
 impersonate_smoke_account

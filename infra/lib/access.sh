@@ -89,8 +89,7 @@ open_api() {
   [[ "$API_ACCESS" == public ]] || return 0
   case "$(get_ledger_entry trust.api)" in
     yes)
-      CHANGES=$((CHANGES + 1))
-      printf 'differs: function %s is not public yet; run infra/upgrade.sh, then infra/deploy.sh\n' "$NAME-api"
+      report_difference "function $NAME-api is not public yet; run infra/upgrade.sh, then infra/deploy.sh"
       return
       ;;
     # A rollback would bring back revisions that accept unsigned tokens, so rule it out.

@@ -16,7 +16,7 @@ die() {
 # Print a command as you would type it.
 quote_command() {
   local word line=""
-  [[ "$1" != retry ]] || shift
+  [[ "$1" != retry && "$1" != retry_contention ]] || shift
   for word in "$@"; do
     if [[ "$word" =~ ^[A-Za-z0-9_./:@%+=,-]+$ ]]; then
       line+=" $word"
@@ -40,6 +40,12 @@ change() {
       "$@" >/dev/null
       ;;
   esac
+}
+
+# report_difference WHAT: report something that this script does not change.
+report_difference() {
+  CHANGES=$((CHANGES + 1))
+  printf 'differs: %s\n' "$1"
 }
 
 # Retry a failing command for two minutes: a change in IAM takes time to reach every server.

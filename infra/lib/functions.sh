@@ -85,6 +85,16 @@ get_function_state() {
   query gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet
 }
 
+# Test whether a function is deployed whose code or settings differ from the configuration.
+has_outdated_functions() {
+  local function deployed
+  for function in "${FUNCTIONS[@]}"; do
+    deployed="$(get_ledger_entry "digest.$function")"
+    [[ -z "$deployed" || "$deployed" == "$(compute_digest "$function")" ]] || return 0
+  done
+  return 1
+}
+
 OUTDATED=() # the deployed functions whose code or settings differ from the configuration
 
 # Deploy the functions that have never been deployed. upgrade.sh changes those that run, because it can roll back.

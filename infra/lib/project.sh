@@ -1,5 +1,5 @@
-# The resources that the functions depend on: services, secret, accounts, roles, database, indexes and queues. Each step
-# is idempotent: it looks at what exists and creates what is missing.
+# The resources that the functions depend on: services, secret, accounts, roles, database and queues. Each step is
+# idempotent: it looks at what exists and creates what is missing.
 # shellcheck shell=bash
 
 SERVICES=(
@@ -152,33 +152,6 @@ create_database() {
   elif [[ "$kind" != FIRESTORE_NATIVE ]]; then
     die "Database $DATABASE is $kind. cloudsched needs Firestore in native mode: set DATABASE to another ID."
   fi
-}
-
-# list_missing_indexes KIND FILE LIST-COMMAND: print what the database lacks, as `lib/firestore_indexes.py` formats it.
-list_missing_indexes() {
-  local kind="$1" file="$2" found
-  shift 2
-  found="$(query "$@" --database="$DATABASE" --format=json --project="$PROJECT" --quiet)" || found=""
-  python3 "$INFRA/lib/firestore_indexes.py" "$kind" "$INFRA/$file" <<<"$found"
-}
-
-create_indexes() {
-  log_step "Indexes and TTL"
-  local group field arguments
-  while IFS=$'\t' read -r group field arguments; do
-    IFS=$'\t' read -ra arguments <<<"$arguments"
-    change "create composite index on $group (${arguments[*]:1})" gcloud firestore indexes composite create \
-      --collection-group="$group" "${arguments[@]}" --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(list_missing_indexes composite firestore.indexes.json gcloud firestore indexes composite list)
-  while IFS=$'\t' read -r group field arguments; do
-    IFS=$'\t' read -ra arguments <<<"$arguments"
-    change "set the indexes of $group.$field (${arguments[*]})" gcloud firestore indexes fields update "$field" \
-      --collection-group="$group" "${arguments[@]}" --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(list_missing_indexes fields firestore.indexes.json gcloud firestore indexes fields list)
-  while IFS=$'\t' read -r group field arguments; do
-    change "enable TTL on $group.$field" gcloud firestore fields ttls update "$field" \
-      --collection-group="$group" --enable-ttl --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(list_missing_indexes ttl firestore.ttl.json gcloud firestore fields ttls list)
 }
 
 create_queues() {

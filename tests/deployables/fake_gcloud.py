@@ -62,6 +62,13 @@ class FakeCloud(ThreadingTCPServer):
         self.changes = 0
         self.die_at = 0
         self.deny = ""
+        self.contended = 0
+        """How many of the next requests for an index fail because of contention."""
+        self.build_polls = 1
+        """How often the indexes have to be listed before one that was just requested is ready."""
+        self.hidden_indexes = 0
+        """How many of the newest composite indexes a list omits: it may be older than the last request."""
+        self._polls = 0
         self.history: list[State] = []
         """The state after each change of the run."""
         self._lock = threading.Lock()
@@ -205,8 +212,9 @@ class FakeCloud(ThreadingTCPServer):
         elif call.words[1] == "databases":
             self._database(call, database)
         elif call.words[-1] == "list":
-            listed = self.state["indexes"] if call.words[2] == "composite" else list(self.state["fields"].values())
+            listed = self._list_composites() if call.words[2] == "composite" else list(self.state["fields"].values())
             self.say(json.dumps(listed))
+            self._poll()
         else:
             self._index(call, f"projects/p/databases/d/collectionGroups/{call.flags['collection-group']}")
 
@@ -220,12 +228,33 @@ class FakeCloud(ThreadingTCPServer):
         else:
             self.change(lambda: [self.state.pop(key) for key in (database, "indexes", "fields")])
 
+    def _list_composites(self) -> list[State]:
+        found: list[State] = self.state["indexes"]
+        return found[: len(found) - self.hidden_indexes]
+
+    def _poll(self) -> None:
+        """Let every index become ready once the indexes have been listed often enough."""
+        self._polls += 1
+        if self._polls < self.build_polls:
+            return
+        overrides = (field.get("indexConfig", {}).get("indexes", ()) for field in self.state["fields"].values())
+        for index in [*self.state["indexes"], *(index for indexes in overrides for index in indexes)]:
+            if index["state"] == "CREATING":
+                index["state"] = "READY"
+
     def _index(self, call: Call, group: str) -> None:
+        if self.contended:
+            self.contended -= 1
+            fail("ABORTED: Aborted due to cross-transaction contention. Please retry.")
+        self._polls = 0
         if call.words[2] == "composite":
             shapes = [dict(part.split("=") for part in field.split(",")) for field in call.fields]
             fields = [{"fieldPath": shape["field-path"], "order": shape["order"].upper()} for shape in shapes]
             last = {"fieldPath": "__name__", "order": fields[-1]["order"]}
             index = {"name": f"{group}/indexes/1", "queryScope": "COLLECTION", "fields": [*fields, last]}
+            if any(other | {"state": ""} == index | {"state": ""} for other in self.state["indexes"]):
+                fail("ALREADY_EXISTS: index already exists")
+            index["state"] = "CREATING"
             self.change(lambda: self.state["indexes"].append(index))
             return
         path = call.words[-1]
@@ -234,9 +263,12 @@ class FakeCloud(ThreadingTCPServer):
         if call.words[1] == "fields":
             field["ttlConfig"] = {"state": "CREATING"}
         else:
-            order = call.flags.get("index", "").removeprefix("order=").upper()
-            index = {"queryScope": "COLLECTION", "fields": [{"fieldPath": path, "order": order}]}
-            field["indexConfig"] = {"indexes": [index] if order else []}
+            shapes = [{"fieldPath": path, "order": order.removeprefix("order=").upper()} for order in call.indexes]
+            kept = {index["fields"][0]["order"]: index for index in field.get("indexConfig", {}).get("indexes", ())}
+            new = {"queryScope": "COLLECTION", "state": "CREATING"}
+            field["indexConfig"] = {
+                "indexes": [kept.get(shape["order"], new | {"fields": [shape]}) for shape in shapes]
+            }
         self.change(lambda: self.state["fields"].update({name: field}))
 
     def _curl(self, arguments: list[str], header: str) -> None:

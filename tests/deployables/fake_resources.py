@@ -23,8 +23,11 @@ class Call:
         self.stdin = stdin
         self.words = [word for word in arguments if not word.startswith("--")]
         flags = [word[2:].partition("=") for word in arguments if word.startswith("--")]
-        self.flags = {name: value if equals else "yes" for name, equals, value in flags if name != "field-config"}
+        self.flags = {
+            name: value if equals else "yes" for name, equals, value in flags if name not in {"field-config", "index"}
+        }
         self.fields = [value for name, _, value in flags if name == "field-config"]
+        self.indexes = [value for name, _, value in flags if name == "index"]
 
     def starts(self, words: str) -> bool:
         """Return whether the command begins with these words."""

@@ -28,6 +28,8 @@ source "$here/lib/web.sh"
 source "$here/lib/access.sh"
 # shellcheck source=lib/source.sh
 source "$here/lib/source.sh"
+# shellcheck source=lib/smoke.sh
+source "$here/lib/smoke.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
@@ -69,11 +71,15 @@ else
   for name in "${steps[@]}"; do
     # If nothing changed, an earlier run has already passed the smoke test. If functions are outdated, upgrade.sh runs
     # the smoke test; until then the deployed API may not accept the smoke test's account.
-    [[ "$name" != smoke || ("$CHANGES" -gt 0 && ${#OUTDATED[@]} -eq 0) ]] || continue
+    if [[ "$name" == smoke ]] && { [[ "$MODE" == check ]] || ((CHANGES == 0 || ${#OUTDATED[@]} > 0)); }; then
+      revoke_leftover_smoke_access
+      continue
+    fi
     "${step_functions[$name]}"
   done
 fi
 
+revoke_smoke_access
 case "$MODE" in
   apply) log "" "Done: $CHANGES changes. The API is at $(get_service_url api)" ;;
   check)

@@ -23,6 +23,8 @@ source "$here/lib/web.sh"
 source "$here/lib/access.sh"
 # shellcheck source=lib/source.sh
 source "$here/lib/source.sh"
+# shellcheck source=lib/smoke.sh
+source "$here/lib/smoke.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
@@ -61,6 +63,7 @@ record "digest.execute=rolled-back" "digest.sweep=rolled-back" "digest.api=rolle
   "serving.execute=none" "serving.sweep=none" "serving.api=none"
 if is_smoke_account_accepted; then
   run_smoke_test
+  revoke_smoke_access
 else
   log "These revisions do not accept $SMOKE_ACCOUNT, so the smoke test was skipped."
 fi

@@ -29,6 +29,8 @@ source "$here/lib/web.sh"
 source "$here/lib/access.sh"
 # shellcheck source=lib/source.sh
 source "$here/lib/source.sh"
+# shellcheck source=lib/smoke.sh
+source "$here/lib/smoke.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
@@ -94,8 +96,8 @@ done
 wait_for_indexes
 change "tag the new API's revision" gcloud run services update-traffic "$NAME-api" --region="$REGION" \
   --update-tags="candidate=${candidate[api]}" --project="$PROJECT" --quiet
-impersonate_smoke_account
-request GET "$(get_service_url api candidate)/v1/tasks?pageSize=1"
+grant_smoke_access
+request_when_allowed GET "$(get_service_url api candidate)/v1/tasks?pageSize=1"
 [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 200 ]] || {
   log "The new API answered $RESPONSE_STATUS: $RESPONSE_BODY"
   roll_back
@@ -130,6 +132,7 @@ for function in "${FUNCTIONS[@]}"; do
 done
 set_trust_after_upgrade
 record "serving.execute=none" "serving.sweep=none" "serving.api=none" "trust.api=$TRUST_AFTER_UPGRADE"
+revoke_smoke_access
 log "" "Upgraded. Run infra/rollback.sh to go back."
 [[ "$API_ACCESS" == private || "$(get_ledger_entry open.api)" == yes ]] ||
   log "The API is still private. Run infra/deploy.sh to make it public."

@@ -1,4 +1,4 @@
-# Access to the API: its settings, who may call it through Cloud Run, and which account the smoke test uses.
+# Access to the API: its settings, and who may call it through Cloud Run.
 #
 # Cloud Run strips the signature from a token that it has verified. A private API must therefore accept unsigned tokens
 # (CLOUDSCHED_TRUST_CLOUD_RUN); a public one must not, because anyone could forge them. A revision that accepts unsigned
@@ -107,31 +107,10 @@ grant_invoker_roles() {
       gcloud run services -- "$NAME-$function" --region="$REGION"
   done
   for entry in "${API_ACCOUNTS[@]}"; do
+    # Our own smoke account may call the API only during a smoke test.
+    [[ "${entry%%=*}" != "$(get_account_email smoke)" ]] || continue
     grant_role "function $NAME-api" "serviceAccount:${entry%%=*}" roles/run.invoker -- \
       gcloud run services -- "$NAME-api" --region="$REGION"
   done
   open_api
-}
-
-# ── The smoke test's account ─────────────────────────────────────────────────────────────────────────────────────────
-
-# Allow the user who runs this script to impersonate the smoke test's account. An account that the configuration names
-# is left unchanged.
-impersonate_smoke_account() {
-  API_TOKEN_COMMAND=(
-    gcloud auth print-identity-token --impersonate-service-account="$SMOKE_ACCOUNT" --audiences="$(get_service_url api)"
-    --include-email
-  )
-  [[ "$SMOKE_ACCOUNT" == "$(get_account_email smoke)" ]] || return 0
-  local me
-  me="$(query gcloud config get account --quiet)" || me=""
-  [[ "$MODE" != dry-run ]] || me=YOU
-  [[ -n "$me" ]] || die "gcloud has no active account. Run gcloud auth login."
-  if [[ "$me" == *.gserviceaccount.com ]]; then
-    me="serviceAccount:$me"
-  else
-    me="user:$me"
-  fi
-  grant_role "account $NAME-smoke" "$me" roles/iam.serviceAccountTokenCreator -- \
-    gcloud iam service-accounts -- "$SMOKE_ACCOUNT"
 }

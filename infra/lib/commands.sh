@@ -71,15 +71,20 @@ query() {
   local errors status=0
   { errors="$("$@" 2>&1 >&4)" || status=$?; } 4>&1
   ((status)) || return 0
-  if [[ "${errors,,}" =~ not_found|notfound|not\ found|does\ not\ exist\.|cannot\ find|service_disabled|has\ not\ been\ used\ in\ project ]]; then
-    return 1
-  fi
+  ! is_not_found "$errors" || return 1
   printf '%s\n' "$errors" >&2
   # This runs in a command substitution, where `exit` would end only the subshell.
   kill -s TERM "$$"
   exit 1
 }
 exec 3>&1
+
+# Test whether an error of gcloud says that the resource, or its whole service, does not exist.
+is_not_found() {
+  local pattern='not_found|notfound|not found|does not exist\.|cannot find|service_disabled'
+  pattern+='|has not been used in project'
+  [[ "${1,,}" =~ $pattern ]]
+}
 
 # Create a resource unless it exists: ensure WHAT LEDGER-KEY DESCRIBE-COMMAND -- CREATE-COMMAND
 ensure() {

@@ -3,7 +3,7 @@
 
 RESPONSE_STATUS=0
 RESPONSE_BODY=""
-API_TOKEN_COMMAND=() # the command that prints a token for the API; set by `impersonate_smoke_account`
+API_TOKEN_COMMAND=() # the command that prints a token for the API; set by `grant_smoke_access`
 API_TOKEN=""   # that token, which is valid for an hour
 
 # request METHOD URL [JSON]: sets RESPONSE_STATUS and RESPONSE_BODY. The token never appears in an argument list.
@@ -96,43 +96,3 @@ print(json.dumps({"source": {"files": [{"name": "firestore.rules", "content": co
 }
 
 require_success() { [[ "$MODE" == dry-run || "$RESPONSE_STATUS" == 20? ]] || die "$1: $RESPONSE_STATUS $RESPONSE_BODY"; }
-
-# Test whether the serving API accepts the smoke test's account, which the configuration may have changed.
-is_smoke_account_accepted() {
-  impersonate_smoke_account
-  request GET "$(get_service_url api)/v1/tasks?pageSize=1"
-  [[ "$RESPONSE_STATUS" != 401 && "$RESPONSE_STATUS" != 503 ]]
-}
-
-# Create a task through the API, wait until the queue has brought it to its handler, and delete it.
-run_smoke_test() {
-  log_step "Smoke test"
-  local api id executions="" state="" attempt
-  api="$(get_service_url api)"
-  [[ "$MODE" != check ]] || return 0
-  impersonate_smoke_account
-  id="smoke-$(date -u +%Y%m%d%H%M%S)-$RANDOM"
-  [[ "$MODE" != dry-run ]] || id="smoke"
-  # Cloud Run answers 403 until a role that was just granted has reached it.
-  for attempt in {1..24}; do
-    request POST "$api/v1/tasks" "{\"id\": \"$id\", \"owner\": \"$NAME-smoke-test\", \"title\": \"Smoke test\", \
-\"handler\": \"$SMOKE_HANDLER\", \"payload\": $SMOKE_PAYLOAD}"
-    [[ "$RESPONSE_STATUS" == 403 ]] || break
-    ((attempt == 24)) || sleep "$((5 * ${DELAY_FACTOR:-1}))"
-  done
-  require_success "The API did not accept the task"
-  request POST "$api/v1/tasks/$id/trigger"
-  require_success "The API did not trigger the task"
-  for attempt in {1..60}; do
-    request GET "$api/v1/tasks/$id/executions"
-    [[ "$MODE" != dry-run ]] || break
-    state="$(get_json_field executions.0.status <<<"$RESPONSE_BODY")"
-    [[ "$state" != SUCCEEDED && "$state" != FAILED ]] || break
-    ((attempt == 60)) || sleep "$((2 * ${DELAY_FACTOR:-1}))"
-  done
-  executions="$RESPONSE_BODY"
-  request DELETE "$api/v1/tasks/$id"
-  [[ "$MODE" == dry-run || "$state" == SUCCEEDED ]] || die "The task did not run: its execution is \
-'${state:-not started}' after two minutes. ${executions} See docs/operations.md, \"A task did not run\"."
-  [[ "$MODE" == dry-run ]] || log "The task ran: $state."
-}

@@ -43,6 +43,8 @@ done
 printf '%s\\0' "$(($# + 2))" {name} "$extra" "$@" >&9
 read -r status <&9
 ((status != 137)) || kill -KILL 0
+((status != 130)) || kill -INT 0
+((status != 143)) || kill -TERM 0
 IFS= read -r -d '' output <&9
 if ((status)); then printf '%s' "$output" >&2; else printf '%s' "$output"; fi
 exit "$status"
@@ -62,6 +64,8 @@ class FakeCloud(ThreadingTCPServer):
         self.changes = 0
         self.die_at = 0
         self.deny = ""
+        self.interrupt_at = ("", 0)
+        """The word of a call that is interrupted by a signal, once, and the exit status of that signal."""
         self.contended = 0
         """How many of the next requests for an index fail because of contention."""
         self.build_polls = 1
@@ -84,6 +88,10 @@ class FakeCloud(ThreadingTCPServer):
         with self._lock:
             self.calls.append([name, *arguments])
             self._output = []
+            word, status = self.interrupt_at
+            if word and any(word in argument for argument in arguments):
+                self.interrupt_at = ("", 0)
+                return status, ""
             try:
                 (self._curl if name == "curl" else self._gcloud)(arguments, extra)
             except Refusal as refusal:
@@ -151,6 +159,8 @@ class FakeCloud(ThreadingTCPServer):
                 self.say(format_resource(found, call.flags["format"]))
         elif verb == "delete":
             self.change(lambda: [self.state.pop(key), self.state.pop("service/" + key.partition("/")[2], None)])
+        elif verb in {"enable", "disable"}:
+            self.change(lambda: found.update(disabled=verb == "disable"))
         elif verb in {"update", "update-traffic"}:
             self.change(lambda: update_resource(found, call, key, verb))
         else:
@@ -172,6 +182,8 @@ class FakeCloud(ThreadingTCPServer):
             fail(f"INVALID_ARGUMENT: Service account {email} does not exist.")
         if key.startswith("project/") and not binding[2]:
             fail("Adding a binding without specifying a condition is prohibited in non-interactive mode.")
+        if verb.startswith("remove") and binding not in bindings:
+            fail("Policy binding with the specified member, role, and condition not found!")
         self.change(lambda: bindings.append(binding) if verb.startswith("add") else bindings.remove(binding))
 
     def _services(self, call: Call) -> None:
@@ -292,6 +304,8 @@ class FakeCloud(ThreadingTCPServer):
             f"iam/account/{account}", []
         ):
             fail("PERMISSION_DENIED: Permission 'iam.serviceAccounts.getAccessToken' denied on resource.")
+        if self.state[f"account/{account}"].get("disabled"):
+            fail("FAILED_PRECONDITION: The service account is disabled.")
         self.say(f"an-identity-token,{account},{audience}")
 
     def _refused(self, url: str, headers: dict[str, str]) -> int:

@@ -94,8 +94,6 @@ def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
         ),
         ("service/cloudsched-execute", INVOKER, "roles/run.invoker", ""),
         ("service/cloudsched-sweep", INVOKER, "roles/run.invoker", ""),
-        ("service/cloudsched-api", SMOKE, "roles/run.invoker", ""),
-        (f"account/{SMOKE.partition(':')[2]}", f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""),
     }
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Everything that runs on your own machine, from a fresh clone on:
+# Run everything locally, straight from a fresh clone:
 #
-#   ./emulator.sh demo             watch a year of tasks go by
-#   ./emulator.sh dev              run the local stack; `dev -- COMMAND` runs COMMAND against it
+#   ./emulator.sh demo             run a year of tasks in a few seconds
+#   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
 #   ./emulator.sh pytest …         run the tests
-#   ./emulator.sh check            format, lint, types, architecture
-#   ./emulator.sh COMMAND …        any other cloudsched command; --help lists them
+#   ./emulator.sh check            check formatting, lint, types and architecture
+#   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
 #
-# It makes a virtual environment in .venv and installs the project into it, again only when pyproject.toml has changed.
+# The first run creates a virtual environment in .venv and installs the project there. Later runs reinstall only if
+# pyproject.toml has changed.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -33,29 +34,29 @@ find_python() {
             return
         fi
     done
-    fail "Python 3.11 or newer is needed, and none is on the PATH. Get it from https://www.python.org/downloads/," \
-        "or with your system's package manager."
+    fail "Python 3.11 or newer is needed, but there is none on the PATH. Install it from" \
+        "https://www.python.org/downloads/ or with your system's package manager."
 }
 
 install() {
-    local wanted
-    wanted="$root $(cksum <"$root/pyproject.toml")"
-    if [[ -f $stamp && $(<"$stamp") == "$wanted" ]] && is_new_enough "$python"; then
+    local expected
+    expected="$root $(cksum <"$root/pyproject.toml")"
+    if [[ -f $stamp && $(<"$stamp") == "$expected" ]] && is_new_enough "$python"; then
         return
     fi
     if ! is_new_enough "$python"; then
         local found
         found=$(find_python)
-        echo "Making a virtual environment in $venv …" >&2
+        echo "Creating a virtual environment in $venv …" >&2
         "$found" -m venv --clear "$venv" ||
-            fail "$found cannot make a virtual environment (Debian and Ubuntu: apt install python3-venv)."
+            fail "$found cannot create a virtual environment (on Debian and Ubuntu: apt install python3-venv)."
     fi
-    echo "Installing cloudsched and its tools into $venv …" >&2
+    echo "Installing cloudsched and its development tools into $venv …" >&2
     if ! "$python" -m pip install "${quiet[@]}" --upgrade 'pip>=25.1' ||
         ! "$python" -m pip install "${quiet[@]}" --editable "$root" --group "$root/pyproject.toml:dev"; then
-        fail "The installation failed; what pip says is above. Run this again when it can reach its index."
+        fail "The installation failed; see pip's error above. Run this again once pip can reach its package index."
     fi
-    printf '%s\n' "$wanted" >"$stamp"
+    printf '%s\n' "$expected" >"$stamp"
 }
 
 check() {
@@ -65,7 +66,7 @@ check() {
     "$python" -m ruff check . || failed+=(lint)
     "$python" -m mypy || failed+=(types)
     "$python" -m pytest tests/architecture || failed+=(architecture)
-    [[ ${#failed[@]} == 0 ]] || fail "not as it should be: ${failed[*]}"
+    [[ ${#failed[@]} == 0 ]] || fail "checks failed: ${failed[*]}"
 }
 
 install
@@ -74,7 +75,7 @@ case ${1:-} in
 pytest)
     shift
     cd "$root"
-    exec "$python" -m pytest -n 2 "$@" # of two -n the last one counts
+    exec "$python" -m pytest -n 2 "$@" # an -n in your arguments overrides this one
     ;;
 check)
     check

@@ -1,4 +1,4 @@
-"""What tasks can run. Each handler is a plain function with a typed payload; add your own below."""
+"""The handlers that tasks can run. Each is a plain function with a typed payload; add your own below."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ app = App()
 
 
 class Payload(BaseModel):
-    """A payload: camelCase in JSON, and nothing in it that its handler does not know."""
+    """Base class of payloads: camelCase in JSON, unknown fields refused."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 class UptimeCheck(Payload):
-    """Which page to look at, and what to expect."""
+    """The page to request and the status to expect."""
 
     url: HttpUrl
-    """http or https."""
+    """An http or https URL."""
     expect_status: Annotated[int, Field(ge=100, le=599)] = 200
     timeout_seconds: Annotated[float, Field(gt=0, le=30)] = 10
-    """How long the connection, and then the answer, may let us wait."""
+    """Timeout for connecting, and again for the response to begin."""
 
 
-class UptimeResult(BaseModel):
-    """What an uptime check found."""
+class Measurement(BaseModel):
+    """The result of an uptime check."""
 
     status: int
     milliseconds: float
 
 
 @app.handler("check-uptime", retry=2, expected_duration=timedelta(minutes=2))
-def check_uptime(payload: UptimeCheck) -> UptimeResult | Retry | Fail:
-    """Ask for a page, and record its status and how long it took to begin; a wrong status is a failure.
+def check_uptime(payload: UptimeCheck) -> Measurement | Retry | Fail:
+    """Request a page, and record its status and the time until the response began. An unexpected status is a failure.
 
-    Redirects are an answer like any other, and are not followed. An address that is not public fails at once.
+    Redirects are not followed; their status counts. An address that is not public fails without a retry.
     """
-    began = time.perf_counter()
+    started = time.perf_counter()
     try:
         with (
             make_session(app.settings.access.reachable) as web,
             web.get(str(payload.url), timeout=payload.timeout_seconds, allow_redirects=False, stream=True) as response,
         ):
-            elapsed = time.perf_counter() - began
+            elapsed = time.perf_counter() - started
     except InvalidInput as error:
         return Fail(str(error))
-    measured = UptimeResult(status=response.status_code, milliseconds=round(elapsed * 1000, 1))
-    if measured.status != payload.expect_status:
-        return Retry(f"{payload.url} answered {measured.status} after {measured.milliseconds} ms")
-    return measured
+    measurement = Measurement(status=response.status_code, milliseconds=round(elapsed * 1000, 1))
+    if measurement.status != payload.expect_status:
+        return Retry(f"{payload.url} answered {measurement.status} after {measurement.milliseconds} ms")
+    return measurement
 
 
 class Reminder(Payload):
-    """What to remind somebody of."""
+    """The text of a reminder."""
 
     text: Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 @app.handler("remind", retry=False, expected_duration=timedelta(seconds=30))
 def remind(ctx: Context, payload: Reminder) -> str:
-    """Put a message into the owner's inbox."""
+    """Send a message to the owner's inbox."""
     ctx.notify(ctx.task.delivery_title or ctx.task.title, payload.text)
     return payload.text

@@ -1,4 +1,4 @@
-"""What is deployed: three functions, each with an address of its own (see docs/deployment.md)."""
+"""The three functions to deploy, each with its own URL (see docs/deployment.md)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @functions_framework.http
 def api(request: Request) -> Response:
-    """Serve clients."""
+    """Serve the API to clients."""
     return serve_api(app, request)
 
 
 @functions_framework.http
 def execute(request: Request) -> Response:
-    """Run what Cloud Tasks delivers."""
+    """Run the tasks that Cloud Tasks delivers."""
     return serve_execute(app, request)
 
 
 @functions_framework.http
 def sweep(request: Request) -> Response:
-    """Repair what was lost; Cloud Scheduler calls this once a minute."""
+    """Repair lost dispatches and crashed runs; Cloud Scheduler calls this once a minute."""
     return serve_sweep(app, request)

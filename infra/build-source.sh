@@ -1,24 +1,32 @@
 #!/usr/bin/env bash
-# Make the folder that is deployed: your functions, and cloudsched as a wheel built from this checkout, so that what is
-# deployed is what was tested. Every dependency is pinned to the version that pip chooses now.
+# Build the source folder to deploy: your functions, plus cloudsched as a wheel built from this checkout, so that you
+# deploy exactly the code you tested. Every dependency is pinned to the version that pip resolves now.
 #
-# Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR
+# Usage: infra/build-source.sh FUNCTIONS_DIR OUTPUT_DIR [PATTERN…]
+#
+# Only Python files, requirements.txt and files that match a glob pattern (such as 'templates/*.html') are packed. Hidden
+# files, symbolic links, caches and virtual environments never are.
 set -euo pipefail
 
-functions="${1:?the folder with main.py}"
-output="${2:?the folder to make}"
+functions="${1:?the folder that contains main.py}"
+output="${2:?the folder to create}"
+patterns=("${@:3}")
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+# shellcheck source=lib/source.sh
+source "$root/infra/lib/source.sh"
 python="$(command -v "${PYTHON:-python3}")"
 python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")"
 
 rm -rf "$output"
 mkdir -p "$output"
-(cd "$functions" && find . -type f -not -path '*/__pycache__/*' -not -name '.env*' -print0) |
-  while IFS= read -r -d '' file; do
-    install -D -m 644 "$functions/$file" "$output/$file"
-  done
+while IFS= read -r -d '' file; do
+  install -D -m 644 "$functions/$file" "$output/$file"
+done < <(list_source_files "$functions" "${patterns[@]}")
+while IFS= read -r -d '' file; do
+  printf 'not packed: %s\n' "${file#./}" >&2
+done < <(list_other_files "$functions" "${patterns[@]}")
 [[ -f "$output/main.py" && -f "$output/requirements.txt" ]] || {
-  printf 'error: %s has no main.py and requirements.txt\n' "$functions" >&2
+  printf 'error: %s must contain main.py and requirements.txt\n' "$functions" >&2
   exit 1
 }
 
@@ -33,10 +41,10 @@ grep -qxF "./$wheel" "$output/requirements.txt" || printf './%s\n' "$wheel" >>"$
   "$python" - "./$wheel" <<'PYTHON'
 import json, pathlib, sys
 
-chosen = (item["metadata"] for item in json.loads(pathlib.Path("pins.json").read_text())["install"])
-pins = sorted(f"{one['name']}=={one['version']}" for one in chosen if one["name"] != "cloudsched")
+resolved = (item["metadata"] for item in json.loads(pathlib.Path("pins.json").read_text())["install"])
+pins = sorted(f"{one['name']}=={one['version']}" for one in resolved if one["name"] != "cloudsched")
 pathlib.Path("requirements.txt").write_text("\n".join([sys.argv[1], *pins, ""]))
 pathlib.Path("pins.json").unlink()
 PYTHON
 )
-printf 'Made %s with %s\n' "$output" "$wheel"
+printf 'Built %s with %s\n' "$output" "$wheel"

@@ -1,77 +1,89 @@
 #!/usr/bin/env bash
-# Set up cloudsched in a Google Cloud project, or bring what is there into line with the configuration.
+# Deploy cloudsched to a Google Cloud project, or bring an existing deployment in line with the configuration.
 #
 # Usage: infra/deploy.sh [--dry-run | --check] [--config=FILE] [--step=NAME]
 #
-#   --dry-run      print every command for an empty project, and run none
-#   --check        say what differs, and change nothing; 1 if something does
-#   --config=FILE  the configuration; infra/config.sh if not given
-#   --step=NAME    one step alone: services secret accounts database indexes rules queues roles functions sweep smoke
+#   --dry-run      print every command that an empty project needs, and run none
+#   --check        list what differs from the configuration and change nothing; exit with 1 if anything does
+#   --config=FILE  read the configuration from FILE instead of infra/config.sh
+#   --step=NAME    run one step: services secret accounts database indexes rules queues roles functions sweep smoke
 #
-# It may be run any number of times, and goes on where a run that died has stopped.
+# You can run it any number of times. It continues where an interrupted run stopped.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-# shellcheck source=lib/running.sh
-source "$here/lib/running.sh"
+# shellcheck source=lib/commands.sh
+source "$here/lib/commands.sh"
 # shellcheck source=lib/configuration.sh
 source "$here/lib/configuration.sh"
 # shellcheck source=lib/ledger.sh
 source "$here/lib/ledger.sh"
 # shellcheck source=lib/project.sh
 source "$here/lib/project.sh"
+# shellcheck source=lib/indexes.sh
+source "$here/lib/indexes.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
+# shellcheck source=lib/source.sh
+source "$here/lib/source.sh"
+# shellcheck source=lib/smoke.sh
+source "$here/lib/smoke.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
-only=""
-options "$@"
-for option in "${REST[@]}"; do
+selected_step=""
+parse_options "$@"
+for option in "${EXTRA_OPTIONS[@]}"; do
   case "$option" in
-    --step=*) only="${option#*=}" ;;
-    *) die "What is $option? See infra/deploy.sh --help." ;;
+    --step=*) selected_step="${option#*=}" ;;
+    *) die "Unknown option $option. See infra/deploy.sh --help." ;;
   esac
 done
-configure "$CONFIG"
+load_configuration "$CONFIG"
 
-roles() {
-  bind_project_roles
-  bind_resource_roles
+grant_roles() {
+  grant_project_roles
+  grant_resource_roles
 }
-functions() {
+deploy_and_expose_functions() {
   close_api
+  wait_for_indexes
   deploy_functions
-  bind_invokers
+  grant_invoker_roles
 }
-declare -A run=(
+declare -A step_functions=(
   [services]=enable_services [secret]=create_secret [accounts]=create_accounts [database]=create_database
-  [indexes]=create_indexes [rules]=release_rules [queues]=create_queues [roles]=roles [functions]=functions
-  [sweep]=create_sweep_job [smoke]=smoke_test
+  [indexes]=create_indexes [rules]=release_rules [queues]=create_queues [roles]=grant_roles
+  [functions]=deploy_and_expose_functions [sweep]=create_sweep_job [smoke]=run_smoke_test
 )
-order=(services secret accounts database indexes rules queues roles functions sweep smoke)
+steps=(services secret accounts database indexes rules queues roles functions sweep smoke)
 
-[[ -z "$only" || -n "${run[$only]-}" ]] || die "There is no step $only. The steps: ${order[*]}."
-find_project
-find_api_keys
-if [[ -n "$only" ]]; then
+[[ -z "$selected_step" || -n "${step_functions[$selected_step]-}" ]] ||
+  die "There is no step named $selected_step. The steps are: ${steps[*]}."
+find_project_number
+find_api_keys_version
+if [[ -n "$selected_step" ]]; then
   read_ledger || true
-  "${run[$only]}"
+  "${step_functions[$selected_step]}"
 else
-  for name in "${order[@]}"; do
-    # A deployment that nothing was done to has been proven by the run that made it; one that an upgrade is to change
-    # will be proven by that, and may not know the smoke test's account before.
-    [[ "$name" != smoke || ("$CHANGES" -gt 0 && ${#OUTDATED[@]} -eq 0) ]] || continue
-    "${run[$name]}"
+  for name in "${steps[@]}"; do
+    # If nothing changed, an earlier run has already passed the smoke test. If functions are outdated, upgrade.sh runs
+    # the smoke test; until then the deployed API may not accept the smoke test's account.
+    if [[ "$name" == smoke ]] && { [[ "$MODE" == check ]] || ((CHANGES == 0 || ${#OUTDATED[@]} > 0)); }; then
+      revoke_leftover_smoke_access
+      continue
+    fi
+    "${step_functions[$name]}"
   done
 fi
 
+revoke_smoke_access
 case "$MODE" in
-  apply) say "" "Done: $CHANGES changes. The api is at $(service_url api)" ;;
+  apply) log "" "Done: $CHANGES changes. The API is at $(get_service_url api)" ;;
   check)
     ((CHANGES == 0)) || exit 1
-    say "" "Nothing differs."
+    log "" "Nothing differs."
     ;;
 esac

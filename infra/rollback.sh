@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Send all requests to the revisions of before the last upgrade; it takes seconds, and builds nothing.
+# Send all requests back to the revisions that served before the last upgrade. It takes seconds and builds nothing.
 #
 # Usage: infra/rollback.sh [--dry-run] [--config=FILE] [--force]
 #
-# Refused if documents were written since that the old code cannot read (--force does it all the same: those tasks then
-# stand still until newer code is back), and if the secret was rotated or the api opened to the public since. Dispatches that wait in the queues are
-# read by both revisions.
+# It refuses if documents have been written since then that the old code cannot read. --force overrides this; those
+# tasks then do nothing until newer code is deployed. It also refuses if the secret has been rotated or the API has been
+# made public since then. Both revisions can read the dispatches that are waiting in the queues.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-# shellcheck source=lib/running.sh
-source "$here/lib/running.sh"
+# shellcheck source=lib/commands.sh
+source "$here/lib/commands.sh"
 # shellcheck source=lib/configuration.sh
 source "$here/lib/configuration.sh"
 # shellcheck source=lib/ledger.sh
@@ -21,40 +21,49 @@ source "$here/lib/project.sh"
 source "$here/lib/web.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
+# shellcheck source=lib/source.sh
+source "$here/lib/source.sh"
+# shellcheck source=lib/smoke.sh
+source "$here/lib/smoke.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
-options "$@"
-[[ "$MODE" != check ]] || die "A rollback has nothing to check."
-[[ "${REST[*]}" =~ ^(--force)?$ ]] || die "What is ${REST[*]}? See infra/rollback.sh --help."
-configure "$CONFIG"
-find_project
+parse_options "$@"
+[[ "$MODE" != check ]] || die "rollback.sh has no --check."
+[[ "${EXTRA_OPTIONS[*]}" =~ ^(--force)?$ ]] || die "Unknown option ${EXTRA_OPTIONS[*]}. See infra/rollback.sh --help."
+load_configuration "$CONFIG"
+find_project_number
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed."
 
 declare -A target=()
 for function in "${FUNCTIONS[@]}"; do
-  # An upgrade that died midway has left `serving`, one that ended `previous`.
-  target[$function]="$(ledger "serving.$function")"
-  target[$function]="${target[$function]:-$(ledger "previous.$function")}"
+  # An interrupted upgrade leaves `serving` in the ledger, a completed one `previous`.
+  target[$function]="$(get_ledger_entry "serving.$function")"
+  target[$function]="${target[$function]:-$(get_ledger_entry "previous.$function")}"
   [[ "$MODE" != dry-run ]] || target[$function]="PREVIOUS-$function"
-  [[ -n "${target[$function]}" ]] || die "There is no revision to go back to: nothing was upgraded since the first \
-deployment, the last rotation of the secret or the opening of the api to the public. Check out the older code and run infra/upgrade.sh."
+  [[ -n "${target[$function]}" ]] ||
+    die "There is no revision to go back to: nothing has been upgraded since the first \
+deployment, the last rotation of the secret, or the change of the API to public. Check out the older code and run \
+infra/upgrade.sh."
 done
-if [[ "$(ledger previous.schema)" != "$(ledger schema)" && "${REST[*]}" != --force ]]; then
-  [[ -z "$(ledger previous.schema)" ]] || die "Documents were written in version $(ledger schema), which the code of before refuses to read (it knows \
-$(ledger previous.schema)). Mend it forward, or use --force."
+if [[ "$(get_ledger_entry previous.schema)" != "$(get_ledger_entry schema)" && "${EXTRA_OPTIONS[*]}" != --force ]]; then
+  [[ -z "$(get_ledger_entry previous.schema)" ]] || die "Documents have been written with schema version \
+$(get_ledger_entry schema), which the previous code (version $(get_ledger_entry previous.schema)) refuses to read. Fix \
+the problem with a new upgrade, or use --force."
 fi
 
-[[ -z "$(ledger trust.api)" ]] || record "trust.api=yes"
-# Those that send before the one that is sent to.
+[[ -z "$(get_ledger_entry trust.api)" ]] || record "trust.api=yes"
+# The functions that send dispatches first, the one that receives them last.
 for function in api sweep execute; do
   shift_traffic "$function" "${target[$function]}=100"
 done
-# Nothing is served by what the ledger says was deployed: the next upgrade is one, whatever it brings.
+# The serving revisions no longer match the digests in the ledger. Clear them, so that the next upgrade deploys even if
+# the code and settings have not changed.
 record "digest.execute=rolled-back" "digest.sweep=rolled-back" "digest.api=rolled-back" \
   "serving.execute=none" "serving.sweep=none" "serving.api=none"
-if knows_smoke; then
-  smoke_test
+if is_smoke_account_accepted; then
+  run_smoke_test
+  revoke_smoke_access
 else
-  say "These revisions do not know $SMOKE_ACCOUNT, so no task was tried."
+  log "These revisions do not accept $SMOKE_ACCOUNT, so the smoke test was skipped."
 fi

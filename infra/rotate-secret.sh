@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Give the functions a new secret for dispatches, and lose none that waits.
+# Rotate the secret that signs dispatches, without losing any dispatch that is waiting in a queue.
 #
 # Usage: infra/rotate-secret.sh [--finish | --compromised] [--dry-run] [--config=FILE]
 #
-#   (nothing)       make a new secret and sign with it; what was signed with the old one is still accepted
-#   --finish        31 days later: no longer accept the old one, and disable it
-#   --compromised   with --finish: do it now. Dispatches that wait are refused, and sent again by the sweep when due
+#   (no option)     create a new secret and sign with it; dispatches signed with the old one are still accepted
+#   --finish        31 days later: stop accepting the old secret, and disable it
+#   --compromised   like --finish, but now. Waiting dispatches are refused; the sweep sends them again when they are due
 #
-# At every instant each secret that some instance signs with is accepted by every instance of the executor: it learns
-# the new one first, then it signs with it, and only then do the others. A run that died is resumed by running it again.
+# At every moment, every instance of the executor accepts every secret that any instance signs with: first the executor
+# accepts the new secret, then it signs with it, then the other functions do. Run the script again to resume an
+# interrupted rotation.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-# shellcheck source=lib/running.sh
-source "$here/lib/running.sh"
+# shellcheck source=lib/commands.sh
+source "$here/lib/commands.sh"
 # shellcheck source=lib/configuration.sh
 source "$here/lib/configuration.sh"
 # shellcheck source=lib/ledger.sh
@@ -22,68 +23,75 @@ source "$here/lib/ledger.sh"
 source "$here/lib/project.sh"
 # shellcheck source=lib/access.sh
 source "$here/lib/access.sh"
+# shellcheck source=lib/source.sh
+source "$here/lib/source.sh"
 # shellcheck source=lib/functions.sh
 source "$here/lib/functions.sh"
 
-# A dispatch waits at most 30 days, and an instance that knows only the old secret may finish a request of 30 minutes.
-LONGEST_WAIT=$((31 * 86400))
+# A dispatch waits at most 30 days, and an instance with the old secret may still be serving a 30-minute request.
+MAX_DISPATCH_WAIT=$((31 * 86400))
 
 finish="" compromised=""
-options "$@"
-[[ "$MODE" != check ]] || die "A rotation has nothing to check."
-for option in "${REST[@]}"; do
+parse_options "$@"
+[[ "$MODE" != check ]] || die "rotate-secret.sh has no --check."
+for option in "${EXTRA_OPTIONS[@]}"; do
   case "$option" in
     --finish) finish=yes ;;
     --compromised) finish=yes compromised=yes ;;
-    *) die "What is $option? See infra/rotate-secret.sh --help." ;;
+    *) die "Unknown option $option. See infra/rotate-secret.sh --help." ;;
   esac
 done
-configure "$CONFIG"
+load_configuration "$CONFIG"
 read_ledger || [[ "$MODE" == dry-run ]] || die "Nothing is deployed. Run infra/deploy.sh."
-current="$(ledger secret.current)" previous="$(ledger secret.previous)" next="$(ledger secret.next)"
+current="$(get_ledger_entry secret.current)"
+previous="$(get_ledger_entry secret.previous)"
+next="$(get_ledger_entry secret.next)"
 if [[ "$MODE" == dry-run ]]; then
   current="${current:-1}" previous="${previous:-${finish:+0}}"
 fi
-[[ "$(ledger digest.execute)" != rolled-back ]] ||
-  die "The functions were rolled back, and a new revision would be made from what was rolled back. Run infra/upgrade.sh first."
-[[ -z "$(ledger serving.execute)" ]] || die "An upgrade is under way. End it with infra/upgrade.sh or infra/rollback.sh."
+[[ "$(get_ledger_entry digest.execute)" != rolled-back ]] ||
+  die "The functions were rolled back, and a rotation would deploy the code that you rolled back. Run infra/upgrade.sh first."
+[[ -z "$(get_ledger_entry serving.execute)" ]] ||
+  die "An upgrade is in progress. Complete it with infra/upgrade.sh or undo it with infra/rollback.sh."
 
-# give FUNCTION CURRENT [ALSO-ACCEPTED]: a new revision of the same code; it serves all requests when this returns.
-give() {
+# update_secrets FUNCTION CURRENT [ALSO-ACCEPTED]: create a revision of the same code with other secrets. When this
+# returns, it serves all requests.
+update_secrets() {
   local secrets="CLOUDSCHED_SECRET=$SECRET:$2"
   [[ -z "${3-}" ]] || secrets+=",CLOUDSCHED_PREVIOUS_SECRET=$SECRET:$3"
-  change "let $NAME-$1 sign with version $2${3:+ and accept version $3}" \
+  change "make $NAME-$1 sign with version $2${3:+ and also accept version $3}" \
     gcloud run services update "$NAME-$1" --region="$REGION" --update-secrets="$secrets" --project="$PROJECT" --quiet
 }
 
 if [[ -n "$finish" ]]; then
-  [[ -n "$previous" ]] || die "There is no old secret to give up."
-  [[ -z "$next" ]] || die "A rotation is under way. Run infra/rotate-secret.sh to end it."
-  rotated="$(ledger secret.rotated)"
-  left=$((${rotated:-0} + LONGEST_WAIT - $(date +%s)))
-  [[ -n "$compromised" ]] || ((left <= 0)) || die "Dispatches that were signed with the old secret may still wait. \
-Come back in $(((left + 86399) / 86400)) days."
-  change "let $NAME-execute accept version $current alone" gcloud run services update "$NAME-execute" \
+  [[ -n "$previous" ]] || die "There is no old secret to disable."
+  [[ -z "$next" ]] || die "A rotation is in progress. Run infra/rotate-secret.sh to complete it."
+  rotated="$(get_ledger_entry secret.rotated)"
+  remaining=$((${rotated:-0} + MAX_DISPATCH_WAIT - $(date +%s)))
+  [[ -n "$compromised" ]] || ((remaining <= 0)) || die "Dispatches signed with the old secret may still be waiting. \
+Try again in $(((remaining + 86399) / 86400)) days."
+  change "make $NAME-execute accept only version $current" gcloud run services update "$NAME-execute" \
     --region="$REGION" --remove-secrets=CLOUDSCHED_PREVIOUS_SECRET --project="$PROJECT" --quiet
   change "disable version $previous" gcloud secrets versions disable "$previous" --secret="$SECRET" \
     --project="$PROJECT" --quiet
   record "secret.previous=none"
-  say "Destroy it when you are sure: gcloud secrets versions destroy $previous --secret=$SECRET --project=$PROJECT"
+  log "When you no longer need the old version, destroy it:" \
+    "gcloud secrets versions destroy $previous --secret=$SECRET --project=$PROJECT"
   exit
 fi
 
-[[ -z "$previous" ]] || die "The last rotation is not finished, and a third secret would be one too many: run \
+[[ -z "$previous" ]] || die "The last rotation is not finished, and the executor can accept only two secrets. Run \
 infra/rotate-secret.sh --finish (or --compromised) first."
 if [[ -z "$next" ]]; then
   add_secret_version
   next="${NEW_VERSION:-2}"
   record "secret.next=$next"
 fi
-# The revisions of before do not know the new secret: there is no way back to them.
+# The earlier revisions do not have the new secret, so a rollback to them is no longer possible.
 record "previous.execute=none" "previous.sweep=none" "previous.api=none"
-give execute "$current" "$next"
-give execute "$next" "$current"
-give sweep "$next"
-give api "$next"
+update_secrets execute "$current" "$next"
+update_secrets execute "$next" "$current"
+update_secrets sweep "$next"
+update_secrets api "$next"
 record "secret.current=$next" "secret.previous=$current" "secret.next=none" "secret.rotated=$(date +%s)"
-say "" "Rotated. Run infra/rotate-secret.sh --finish in 31 days."
+log "" "Rotated. Run infra/rotate-secret.sh --finish in 31 days."

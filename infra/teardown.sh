@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Remove what deploy.sh has made, and nothing else. Without --yes it only says what that is.
+# Remove what deploy.sh created, and nothing else. Without --yes, only list what would be removed.
 #
 # Usage: infra/teardown.sh [--yes] [--with-data] [--dry-run] [--config=FILE]
 #
-#   --yes         do it
-#   --with-data   the Firestore database too, if deploy.sh made it: every task, execution and message is gone
+#   --yes         remove it
+#   --with-data   also delete the Firestore database, if deploy.sh created it, with every task, execution and message
 #
-# Services stay enabled, and a database that is kept keeps its indexes and rules. A queue's name cannot be used again
-# for about a week: deploy again under another NAME until then.
+# Services stay enabled, and a database that is kept keeps its indexes and rules. Cloud Tasks does not accept the name
+# of a deleted queue for about a week: until then, deploy under another NAME.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-# shellcheck source=lib/running.sh
-source "$here/lib/running.sh"
+# shellcheck source=lib/commands.sh
+source "$here/lib/commands.sh"
 # shellcheck source=lib/configuration.sh
 source "$here/lib/configuration.sh"
 # shellcheck source=lib/ledger.sh
@@ -22,36 +22,36 @@ source "$here/lib/project.sh"
 # shellcheck source=lib/web.sh
 source "$here/lib/web.sh"
 
-is_sure="" with_data=""
-options "$@"
-for option in "${REST[@]}"; do
+is_confirmed="" with_data=""
+parse_options "$@"
+for option in "${EXTRA_OPTIONS[@]}"; do
   case "$option" in
-    --yes) is_sure=yes ;;
+    --yes) is_confirmed=yes ;;
     --with-data) with_data=yes ;;
-    *) die "What is $option? See infra/teardown.sh --help." ;;
+    *) die "Unknown option $option. See infra/teardown.sh --help." ;;
   esac
 done
-configure "$CONFIG"
-[[ "$MODE" == dry-run || -n "$is_sure" ]] || MODE="check"
-read_ledger || [[ "$MODE" == dry-run ]] || die "There is no secret $SECRET, so nothing here is ours."
+load_configuration "$CONFIG"
+[[ "$MODE" == dry-run || -n "$is_confirmed" ]] || MODE="check"
+read_ledger || [[ "$MODE" == dry-run ]] || die "There is no secret $SECRET, so there is nothing that deploy.sh created."
 
-# remove WHAT LEDGER-KEY ASKING-COMMAND -- REMOVING-COMMAND
+# remove WHAT LEDGER-KEY DESCRIBE-COMMAND -- DELETE-COMMAND
 remove() {
-  local what="$1" key="$2" asking=()
+  local what="$1" key="$2" describe=()
   shift 2
   while [[ "$1" != -- ]]; do
-    asking+=("$1")
+    describe+=("$1")
     shift
   done
   shift
   if [[ "$MODE" != dry-run ]]; then
-    is_ours "$key" || return 0
-    ask "${asking[@]}" >/dev/null || return 0
+    is_managed "$key" || return 0
+    query "${describe[@]}" >/dev/null || return 0
   fi
   change "remove $what" "$@"
 }
 
-# What calls goes before what is called, and what is called before what it stands on.
+# Callers are removed before what they call, and services before the resources they depend on.
 remove "the job $NAME-sweep" job \
   gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
   gcloud scheduler jobs delete "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet
@@ -61,17 +61,17 @@ for function in api sweep execute; do
     gcloud functions delete "$NAME-$function" --gen2 --region="$REGION" --project="$PROJECT" --quiet
 done
 for priority in "${PRIORITIES[@]}"; do
-  queue="$(queue_of "$priority")"
-  remove "queue $queue, with the dispatches that wait in it" "queue.$queue" \
+  queue="$(get_queue_name "$priority")"
+  remove "queue $queue, with its waiting dispatches" "queue.$queue" \
     gcloud tasks queues describe "$queue" --location="$REGION" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud tasks queues delete "$queue" --location="$REGION" --project="$PROJECT" --quiet
 done
-# A binding of an account that is gone would stay in its resource's policy for ever.
-# unbind ROLE ACCOUNT [--condition=…] -- the command group and its resource, as for `bind`
-unbind() {
+# A deleted account's bindings would stay in the resources' policies for ever, so they are removed first.
+# revoke_role ROLE ACCOUNT [--condition=…] -- COMMAND-GROUP -- RESOURCE-AND-FLAGS, as for `grant_role`
+revoke_role() {
   local role="$1" member condition=() group=()
-  member="serviceAccount:$(account "$2")"
-  is_ours "account.$2" || [[ "$MODE" == dry-run ]] || return 0
+  member="serviceAccount:$(get_account_email "$2")"
+  is_managed "account.$2" || [[ "$MODE" == dry-run ]] || return 0
   shift 2
   while [[ "$1" != -- ]]; do
     condition+=("$1")
@@ -83,43 +83,45 @@ unbind() {
     shift
   done
   shift
-  holds "$member" "$role" "${group[@]}" get-iam-policy "$@" --project="$PROJECT" --quiet ||
+  has_binding "$member" "$role" "${group[@]}" get-iam-policy "$@" --project="$PROJECT" --quiet ||
     [[ "$MODE" == dry-run ]] || return 0
-  change "take $role on $1 from $member" "${group[@]}" remove-iam-policy-binding "$@" --member="$member" \
+  change "revoke $role on $1 from $member" "${group[@]}" remove-iam-policy-binding "$@" --member="$member" \
     --role="$role" "${condition[@]}" --format=none --project="$PROJECT" --quiet
 }
 of_database="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database"
-for role in api executor; do
-  unbind roles/datastore.user "$role" --condition="$of_database" -- gcloud projects -- "$PROJECT"
-  [[ -z "$BUCKET" ]] || unbind roles/storage.objectUser "$role" -- gcloud storage buckets -- "gs://$BUCKET"
+for account in api executor; do
+  revoke_role roles/datastore.user "$account" --condition="$of_database" -- gcloud projects -- "$PROJECT"
+  [[ -z "$BUCKET" ]] || revoke_role roles/storage.objectUser "$account" -- gcloud storage buckets -- "gs://$BUCKET"
 done
-unbind roles/cloudbuild.builds.builder builder --condition=None -- gcloud projects -- "$PROJECT"
+revoke_role roles/cloudbuild.builds.builder builder --condition=None -- gcloud projects -- "$PROJECT"
 [[ -z "$API_KEYS_SECRET" ]] ||
-  unbind roles/secretmanager.secretAccessor api -- gcloud secrets -- "$API_KEYS_SECRET"
-for role in api executor invoker builder smoke; do
-  remove "service account $(account "$role")" "account.$role" \
-    gcloud iam service-accounts describe "$(account "$role")" --format="value(email)" --project="$PROJECT" --quiet -- \
-    gcloud iam service-accounts delete "$(account "$role")" --project="$PROJECT" --quiet
+  revoke_role roles/secretmanager.secretAccessor api -- gcloud secrets -- "$API_KEYS_SECRET"
+for account in api executor invoker builder smoke; do
+  remove "service account $(get_account_email "$account")" "account.$account" \
+    gcloud iam service-accounts describe "$(get_account_email "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
+    gcloud iam service-accounts delete "$(get_account_email "$account")" --project="$PROJECT" --quiet
 done
 if [[ -n "$with_data" ]]; then
-  if is_ours rules && is_ours database && [[ "$MODE" == apply ]]; then
+  if is_managed rules && is_managed database && [[ "$MODE" == apply ]]; then
     release="projects/$PROJECT/releases/cloud.firestore"
     [[ "$DATABASE" == "(default)" ]] || release+="/$DATABASE"
-    web DELETE "https://firebaserules.googleapis.com/v1/$release"
+    request DELETE "https://firebaserules.googleapis.com/v1/$release"
   fi
-  remove "the protection of database $DATABASE" database \
+  remove "the delete protection of database $DATABASE" database \
     gcloud firestore databases describe --database="$DATABASE" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud firestore databases update --database="$DATABASE" --no-delete-protection --project="$PROJECT" --quiet
   remove "database $DATABASE, with all tasks" database \
     gcloud firestore databases describe --database="$DATABASE" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud firestore databases delete --database="$DATABASE" --project="$PROJECT" --quiet
 fi
-# Last of all, for it says what is ours. While a database of ours is kept, so is the knowledge that it is ours.
-if [[ -n "$with_data" || "$MODE" == dry-run ]] || ! is_ours database; then
+# The secret goes last, because its annotations are the ledger. If a database that deploy.sh created is kept, the secret
+# is kept too, so that the database can still be removed later.
+if [[ -n "$with_data" || "$MODE" == dry-run ]] || ! is_managed database; then
   remove "secret $SECRET" secret \
     gcloud secrets describe "$SECRET" --format="value(name)" --project="$PROJECT" --quiet -- \
     gcloud secrets delete "$SECRET" --project="$PROJECT" --quiet
 else
-  say "Database $DATABASE is kept, and secret $SECRET, which says that it is ours. --with-data removes both."
+  log "Database $DATABASE is kept, and so is secret $SECRET, which records that deploy.sh created it." \
+    "--with-data removes both."
 fi
-[[ "$MODE" != check ]] || say "" "Nothing was removed. infra/teardown.sh --yes does it."
+[[ "$MODE" != check ]] || log "" "Nothing was removed. Run infra/teardown.sh --yes to remove all this."

@@ -141,7 +141,7 @@ def create(app: App) -> Callable[..., Task]:
     """Create a task of ada's for the handler ``work``, due at once; the test may set any field."""
 
     def create_task(**fields: Any) -> Task:
-        usual = {"owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(START)}
+        usual: dict[str, Any] = {"owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(START)}
         return app.create(**(usual | fields))
 
     return create_task

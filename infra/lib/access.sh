@@ -1,133 +1,116 @@
-# Who comes in to the api: what it is told of them, who gets past Cloud Run to it, and as whom the smoke test calls.
+# Access to the API: its settings, and who may call it through Cloud Run.
 #
-# Cloud Run takes the signature off a token that it has checked, so a private api must believe tokens without one
-# (CLOUDSCHED_TRUST_CLOUD_RUN), and a public one must not: there anybody could write such a token. At no instant may a
-# revision that believes them be reached by everybody. The ledger has what that takes: `open.api` is "yes" while the api
-# is public, and the second when it was closed after that; `trust.api` is "yes" while a revision may get requests that
-# believes them, and "previous" while none but a rollback could bring one back.
-# shellcheck shell=bash disable=SC2034,SC2153 # ACCESS and TRUST_BECOMES are used by the scripts; what is used is in the configuration
+# Cloud Run strips the signature from a token that it has verified. A private API must therefore accept unsigned tokens
+# (CLOUDSCHED_TRUST_CLOUD_RUN); a public one must not, because anyone could forge them. A revision that accepts unsigned
+# tokens must never be reachable by the public. Two ledger entries make sure of that:
+#
+#   open.api   "yes" while the API is public; after it was made private, the time of that (seconds since the epoch)
+#   trust.api  "yes" while a serving revision may accept unsigned tokens; "previous" while only a rollback could bring
+#              such a revision back
+# shellcheck shell=bash disable=SC2034,SC2153 # variables set here are used elsewhere, and the other way round
 
-# Google says that a change of roles takes effect within two minutes, and that it may take seven or more.
-UNTIL_CLOSED=600
+# Google documents that a change of roles takes effect within two minutes typically, and seven or more at worst.
+IAM_PROPAGATION_SECONDS=600
 
-# Set ACCESS to the settings by which a function tells who calls.
-access_of() {
+# Set ACCESS_SETTINGS to the variables by which a function authenticates its callers.
+set_access_settings() {
   local IFS=' '
-  ACCESS=()
+  ACCESS_SETTINGS=()
   case "$1" in
     api)
-      ACCESS=(
+      ACCESS_SETTINGS=(
         "CLOUDSCHED_SERVICE_ACCOUNTS=${API_ACCOUNTS[*]}"
-        "CLOUDSCHED_AUDIENCES=$(service_url api)${API_ADDRESSES:+ $API_ADDRESSES}"
+        "CLOUDSCHED_AUDIENCES=$(get_service_url api)${API_ADDRESSES:+ $API_ADDRESSES}"
         ${FIREBASE_PROJECT:+"CLOUDSCHED_FIREBASE_PROJECT=$FIREBASE_PROJECT"}
         ${CORS_ORIGINS:+"CLOUDSCHED_CORS_ORIGINS=$CORS_ORIGINS"}
         ${MAX_ACTIVE_TASKS:+"CLOUDSCHED_MAX_ACTIVE_TASKS=$MAX_ACTIVE_TASKS"}
         ${MAX_CREATIONS_A_MINUTE:+"CLOUDSCHED_MAX_CREATIONS_A_MINUTE=$MAX_CREATIONS_A_MINUTE"}
       )
-      [[ "$API_ACCESS" == public ]] || ACCESS+=("CLOUDSCHED_TRUST_CLOUD_RUN=on")
+      [[ "$API_ACCESS" == public ]] || ACCESS_SETTINGS+=("CLOUDSCHED_TRUST_CLOUD_RUN=on")
       ;;
     sweep)
-      # Always private: nobody but Cloud Scheduler's account may call it.
-      ACCESS=(
-        "CLOUDSCHED_SWEEPER=$(account invoker)" "CLOUDSCHED_AUDIENCES=$(service_url sweep)"
+      # Always private: only Cloud Scheduler's account may call it.
+      ACCESS_SETTINGS=(
+        "CLOUDSCHED_SWEEPER=$(get_account_email invoker)" "CLOUDSCHED_AUDIENCES=$(get_service_url sweep)"
         "CLOUDSCHED_TRUST_CLOUD_RUN=on"
       )
       ;;
   esac
 }
 
-# Set KEYS_VERSION to the newest version of the secret with the API keys: each revision has the keys of its day.
-find_api_keys() {
+# Set KEYS_VERSION to the newest enabled version of the secret with the API keys, which new revisions mount.
+find_api_keys_version() {
   KEYS_VERSION=1
   [[ -n "$API_KEYS_SECRET" ]] || return 0
-  KEYS_VERSION="$(ask gcloud secrets versions list "$API_KEYS_SECRET" --filter="state=ENABLED" --sort-by="~createTime" \
+  KEYS_VERSION="$(query gcloud secrets versions list "$API_KEYS_SECRET" --filter="state=ENABLED" --sort-by="~createTime" \
     --limit=1 --format="value(name.basename())" --project="$PROJECT" --quiet)" || KEYS_VERSION=""
   if [[ "$MODE" == dry-run ]]; then
     KEYS_VERSION=KEYS_VERSION
   fi
-  [[ -n "$KEYS_VERSION" ]] || die "There is no secret $API_KEYS_SECRET with an enabled version. Make it of lines of \
-\`cloudsched keys new\`: gcloud secrets create $API_KEYS_SECRET --data-file=FILE --project=$PROJECT"
+  [[ -n "$KEYS_VERSION" ]] ||
+    die "Secret $API_KEYS_SECRET does not exist or has no enabled version. Create it from the lines that \
+\`cloudsched keys new\` prints: gcloud secrets create $API_KEYS_SECRET --data-file=FILE --project=$PROJECT"
 }
 
-# Refuse to make a revision that believes what Cloud Run has checked while not everything is checked by Cloud Run.
-expect_closed() {
-  local opened left
+# Refuse to create a revision that accepts unsigned tokens while the public may still reach the API.
+require_closed_api() {
+  local opened remaining
   [[ "$API_ACCESS" == private ]] || return 0
-  opened="$(ledger open.api)"
-  [[ "$opened" != yes ]] || die "$NAME-api is open to the public. Run infra/deploy.sh, which closes it, and then this."
-  left=$((${opened:-0} + UNTIL_CLOSED - $(date +%s)))
-  ((left <= 0)) || die "$NAME-api was closed a moment ago, which takes effect everywhere only after some minutes. \
-Come back in $(((left + 59) / 60)) minutes."
+  opened="$(get_ledger_entry open.api)"
+  [[ "$opened" != yes ]] ||
+    die "$NAME-api is public. Run infra/deploy.sh, which makes it private, and then this script again."
+  remaining=$((${opened:-0} + IAM_PROPAGATION_SECONDS - $(date +%s)))
+  ((remaining <= 0)) || die "$NAME-api was made private only recently, and the change takes some minutes to reach every \
+server. Try again in $(((remaining + 59) / 60)) minutes."
   record "open.api=none" "trust.api=yes"
 }
 
-# Set TRUST_BECOMES to what `trust.api` is once an upgrade has moved all requests.
-trust_after_upgrade() {
-  TRUST_BECOMES=none
+# Set TRUST_AFTER_UPGRADE to the value of `trust.api` once an upgrade has moved all requests.
+set_trust_after_upgrade() {
+  TRUST_AFTER_UPGRADE=none
   if [[ "$API_ACCESS" == private ]]; then
-    TRUST_BECOMES=yes
-  elif [[ "$(ledger trust.api)" == yes ]]; then
-    TRUST_BECOMES=previous
+    TRUST_AFTER_UPGRADE=yes
+  elif [[ "$(get_ledger_entry trust.api)" == yes ]]; then
+    TRUST_AFTER_UPGRADE=previous
   fi
 }
 
 close_api() {
   [[ "$API_ACCESS" == private ]] || return 0
-  if holds allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-api" --region="$REGION" \
+  if has_binding allUsers roles/run.invoker gcloud run services get-iam-policy "$NAME-api" --region="$REGION" \
     --project="$PROJECT" --quiet; then
-    change "close function $NAME-api to the public" gcloud run services remove-iam-policy-binding "$NAME-api" \
+    change "make function $NAME-api private" gcloud run services remove-iam-policy-binding "$NAME-api" \
       --region="$REGION" --member=allUsers --role=roles/run.invoker --project="$PROJECT" --quiet
   fi
-  [[ "$(ledger open.api)" != yes ]] || record "open.api=$(date +%s)"
+  [[ "$(get_ledger_entry open.api)" != yes ]] || record "open.api=$(date +%s)"
 }
 
 open_api() {
   [[ "$API_ACCESS" == public ]] || return 0
-  case "$(ledger trust.api)" in
+  case "$(get_ledger_entry trust.api)" in
     yes)
-      CHANGES=$((CHANGES + 1))
-      printf 'differs: function %s is not public yet; run infra/upgrade.sh, then infra/deploy.sh\n' "$NAME-api"
+      report_difference "function $NAME-api is not public yet; run infra/upgrade.sh, then infra/deploy.sh"
       return
       ;;
-    # The revisions to which a rollback would go believe tokens without a signature.
+    # A rollback would bring back revisions that accept unsigned tokens, so rule it out.
     previous) record "previous.execute=none" "previous.sweep=none" "previous.api=none" "trust.api=none" ;;
   esac
   record "open.api=yes"
-  bind "function $NAME-api" allUsers roles/run.invoker -- gcloud run services -- "$NAME-api" --region="$REGION"
+  grant_role "function $NAME-api" allUsers roles/run.invoker -- gcloud run services -- "$NAME-api" --region="$REGION"
 }
 
-bind_invokers() {
-  step "Who may call the functions"
+grant_invoker_roles() {
+  log_step "Who may invoke the functions"
   local function entry
   for function in execute sweep; do
-    bind "function $NAME-$function" "serviceAccount:$(account invoker)" roles/run.invoker -- \
+    grant_role "function $NAME-$function" "serviceAccount:$(get_account_email invoker)" roles/run.invoker -- \
       gcloud run services -- "$NAME-$function" --region="$REGION"
   done
   for entry in "${API_ACCOUNTS[@]}"; do
-    bind "function $NAME-api" "serviceAccount:${entry%%=*}" roles/run.invoker -- \
+    # Our own smoke account may call the API only during a smoke test.
+    [[ "${entry%%=*}" != "$(get_account_email smoke)" ]] || continue
+    grant_role "function $NAME-api" "serviceAccount:${entry%%=*}" roles/run.invoker -- \
       gcloud run services -- "$NAME-api" --region="$REGION"
   done
   open_api
-}
-
-# ── The smoke test's account ─────────────────────────────────────────────────────────────────────────────────────────
-
-# Let whoever runs this act as the smoke test's account. One that the configuration names is left as it is.
-act_as_smoke() {
-  API_SIGN_IN=(
-    gcloud auth print-identity-token --impersonate-service-account="$SMOKE_ACCOUNT" --audiences="$(service_url api)"
-    --include-email
-  )
-  [[ "$SMOKE_ACCOUNT" == "$(account smoke)" ]] || return 0
-  local me
-  me="$(ask gcloud config get account --quiet)" || me=""
-  [[ "$MODE" != dry-run ]] || me=YOU
-  [[ -n "$me" ]] || die "Nobody is signed in: gcloud auth login."
-  if [[ "$me" == *.gserviceaccount.com ]]; then
-    me="serviceAccount:$me"
-  else
-    me="user:$me"
-  fi
-  bind "account $NAME-smoke" "$me" roles/iam.serviceAccountTokenCreator -- \
-    gcloud iam service-accounts -- "$SMOKE_ACCOUNT"
 }

@@ -1,24 +1,24 @@
-# The three functions, what calls them, and how a new revision takes over.
-# shellcheck shell=bash disable=SC2153 # SETTINGS is in the configuration
+# The three functions, the job that calls the sweep, and how traffic moves between revisions.
+# shellcheck shell=bash disable=SC2153 # the configuration sets SETTINGS
 
-SOURCE="$INFRA/../build/functions-source"
+SOURCE_DIR="$INFRA/../build/functions-source"
 
-# The secret versions that a function is given. While a secret is being rotated the executor accepts two.
-secrets_of() {
+# Print the secret versions that a function mounts. During a rotation the executor accepts two.
+get_secret_mounts() {
   local current other
-  current="$(ledger secret.current)"
+  current="$(get_ledger_entry secret.current)"
   printf 'CLOUDSCHED_SECRET=%s:%s' "$SECRET" "${current:-1}"
   [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf ',CLOUDSCHED_API_KEYS=%s:%s' "$API_KEYS_SECRET" "$KEYS_VERSION"
   [[ "$1" == execute ]] || return 0
-  other="$(ledger secret.next)"
-  other="${other:-$(ledger secret.previous)}"
+  other="$(get_ledger_entry secret.next)"
+  other="${other:-$(get_ledger_entry secret.previous)}"
   [[ -z "$other" ]] || printf ',CLOUDSCHED_PREVIOUS_SECRET=%s:%s' "$SECRET" "$other"
 }
 
-# Set FLAGS to all that `gcloud functions deploy` is told of a function, but for its source.
-flags_of() {
+# Set DEPLOY_FLAGS to the flags of `gcloud functions deploy` for a function, except its source.
+set_deploy_flags() {
   local function="$1" account concurrency minimum maximum timeout ingress settings
-  access_of "$function"
+  set_access_settings "$function"
   case "$function" in
     api)
       account=api concurrency="$API_CONCURRENCY" minimum="$API_MIN_INSTANCES" maximum="$API_MAX_INSTANCES"
@@ -35,114 +35,125 @@ flags_of() {
     "CLOUDSCHED_LOCATION=$REGION"
     "CLOUDSCHED_QUEUE=$NAME"
     "CLOUDSCHED_DATABASE=$DATABASE"
-    "CLOUDSCHED_EXECUTOR_URL=$(service_url execute)"
-    "CLOUDSCHED_INVOKER=$(account invoker)"
-    # functions-framework's gunicorn has four threads a CPU unless told; Cloud Run would send more than it serves.
+    "CLOUDSCHED_EXECUTOR_URL=$(get_service_url execute)"
+    "CLOUDSCHED_INVOKER=$(get_account_email invoker)"
+    # functions-framework's default is four threads per CPU, fewer than the requests that Cloud Run sends at a time.
     "THREADS=$concurrency"
-    # A durable handler goes on in another call before this one is over.
+    # A durable handler suspends before this limit and continues in another call.
     "CLOUDSCHED_TIME_LIMIT_SECONDS=$timeout"
     ${BUCKET:+"CLOUDSCHED_BUCKET=$BUCKET"}
-    "${ACCESS[@]}"
+    "${ACCESS_SETTINGS[@]}"
     "${SETTINGS[@]}"
   )
   local IFS='~'
-  FLAGS=(
+  DEPLOY_FLAGS=(
     --gen2 --region="$REGION" --runtime="$RUNTIME" --entry-point="$function" --trigger-http --no-allow-unauthenticated
-    --service-account="$(account "$account")"
-    --build-service-account="projects/$PROJECT/serviceAccounts/$(account builder)"
+    --service-account="$(get_account_email "$account")"
+    --build-service-account="projects/$PROJECT/serviceAccounts/$(get_account_email builder)"
     --memory="$MEMORY" --cpu=1 --concurrency="$concurrency" --timeout="${timeout}s"
     --min-instances="$minimum" --max-instances="$maximum" --ingress-settings="$ingress"
     --update-labels="managed-by=cloudsched,deployment=$NAME"
-    --set-env-vars="^~^${settings[*]}" --set-secrets="$(secrets_of "$function")"
+    --set-env-vars="^~^${settings[*]}" --set-secrets="$(get_secret_mounts "$function")"
   )
 }
 
-# What a function is made of and told, as a short hash; the dispatch secret's versions excepted, which a rotation changes.
-digest_of() {
-  flags_of "$1"
+# Print a short hash of a function's code and settings, except the dispatch secret's versions, which a rotation changes.
+compute_digest() {
+  set_deploy_flags "$1"
   {
     (cd "$INFRA/.." && find src pyproject.toml -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
-    (cd "$FUNCTIONS_DIR" && find . -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum)
-    printf '%s\n' "${FLAGS[@]}" | grep -v '^--set-secrets='
+    list_source_files "$FUNCTIONS_DIR" "${FUNCTIONS_FILES[@]}" | sort -z | (cd "$FUNCTIONS_DIR" && xargs -0 sha256sum)
+    printf '%s\n' "${DEPLOY_FLAGS[@]}" | grep -v '^--set-secrets='
     [[ "$1" != api || -z "$API_KEYS_SECRET" ]] || printf '%s\n' "$API_KEYS_SECRET:$KEYS_VERSION"
   } | sha256sum | cut -c1-16
 }
 
-schema_version() { sed -n 's/^SCHEMA_VERSION = \([0-9]*\)$/\1/p' "$INFRA/../src/cloudsched/domain/document.py"; }
+get_schema_version() { sed -n 's/^SCHEMA_VERSION = \([0-9]*\)$/\1/p' "$INFRA/../src/cloudsched/domain/documents/document.py"; }
 
 build_source() {
   [[ "$MODE" != check ]] || return 0
-  change "build the functions' source" "$INFRA/build-source.sh" "$FUNCTIONS_DIR" "$SOURCE"
+  change "build the functions' source" "$INFRA/build-source.sh" "$FUNCTIONS_DIR" "$SOURCE_DIR" "${FUNCTIONS_FILES[@]}"
 }
 
 deploy_function() {
-  flags_of "$1"
-  change "deploy function $NAME-$1 (some minutes)" gcloud functions deploy "$NAME-$1" "${FLAGS[@]}" --source="$SOURCE" \
+  set_deploy_flags "$1"
+  change "deploy function $NAME-$1 (some minutes)" gcloud functions deploy "$NAME-$1" "${DEPLOY_FLAGS[@]}" --source="$SOURCE_DIR" \
     --project="$PROJECT" --quiet
 }
 
-function_state() {
-  ask gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet
+get_function_state() {
+  query gcloud functions describe "$NAME-$1" --gen2 --region="$REGION" --format="value(state)" --project="$PROJECT" --quiet
 }
 
-OUTDATED=() # the functions that are not what the configuration says
+# Test whether a function is deployed whose code or settings differ from the configuration.
+has_outdated_functions() {
+  local function deployed
+  for function in "${FUNCTIONS[@]}"; do
+    deployed="$(get_ledger_entry "digest.$function")"
+    [[ -z "$deployed" || "$deployed" == "$(compute_digest "$function")" ]] || return 0
+  done
+  return 1
+}
 
-# Deploy what has never been deployed. What runs already is changed by upgrade.sh, which can go back.
+OUTDATED=() # the deployed functions whose code or settings differ from the configuration
+
+# Deploy the functions that have never been deployed. upgrade.sh changes those that run, because it can roll back.
 deploy_functions() {
-  step "Functions"
+  log_step "Functions"
   local function state digest is_built=""
   for function in "${FUNCTIONS[@]}"; do
-    state="$(function_state "$function")" || state=""
-    digest="$(digest_of "$function")"
-    if [[ "$state" == ACTIVE && -n "$(ledger "digest.$function")" ]]; then
-      [[ "$(ledger "digest.$function")" == "$digest" ]] || OUTDATED+=("$function")
+    state="$(get_function_state "$function")" || state=""
+    digest="$(compute_digest "$function")"
+    if [[ "$state" == ACTIVE && -n "$(get_ledger_entry "digest.$function")" ]]; then
+      [[ "$(get_ledger_entry "digest.$function")" == "$digest" ]] || OUTDATED+=("$function")
       continue
     fi
-    if [[ -n "$state" ]] && ! is_ours "function.$function"; then
-      die "There is a function $NAME-$function that is not ours. Set NAME to something else."
+    if [[ -n "$state" ]] && ! is_managed "function.$function"; then
+      die "Function $NAME-$function exists, but these scripts did not create it. Choose another NAME."
     fi
     if [[ -z "$is_built" ]]; then
       build_source
       is_built=yes
     fi
-    [[ "$function" != api ]] || expect_closed
-    mark "function.$function"
+    [[ "$function" != api ]] || require_closed_api
+    mark_managed "function.$function"
     deploy_function "$function"
-    record "digest.$function=$digest" "schema=$(schema_version)"
-    expect_address "$function"
+    record "digest.$function=$digest" "schema=$(get_schema_version)"
+    verify_address "$function"
   done
   ((${#OUTDATED[@]})) || return 0
   CHANGES=$((CHANGES + ${#OUTDATED[@]}))
   printf 'differs: %s; run infra/upgrade.sh\n' "${OUTDATED[*]/#/function $NAME-}"
 }
 
-# The functions are told their addresses before they exist; Cloud Run derives them from name, project and region.
-expect_address() {
+# Check that a function has the URL that the settings already contain: Cloud Run derives it from name, project and
+# region.
+verify_address() {
   [[ "$MODE" == apply ]] || return 0
   local found
-  found="$(ask gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
+  found="$(query gcloud run services describe "$NAME-$1" --region="$REGION" --format="json(metadata.annotations)" \
     --project="$PROJECT" --quiet)" || found=""
-  grep -qF "$(service_url "$1")" <<<"$found" ||
-    die "Cloud Run did not give $NAME-$1 the address $(service_url "$1"). It has: $found"
+  grep -qF "$(get_service_url "$1")" <<<"$found" ||
+    die "$NAME-$1 does not have the expected URL $(get_service_url "$1"). It has: $found"
 }
 
-# No retries: a sweep that failed is followed by the next one within a minute.
+# The job has no retries: the next sweep follows within a minute anyway.
 create_sweep_job() {
-  step "Cloud Scheduler"
-  local url found flags wanted
-  url="$(service_url sweep)"
+  log_step "Cloud Scheduler"
+  local url found flags expected
+  url="$(get_service_url sweep)"
   flags=(
     --location="$REGION" --schedule="$SWEEP_SCHEDULE" --time-zone=Etc/UTC --uri="$url/" --http-method=post
-    --oidc-service-account-email="$(account invoker)" --oidc-token-audience="$url"
+    --oidc-service-account-email="$(get_account_email invoker)" --oidc-token-audience="$url"
     --attempt-deadline="${SWEEP_TIMEOUT}s" --max-retry-attempts=0
-    --description="Made by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
+    --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
   )
-  wanted="$(printf '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "$(account invoker)" "${SWEEP_TIMEOUT}s")"
-  if ! found="$(ask gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet \
+  expected="$(printf '%s\t%s\t%s\t%s' "$SWEEP_SCHEDULE" "$url/" "$(get_account_email invoker)" "${SWEEP_TIMEOUT}s")"
+  if ! found="$(query gcloud scheduler jobs describe "$NAME-sweep" --location="$REGION" --project="$PROJECT" --quiet \
     --format="value(schedule,httpTarget.uri,httpTarget.oidcToken.serviceAccountEmail,attemptDeadline)")"; then
-    mark job
+    mark_managed job
     change "create the job $NAME-sweep" gcloud scheduler jobs create http "$NAME-sweep" "${flags[@]}"
-  elif [[ "$found" != "$wanted" ]]; then
+  elif [[ "$found" != "$expected" ]]; then
     change "update the job $NAME-sweep" gcloud scheduler jobs update http "$NAME-sweep" "${flags[@]}"
   fi
 }
@@ -155,20 +166,20 @@ shift_traffic() {
     --project="$PROJECT" --quiet
 }
 
-# The revision that serves all requests; nothing if they are split.
-serving_revision() {
+# Print the revision that serves all requests, or nothing if traffic is split.
+get_serving_revision() {
   if [[ "$MODE" == dry-run ]]; then
-    ask gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
+    query gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
       --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet || true
     printf 'SERVING-%s' "$1"
     return
   fi
-  ask gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
+  query gcloud run services describe "$NAME-$1" --region="$REGION" --flatten="status.traffic" \
     --format="value(status.traffic.percent,status.traffic.revisionName)" --project="$PROJECT" --quiet |
     sed -n 's/^100\t//p' | head -n 1
 }
 
-latest_revision() {
-  ask gcloud run services describe "$NAME-$1" --region="$REGION" --format="value(status.latestReadyRevisionName)" \
+get_latest_revision() {
+  query gcloud run services describe "$NAME-$1" --region="$REGION" --format="value(status.latestReadyRevisionName)" \
     --project="$PROJECT" --quiet || printf 'CANDIDATE-%s' "$1"
 }

@@ -1,7 +1,7 @@
-# The ledger: the list of annotations on the dispatch secret. It says what these scripts have created (`made.…`), and
-# what is deployed (`digest.…`, `secret.…`, `schema.…`, `open.api`, `trust.api`). It lies in the cloud, so a run that
-# died can be resumed from any machine. Each `made` entry is written before its resource is created: whatever is there
-# without one is not ours.
+# The ledger: the deployment's state, kept as annotations on the dispatch secret. It records what these scripts have
+# created (`created.…`) and what is deployed (`digest.…`, `secret.…`, `schema`, `open.api`, `trust.api`). It lives in the
+# project, so any machine can resume an interrupted run. A `created` entry is written before the resource is created, so
+# a resource without an entry was not created by these scripts.
 # shellcheck shell=bash
 
 declare -A LEDGER=()
@@ -9,7 +9,7 @@ declare -A LEDGER=()
 read_ledger() {
   local found key value
   LEDGER=()
-  found="$(ask gcloud secrets describe "$SECRET" --format="json(annotations)" --project="$PROJECT" --quiet)" || return 1
+  found="$(query gcloud secrets describe "$SECRET" --format="json(annotations)" --project="$PROJECT" --quiet)" || return 1
   while IFS='=' read -r key value; do
     [[ -z "$key" ]] || LEDGER["$key"]="$value"
   done < <(python3 -c '
@@ -18,13 +18,13 @@ for pair in (json.load(sys.stdin) or {}).get("annotations", {}).items():
     print("=".join(pair))' <<<"$found")
 }
 
-# Print an entry, or nothing; an entry that is over says "none".
-ledger() {
+# Print an entry's value, or nothing if there is none. A cleared entry holds "none".
+get_ledger_entry() {
   local value="${LEDGER[$1]-}"
   [[ "$value" == none ]] || printf '%s' "$value"
 }
 
-# Write pairs KEY=VALUE that are not there yet.
+# Write the KEY=VALUE pairs that differ from the ledger.
 record() {
   local pair new=()
   for pair in "$@"; do
@@ -39,5 +39,5 @@ record() {
   change "record $list" gcloud secrets update "$SECRET" --update-annotations="$list" --project="$PROJECT" --quiet
 }
 
-mark() { record "made.$1=yes"; }
-is_ours() { [[ "${LEDGER[made.$1]-}" == yes ]]; }
+mark_managed() { record "created.$1=yes"; }
+is_managed() { [[ "${LEDGER[created.$1]-}" == yes ]]; }

@@ -1,25 +1,25 @@
-# What the functions stand on: services, secret, accounts, database, rules and queues. Each step may be run any number
-# of times: it looks at what is there and does what is missing.
+# The resources that the functions depend on: services, secret, accounts, roles, database and queues. Each step is
+# idempotent: it looks at what exists and creates what is missing.
 # shellcheck shell=bash
 
 SERVICES=(
-  artifactregistry.googleapis.com     # keeps the functions' images
+  artifactregistry.googleapis.com     # stores the functions' images
   cloudbuild.googleapis.com           # builds them
   cloudfunctions.googleapis.com
-  cloudscheduler.googleapis.com       # calls the sweep
+  cloudscheduler.googleapis.com       # invokes the sweep
   cloudtasks.googleapis.com
   firebaserules.googleapis.com
   firestore.googleapis.com
   iam.googleapis.com
-  iamcredentials.googleapis.com       # lets the smoke test act as its account
+  iamcredentials.googleapis.com       # lets the smoke test impersonate its account
   run.googleapis.com                  # runs them
   secretmanager.googleapis.com
 )
 
 enable_services() {
-  step "Services"
+  log_step "Services"
   local enabled service missing=()
-  enabled="$(ask gcloud services list --enabled --format="value(config.name)" --project="$PROJECT" --quiet)" || enabled=""
+  enabled="$(query gcloud services list --enabled --format="value(config.name)" --project="$PROJECT" --quiet)" || enabled=""
   for service in "${SERVICES[@]}"; do
     grep -qxF "$service" <<<"$enabled" || missing+=("$service")
   done
@@ -27,18 +27,18 @@ enable_services() {
   change "enable ${missing[*]}" gcloud services enable "${missing[@]}" --project="$PROJECT" --quiet
 }
 
-# The secret comes first: its annotations are the ledger.
+# The secret comes first, because its annotations are the ledger.
 create_secret() {
-  step "Secret"
+  log_step "Secret"
   if ! read_ledger; then
     change "create secret $SECRET" gcloud secrets create "$SECRET" --replication-policy=automatic \
-      --labels="managed-by=cloudsched,deployment=$NAME" --set-annotations="made.secret=yes" \
+      --labels="managed-by=cloudsched,deployment=$NAME" --set-annotations="created.secret=yes" \
       --project="$PROJECT" --quiet
-    LEDGER["made.secret"]="yes"
+    LEDGER["created.secret"]="yes"
   fi
-  is_ours secret || die "There is a secret $SECRET that is not ours. Set NAME to something else."
+  is_managed secret || die "Secret $SECRET exists, but these scripts did not create it. Choose another NAME."
   local version
-  version="$(ask gcloud secrets versions list "$SECRET" --filter="state=ENABLED" --sort-by="~createTime" --limit=1 \
+  version="$(query gcloud secrets versions list "$SECRET" --filter="state=ENABLED" --sort-by="~createTime" --limit=1 \
     --format="value(name.basename())" --project="$PROJECT" --quiet)" || version=""
   if [[ -z "$version" ]]; then
     add_secret_version
@@ -47,15 +47,15 @@ create_secret() {
   [[ -n "${LEDGER[secret.current]-}" ]] || record "secret.current=$version"
 }
 
-# 48 random bytes, which no argument list, file or log ever sees. Sets NEW_VERSION.
+# Add a version of 48 random bytes, which never appear in an argument list, a file or a log. Sets NEW_VERSION.
 add_secret_version() {
   NEW_VERSION=""
   local adding=(gcloud secrets versions add "$SECRET" --data-file=- --format="value(name.basename())" --project="$PROJECT" --quiet)
   case "$MODE" in
-    dry-run) printf 'openssl rand -base64 48 | %s\n' "$(typed "${adding[@]}")" ;;
+    dry-run) printf 'openssl rand -base64 48 | %s\n' "$(quote_command "${adding[@]}")" ;;
     check) printf 'differs: add a version to secret %s\n' "$SECRET" ;;
     *)
-      say "add a version to secret $SECRET"
+      log "add a version to secret $SECRET"
       NEW_VERSION="$(openssl rand -base64 48 | tr -d '\n' | "${adding[@]}")"
       ;;
   esac
@@ -63,28 +63,28 @@ add_secret_version() {
 }
 
 create_accounts() {
-  step "Service accounts"
-  local role
-  for role in "${ACCOUNTS[@]}"; do
-    ensure "service account $(account "$role")" "account.$role" \
-      gcloud iam service-accounts describe "$(account "$role")" --format="value(email)" --project="$PROJECT" --quiet -- \
-      gcloud iam service-accounts create "$NAME-$role" --display-name="cloudsched $role" \
-      --description="Made by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
+  log_step "Service accounts"
+  local account
+  for account in "${ACCOUNTS[@]}"; do
+    ensure "service account $(get_account_email "$account")" "account.$account" \
+      gcloud iam service-accounts describe "$(get_account_email "$account")" --format="value(email)" --project="$PROJECT" --quiet -- \
+      gcloud iam service-accounts create "$NAME-$account" --display-name="cloudsched $account" \
+      --description="Created by cloudsched for the deployment $NAME" --project="$PROJECT" --quiet
   done
 }
 
-# Whether a member has a role: holds MEMBER ROLE COMMAND…, which prints a policy. (Not every `get-iam-policy` of gcloud
-# has --filter.)
-holds() {
+# Test whether a member has a role: has_binding MEMBER ROLE COMMAND…, where COMMAND prints the policy. (Not every
+# `get-iam-policy` has a --filter.)
+has_binding() {
   local member="$1" role="$2" found
   shift 2
-  found="$(ask "$@" --flatten="bindings[].members" --format="value(bindings.role,bindings.members)")" || return 1
+  found="$(query "$@" --flatten="bindings[].members" --format="value(bindings.role,bindings.members)")" || return 1
   grep -qxF "$role"$'\t'"$member" <<<"$found"
 }
 
-# Make sure of a binding: bind WHAT MEMBER ROLE [--condition=…] -- the command group and its resource, as in
-# "gcloud secrets" "the-secret" and its flags.
-bind() {
+# Grant a role unless it is already granted: grant_role WHAT MEMBER ROLE [--condition=…] -- COMMAND-GROUP --
+# RESOURCE-AND-FLAGS, where the command group is, for example, `gcloud secrets`.
+grant_role() {
   local what="$1" member="$2" role="$3" condition=() group=() resource=()
   shift 3
   while [[ "$1" != -- ]]; do
@@ -98,112 +98,85 @@ bind() {
   done
   shift
   resource=("$@" --project="$PROJECT" --quiet)
-  ! holds "$member" "$role" "${group[@]}" get-iam-policy "${resource[@]}" || return 0
-  change "let $member be $role on $what" patiently "${group[@]}" add-iam-policy-binding "${resource[@]}" \
+  ! has_binding "$member" "$role" "${group[@]}" get-iam-policy "${resource[@]}" || return 0
+  change "grant $role on $what to $member" retry "${group[@]}" add-iam-policy-binding "${resource[@]}" \
     --member="$member" --role="$role" "${condition[@]}" --format=none
 }
 
-# The least that works: docs/deployment.md says why for each.
-bind_project_roles() {
-  step "Roles on the project"
-  local role
-  for role in api executor; do
-    bind "database $DATABASE" "serviceAccount:$(account "$role")" roles/datastore.user \
+# The least privileges that work; docs/deployment.md gives the reason for each.
+grant_project_roles() {
+  log_step "Roles on the project"
+  local account
+  for account in api executor; do
+    grant_role "database $DATABASE" "serviceAccount:$(get_account_email "$account")" roles/datastore.user \
       --condition="expression=resource.name==\"projects/$PROJECT/databases/$DATABASE\",title=$NAME-database" -- \
       gcloud projects -- "$PROJECT"
   done
-  bind "project $PROJECT" "serviceAccount:$(account builder)" roles/cloudbuild.builds.builder --condition=None -- \
+  grant_role "project $PROJECT" "serviceAccount:$(get_account_email builder)" roles/cloudbuild.builds.builder --condition=None -- \
     gcloud projects -- "$PROJECT"
 }
 
-bind_resource_roles() {
-  step "Roles on the secrets, the queues, the invoker and the bucket"
-  local role priority
-  for role in api executor; do
-    bind "secret $SECRET" "serviceAccount:$(account "$role")" roles/secretmanager.secretAccessor -- \
+grant_resource_roles() {
+  log_step "Roles on the secrets, the queues, the invoker and the bucket"
+  local account priority
+  for account in api executor; do
+    grant_role "secret $SECRET" "serviceAccount:$(get_account_email "$account")" roles/secretmanager.secretAccessor -- \
       gcloud secrets -- "$SECRET"
-    bind "account $NAME-invoker" "serviceAccount:$(account "$role")" roles/iam.serviceAccountUser -- \
-      gcloud iam service-accounts -- "$(account invoker)"
+    grant_role "account $NAME-invoker" "serviceAccount:$(get_account_email "$account")" roles/iam.serviceAccountUser -- \
+      gcloud iam service-accounts -- "$(get_account_email invoker)"
     for priority in "${PRIORITIES[@]}"; do
-      bind "queue $(queue_of "$priority")" "serviceAccount:$(account "$role")" roles/cloudtasks.enqueuer -- \
-        gcloud tasks queues -- "$(queue_of "$priority")" --location="$REGION"
+      grant_role "queue $(get_queue_name "$priority")" "serviceAccount:$(get_account_email "$account")" roles/cloudtasks.enqueuer -- \
+        gcloud tasks queues -- "$(get_queue_name "$priority")" --location="$REGION"
     done
   done
-  [[ -z "$API_KEYS_SECRET" ]] || bind "secret $API_KEYS_SECRET" "serviceAccount:$(account api)" \
+  [[ -z "$API_KEYS_SECRET" ]] || grant_role "secret $API_KEYS_SECRET" "serviceAccount:$(get_account_email api)" \
     roles/secretmanager.secretAccessor -- gcloud secrets -- "$API_KEYS_SECRET"
   [[ -n "$BUCKET" ]] || return 0
-  ask gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
-    [[ "$MODE" == dry-run ]] || die "There is no bucket $BUCKET. Make it: docs/deployment.md has the command."
-  for role in api executor; do
-    bind "bucket $BUCKET" "serviceAccount:$(account "$role")" roles/storage.objectUser -- \
+  query gcloud storage buckets describe "gs://$BUCKET" --format="value(name)" --quiet >/dev/null ||
+    [[ "$MODE" == dry-run ]] || die "Bucket $BUCKET does not exist. Create it with the command in docs/deployment.md."
+  for account in api executor; do
+    grant_role "bucket $BUCKET" "serviceAccount:$(get_account_email "$account")" roles/storage.objectUser -- \
       gcloud storage buckets -- "gs://$BUCKET"
   done
 }
 
 create_database() {
-  step "Firestore"
+  log_step "Firestore"
   local kind
-  kind="$(ask gcloud firestore databases describe --database="$DATABASE" --format="value(type)" --project="$PROJECT" --quiet)" || kind=""
+  kind="$(query gcloud firestore databases describe --database="$DATABASE" --format="value(type)" --project="$PROJECT" --quiet)" || kind=""
   if [[ -z "$kind" ]]; then
-    mark "database"
+    mark_managed "database"
     change "create Firestore database $DATABASE in $FIRESTORE_LOCATION" gcloud firestore databases create \
       --database="$DATABASE" --location="$FIRESTORE_LOCATION" --type=firestore-native --delete-protection \
       --project="$PROJECT" --quiet
   elif [[ "$kind" != FIRESTORE_NATIVE ]]; then
-    die "Database $DATABASE is $kind. cloudsched needs Firestore in native mode: set DATABASE to another id."
+    die "Database $DATABASE is $kind. cloudsched needs Firestore in native mode: set DATABASE to another ID."
   fi
 }
 
-# missing_indexes KIND FILE ASKING-COMMAND: what the database does not have yet, as `lib/firestore_indexes.py` puts it.
-missing_indexes() {
-  local kind="$1" file="$2" found
-  shift 2
-  found="$(ask "$@" --database="$DATABASE" --format=json --project="$PROJECT" --quiet)" || found=""
-  python3 "$INFRA/lib/firestore_indexes.py" "$kind" "$INFRA/$file" <<<"$found"
-}
-
-create_indexes() {
-  step "Indexes and TTL"
-  local group field arguments
-  while IFS=$'\t' read -r group field arguments; do
-    IFS=$'\t' read -ra arguments <<<"$arguments"
-    change "create composite index on $group (${arguments[*]:1})" gcloud firestore indexes composite create \
-      --collection-group="$group" "${arguments[@]}" --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(missing_indexes composite firestore.indexes.json gcloud firestore indexes composite list)
-  while IFS=$'\t' read -r group field arguments; do
-    IFS=$'\t' read -ra arguments <<<"$arguments"
-    change "set the indexes of $group.$field (${arguments[*]})" gcloud firestore indexes fields update "$field" \
-      --collection-group="$group" "${arguments[@]}" --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(missing_indexes fields firestore.indexes.json gcloud firestore indexes fields list)
-  while IFS=$'\t' read -r group field arguments; do
-    change "let $group expire by $field" gcloud firestore fields ttls update "$field" \
-      --collection-group="$group" --enable-ttl --database="$DATABASE" --project="$PROJECT" --async --quiet
-  done < <(missing_indexes ttl firestore.ttl.json gcloud firestore fields ttls list)
-}
-
 create_queues() {
-  step "Queues"
-  local priority queue rate concurrent found wanted flags
+  log_step "Queues"
+  local priority queue rate concurrent found expected flags
   local limits="rateLimits.maxDispatchesPerSecond,rateLimits.maxConcurrentDispatches"
   local retry="retryConfig.minBackoff,retryConfig.maxBackoff,retryConfig.maxDoublings,retryConfig.maxAttempts"
   for priority in "${PRIORITIES[@]}"; do
-    queue="$(queue_of "$priority")"
-    IFS=/ read -r rate concurrent <<<"$(queue_limits "$priority")"
+    queue="$(get_queue_name "$priority")"
+    IFS=/ read -r rate concurrent <<<"$(get_queue_limits "$priority")"
     flags=(
       --max-dispatches-per-second="$rate" --max-concurrent-dispatches="$concurrent"
-      # A dispatch that was refused comes again after 1, 2, 4 … 64 s, then each minute: an executor that was down for
-      # an hour is at work a minute after it is back. It is given up after 100 attempts and a day (both: that is how
-      # Cloud Tasks counts), when the sweep has long sent others.
+      # Cloud Tasks retries a failed dispatch after 1, 2, 4, … s, and then every minute, so that an executor that was
+      # down for an hour is at work a minute after its recovery. Cloud Tasks gives up when both 100 attempts and a
+      # day are exhausted; by then the sweep has long sent replacements.
       --min-backoff=1s --max-backoff=60s --max-doublings=6 --max-attempts=100 --max-retry-duration=86400s
       --log-sampling-ratio=0.01
     )
-    wanted="$(printf '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s)"
-    if ! found="$(ask gcloud tasks queues describe "$queue" --location="$REGION" --project="$PROJECT" --quiet \
+    expected="$(printf '%s\t' "$rate" "$concurrent" 1s 60s 6 100 86400s)"
+    if ! found="$(query gcloud tasks queues describe "$queue" --location="$REGION" --project="$PROJECT" --quiet \
       --format="value($limits,$retry,retryConfig.maxRetryDuration)")"; then
-      mark "queue.$queue"
+      mark_managed "queue.$queue"
       change "create queue $queue" gcloud tasks queues create "$queue" --location="$REGION" "${flags[@]}" \
         --project="$PROJECT" --quiet
-    elif [[ "${found/.0/}" != "${wanted%$'\t'}" ]]; then # a rate is a float: 500.0
+    elif [[ "${found/.0/}" != "${expected%$'\t'}" ]]; then # gcloud prints the rate as a float: 500.0
       change "update queue $queue" gcloud tasks queues update "$queue" --location="$REGION" "${flags[@]}" \
         --project="$PROJECT" --quiet
     fi

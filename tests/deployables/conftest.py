@@ -1,25 +1,25 @@
-"""What the tests of the deployment share: a project after its first deployment."""
+"""Shared fixtures: a project after its first deployment."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import FakeProject
+from tests.deployables.fake_project import Cloud
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture(scope="session")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> FakeProject:
-    """A project after its first deployment; to be looked at only."""
-    cloud = FakeProject(tmp_path_factory.mktemp("deployed"))
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    """A project after its first deployment. Tests must not change it."""
+    cloud = Cloud(tmp_path_factory.mktemp("deployed"))
     cloud.ok("deploy.sh")
     return cloud
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, deployed: FakeProject) -> FakeProject:
-    """A deployed project of the test's own."""
-    return FakeProject(tmp_path, deployed.state)
+def cloud(tmp_path: Path, deployed: Cloud) -> Cloud:
+    """A deployed project that the test may change."""
+    return Cloud(tmp_path, deployed.state)

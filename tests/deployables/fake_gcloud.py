@@ -1,8 +1,8 @@
 """A Google Cloud project in memory, behind the commands `gcloud` and `curl`: it records calls and keeps state.
 
-It knows the commands that ``infra/`` uses and no other, and is as strict as the services about what exists: creating
-what is there fails, and so does changing what is not. `die_at` kills the script that called, at the n-th change of the
-run: before the change if n is odd, after it if n is even.
+It supports exactly the commands that ``infra/`` uses, and is as strict as the real services: creating a resource that
+exists fails, and so does changing one that does not. `die_at` kills the calling script at the n-th change of the run:
+before the change if n is odd, after it if n is even.
 """
 
 from __future__ import annotations
@@ -13,14 +13,25 @@ from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING, Any
 
-from tests.deployables.fake_resources import KINDS, OPERATOR, Call, Refused, State, env_of, fail, made, shown, updated
+from tests.deployables.fake_resources import (
+    KINDS,
+    OPERATOR,
+    Call,
+    Refusal,
+    State,
+    create_resource,
+    fail,
+    format_resource,
+    get_env,
+    update_resource,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 KILLED = 137
 _NEVER = 3600.0
-"""How many seconds pass between two looks whether the server is to stop, which nobody tells it: it costs nothing."""
+"""Seconds between the server's checks for shutdown. Nobody shuts it down, so the checks need not cost anything."""
 
 CLIENT = """#!/bin/bash
 exec 9<>/dev/tcp/127.0.0.1/{port} || exit 99
@@ -32,61 +43,76 @@ done
 printf '%s\\0' "$(($# + 2))" {name} "$extra" "$@" >&9
 read -r status <&9
 ((status != 137)) || kill -KILL 0
-IFS= read -r -d '' said <&9
-if ((status)); then printf '%s' "$said" >&2; else printf '%s' "$said"; fi
+((status != 130)) || kill -INT 0
+((status != 143)) || kill -TERM 0
+IFS= read -r -d '' output <&9
+if ((status)); then printf '%s' "$output" >&2; else printf '%s' "$output"; fi
 exit "$status"
 """
-"""What stands on the PATH as gcloud and as curl: bash, because a hundred Pythons would take ten seconds to start."""
+"""The program on the PATH as gcloud and curl. It is bash, because starting Python a hundred times takes ten seconds."""
 
 
 class FakeCloud(ThreadingTCPServer):
-    """The project, and the port on which its two commands ask."""
+    """The project, and the server that answers the two commands."""
 
     daemon_threads = True
 
     def __init__(self, state: State) -> None:
-        super().__init__(("127.0.0.1", 0), _Conversation)
+        super().__init__(("127.0.0.1", 0), _CommandHandler)
         self.state = state
         self.calls: list[list[str]] = []
         self.changes = 0
         self.die_at = 0
         self.deny = ""
+        self.interrupt_at = ("", 0)
+        """The word of a call that is interrupted by a signal, once, and the exit status of that signal."""
+        self.contended = 0
+        """How many of the next requests for an index fail because of contention."""
+        self.build_polls = 1
+        """How often the indexes have to be listed before one that was just requested is ready."""
+        self.hidden_indexes = 0
+        """How many of the newest composite indexes a list omits: it may be older than the last request."""
+        self._polls = 0
         self.history: list[State] = []
-        """The state after each change."""
+        """The state after each change of the run."""
         self._lock = threading.Lock()
-        self._said: list[str] = []
+        self._output: list[str] = []
         threading.Thread(target=self.serve_forever, args=(_NEVER,), daemon=True).start()
 
     def forget(self) -> None:
-        """Count and record from here."""
+        """Clear the recorded calls, changes and states."""
         self.calls, self.changes, self.history = [], 0, []
 
-    def ask(self, name: str, arguments: list[str], extra: str) -> tuple[int, str]:
-        """Do what a command says; return its status and what it prints."""
+    def execute(self, name: str, arguments: list[str], extra: str) -> tuple[int, str]:
+        """Execute a command; return its exit status and its output."""
         with self._lock:
             self.calls.append([name, *arguments])
-            self._said = []
+            self._output = []
+            word, status = self.interrupt_at
+            if word and any(word in argument for argument in arguments):
+                self.interrupt_at = ("", 0)
+                return status, ""
             try:
                 (self._curl if name == "curl" else self._gcloud)(arguments, extra)
-            except Refused as refused:
-                return 1, f"{refused}\n"
-            except _Killed:
+            except Refusal as refusal:
+                return 1, f"{refusal}\n"
+            except _Kill:
                 return KILLED, ""
-            return 0, "".join(self._said)
+            return 0, "".join(self._output)
 
     def say(self, line: str) -> None:
-        """Print a line."""
-        self._said.append(line + "\n")
+        """Add a line to the command's output."""
+        self._output.append(line + "\n")
 
     def change(self, change: Callable[[], object]) -> None:
-        """Count a change, and die at the one that was asked for."""
+        """Apply and count a change; kill the script if it is the one that `die_at` names."""
         self.changes += 1
         dies = self.changes == self.die_at
         if not (dies and self.changes % 2):
             change()
             self.history.append(json.loads(json.dumps(self.state)))
         if dies:
-            raise _Killed
+            raise _Kill
 
     def _gcloud(self, arguments: list[str], stdin: str) -> None:
         call = Call(arguments, stdin)
@@ -116,30 +142,32 @@ class FakeCloud(ThreadingTCPServer):
                 self._resource(call, verb, f"{kind}/{name}")
 
     def _resource(self, call: Call, verb: str, key: str) -> None:
-        """Create, describe, change or delete a thing that has a name."""
-        there = self.state.get(key)
+        """Create, describe, change or delete a named resource."""
+        found = self.state.get(key)
         if verb in {"create", "deploy"}:
-            if there is not None and verb == "create":
+            if found is not None and verb == "create":
                 fail(f"ALREADY_EXISTS: {key} already exists")
-            self.change(lambda: made(self.state, call, key))
+            self.change(lambda: create_resource(self.state, call, key))
             return
-        if there is None:
+        if found is None:
             fail(f"NOT_FOUND: {key} was not found")
         if verb == "describe":
             if "flatten" in call.flags:
-                for part in there["status"]["traffic"]:
-                    self.say(shown({"status": {"traffic": part}}, call.flags["format"]))
+                for part in found["status"]["traffic"]:
+                    self.say(format_resource({"status": {"traffic": part}}, call.flags["format"]))
             else:
-                self.say(shown(there, call.flags["format"]))
+                self.say(format_resource(found, call.flags["format"]))
         elif verb == "delete":
             self.change(lambda: [self.state.pop(key), self.state.pop("service/" + key.partition("/")[2], None)])
+        elif verb in {"enable", "disable"}:
+            self.change(lambda: found.update(disabled=verb == "disable"))
         elif verb in {"update", "update-traffic"}:
-            self.change(lambda: updated(there, call, key, verb))
+            self.change(lambda: update_resource(found, call, key, verb))
         else:
             raise NotImplementedError(call.words)
 
     def _policy(self, call: Call, verb: str, key: str) -> None:
-        """Read or change who has which role."""
+        """Read or change an IAM policy."""
         if key not in self.state and not key.startswith("project/"):
             fail(f"NOT_FOUND: {key} was not found")
         bindings = self.state.setdefault("iam/" + key, [])
@@ -154,6 +182,8 @@ class FakeCloud(ThreadingTCPServer):
             fail(f"INVALID_ARGUMENT: Service account {email} does not exist.")
         if key.startswith("project/") and not binding[2]:
             fail("Adding a binding without specifying a condition is prohibited in non-interactive mode.")
+        if verb.startswith("remove") and binding not in bindings:
+            fail("Policy binding with the specified member, role, and condition not found!")
         self.change(lambda: bindings.append(binding) if verb.startswith("add") else bindings.remove(binding))
 
     def _services(self, call: Call) -> None:
@@ -170,38 +200,39 @@ class FakeCloud(ThreadingTCPServer):
         secret = self.state.get(f"secret/{name}")
         if secret is None:
             fail(f"NOT_FOUND: Secret {name} not found")
-        kept = secret["versions"]
+        versions = secret["versions"]
         if call.words[2] == "list":
-            for version in sorted((v for v in kept if kept[v] != "DISABLED"), key=int, reverse=True)[:1]:
+            for version in sorted((v for v in versions if versions[v] != "DISABLED"), key=int, reverse=True)[:1]:
                 self.say(version)
         elif call.words[2] == "add":
             value = call.stdin
-            version = str(len(kept) + 1)
-            self.change(lambda: kept.update({version: value}))
+            version = str(len(versions) + 1)
+            self.change(lambda: versions.update({version: value}))
             self.say(version)
         else:
-            self.change(lambda: kept.update({call.words[3]: "DISABLED"}))
+            self.change(lambda: versions.update({call.words[3]: "DISABLED"}))
 
     def _firestore(self, call: Call) -> None:
         database = f"database/{call.flags['database']}"
         if call.words[2] == "create" and call.words[1] == "databases":
             if database in self.state:
                 fail("ALREADY_EXISTS")
-            made = {"name": database, "type": "FIRESTORE_NATIVE", "protected": "delete-protection" in call.flags}
-            self.change(lambda: self.state.update({database: made, "indexes": [], "fields": {}}))
+            new = {"name": database, "type": "FIRESTORE_NATIVE", "protected": "delete-protection" in call.flags}
+            self.change(lambda: self.state.update({database: new, "indexes": [], "fields": {}}))
         elif database not in self.state:
             fail("NOT_FOUND: The database does not exist.")
         elif call.words[1] == "databases":
             self._database(call, database)
         elif call.words[-1] == "list":
-            there = self.state["indexes"] if call.words[2] == "composite" else list(self.state["fields"].values())
-            self.say(json.dumps(there))
+            listed = self._list_composites() if call.words[2] == "composite" else list(self.state["fields"].values())
+            self.say(json.dumps(listed))
+            self._poll()
         else:
             self._index(call, f"projects/p/databases/d/collectionGroups/{call.flags['collection-group']}")
 
     def _database(self, call: Call, database: str) -> None:
         if call.words[2] == "describe":
-            self.say(shown(self.state[database], call.flags["format"]))
+            self.say(format_resource(self.state[database], call.flags["format"]))
         elif call.words[2] == "update":
             self.change(lambda: self.state[database].update(protected="no-delete-protection" not in call.flags))
         elif self.state[database]["protected"]:
@@ -209,12 +240,33 @@ class FakeCloud(ThreadingTCPServer):
         else:
             self.change(lambda: [self.state.pop(key) for key in (database, "indexes", "fields")])
 
+    def _list_composites(self) -> list[State]:
+        found: list[State] = self.state["indexes"]
+        return found[: len(found) - self.hidden_indexes]
+
+    def _poll(self) -> None:
+        """Let every index become ready once the indexes have been listed often enough."""
+        self._polls += 1
+        if self._polls < self.build_polls:
+            return
+        overrides = (field.get("indexConfig", {}).get("indexes", ()) for field in self.state["fields"].values())
+        for index in [*self.state["indexes"], *(index for indexes in overrides for index in indexes)]:
+            if index["state"] == "CREATING":
+                index["state"] = "READY"
+
     def _index(self, call: Call, group: str) -> None:
+        if self.contended:
+            self.contended -= 1
+            fail("ABORTED: Aborted due to cross-transaction contention. Please retry.")
+        self._polls = 0
         if call.words[2] == "composite":
             shapes = [dict(part.split("=") for part in field.split(",")) for field in call.fields]
             fields = [{"fieldPath": shape["field-path"], "order": shape["order"].upper()} for shape in shapes]
             last = {"fieldPath": "__name__", "order": fields[-1]["order"]}
             index = {"name": f"{group}/indexes/1", "queryScope": "COLLECTION", "fields": [*fields, last]}
+            if any(other | {"state": ""} == index | {"state": ""} for other in self.state["indexes"]):
+                fail("ALREADY_EXISTS: index already exists")
+            index["state"] = "CREATING"
             self.change(lambda: self.state["indexes"].append(index))
             return
         path = call.words[-1]
@@ -223,13 +275,16 @@ class FakeCloud(ThreadingTCPServer):
         if call.words[1] == "fields":
             field["ttlConfig"] = {"state": "CREATING"}
         else:
-            order = call.flags.get("index", "").removeprefix("order=").upper()
-            index = {"queryScope": "COLLECTION", "fields": [{"fieldPath": path, "order": order}]}
-            field["indexConfig"] = {"indexes": [index] if order else []}
+            shapes = [{"fieldPath": path, "order": order.removeprefix("order=").upper()} for order in call.indexes]
+            kept = {index["fields"][0]["order"]: index for index in field.get("indexConfig", {}).get("indexes", ())}
+            new = {"queryScope": "COLLECTION", "state": "CREATING"}
+            field["indexConfig"] = {
+                "indexes": [kept.get(shape["order"], new | {"fields": [shape]}) for shape in shapes]
+            }
         self.change(lambda: self.state["fields"].update({name: field}))
 
     def _curl(self, arguments: list[str], header: str) -> None:
-        """Answer as the Firebase Rules API and the deployed api function do."""
+        """Respond as the Firebase Rules API and the deployed API function do."""
         options = {name: arguments[at + 1] for at, name in enumerate(arguments) if name.startswith("--")}
         url = next(word for word in arguments if word.startswith("https://"))
         headers = dict(line.split('"')[1].split(": Bearer ") for line in header.splitlines())
@@ -244,17 +299,19 @@ class FakeCloud(ThreadingTCPServer):
         self.say(str(answer[0]))
 
     def _identity(self, account: str, audience: str) -> None:
-        """Give whoever is signed in a token of an account, if they may act as it."""
+        """Print a token for an account, if the operator may impersonate it."""
         if [f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""] not in self.state.get(
             f"iam/account/{account}", []
         ):
             fail("PERMISSION_DENIED: Permission 'iam.serviceAccounts.getAccessToken' denied on resource.")
+        if self.state[f"account/{account}"].get("disabled"):
+            fail("FAILED_PRECONDITION: The service account is disabled.")
         self.say(f"an-identity-token,{account},{audience}")
 
     def _refused(self, url: str, headers: dict[str, str]) -> int:
-        """Return the status with which Cloud Run, or a revision of the api that may get the request, refuses it; or 0.
+        """Return the status with which Cloud Run or any serving revision of the API refuses a request, or 0.
 
-        Cloud Run looks at X-Serverless-Authorization first, and takes the signature off the token that it has checked.
+        Cloud Run checks X-Serverless-Authorization first, and strips the signature from the token that it has checked.
         """
         bindings = self.state.get("iam/service/cloudsched-api", [])
         is_public = ["allUsers", "roles/run.invoker", ""] in bindings
@@ -270,7 +327,7 @@ class FakeCloud(ThreadingTCPServer):
         serving = [part["revisionName"] for part in status["traffic"]]
         kind, account, audience = headers["Authorization"].split(",")
         for name in [status["tags"]["candidate"]] if url.startswith("https://candidate---") else serving:
-            env = env_of(status["revisions"][name])
+            env = get_env(status["revisions"][name])
             is_signed = is_public or checked != "Authorization" or env.get("CLOUDSCHED_TRUST_CLOUD_RUN") == "on"
             is_known = f"{account}=admin" in env.get("CLOUDSCHED_SERVICE_ACCOUNTS", "").split()
             if not (is_signed and is_known and audience in env["CLOUDSCHED_AUDIENCES"].split()):
@@ -278,7 +335,7 @@ class FakeCloud(ThreadingTCPServer):
         return 0
 
     def _rules(self, method: str, url: str, body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
-        """Keep rulesets and releases."""
+        """Store rulesets and releases."""
         path = url.partition("/v1/")[2]
         if method == "GET":
             return (200, self.state["rules/" + path]) if "rules/" + path in self.state else (404, {})
@@ -293,7 +350,7 @@ class FakeCloud(ThreadingTCPServer):
         return 200, body
 
     def _api(self, method: str, url: str, _body: Any) -> tuple[int, Any]:  # noqa: ANN401 - any JSON
-        """Take tasks; they fail if requests go to an executor that is told to be BROKEN, as DEAF tells a new api."""
+        """Accept tasks. They fail if an executor with BROKEN=yes serves; a new API with DEAF=yes answers 500."""
         if url.startswith("https://candidate---"):
             status = self.state["service/cloudsched-api"]["status"]
             latest = status["revisions"][status["latestReadyRevisionName"]]
@@ -306,21 +363,21 @@ class FakeCloud(ThreadingTCPServer):
         return {"GET": 200, "POST": 201, "DELETE": 204}[method], {}
 
 
-class _Killed(Exception):
-    """The script is to be killed."""
+class _Kill(Exception):
+    """Kill the script that made the call."""
 
 
-class _Conversation(StreamRequestHandler):
+class _CommandHandler(StreamRequestHandler):
     server: FakeCloud
 
     def handle(self) -> None:
-        """Read how many words there are, and the words, each ended by a zero byte; write a status and what is said."""
+        """Read the number of words, then the words, each ending in a zero byte; write the status and the output."""
         content = b""
         while content.count(b"\0") <= int(content.partition(b"\0")[0] or b"1000"):
             more = self.request.recv(65536)
             if not more:
-                return  # its script was killed while it spoke
+                return  # the script was killed while sending
             content += more
         _, name, extra, *arguments = content.decode().split("\0")[:-1]
-        status, said = self.server.ask(name, arguments, extra)
-        self.wfile.write(f"{status}\n{said}".encode())
+        status, output = self.server.execute(name, arguments, extra)
+        self.wfile.write(f"{status}\n{output}".encode())

@@ -1,4 +1,4 @@
-"""What the tests of ``infra/`` share: a fake project, and the scripts run against it."""
+"""Shared by the tests of ``infra/``: a fake project, and a way to run the scripts against it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = "demo-project"
 
 _PYTHON = """#!/bin/sh
-# Stands for the pip that builds the wheel: the source is built for real by test_infra_source.py.
+# Replaces pip when the scripts build the wheel; test_infra_source.py builds it for real.
 if [ "$2" = pip ] && [ "$3" = wheel ]; then touch "$8/cloudsched-0-py3-none-any.whl"; exit; fi
 if [ "$2" = pip ]; then echo '{{"install": []}}' > pins.json; exit; fi
 exec {python} "$@"
@@ -29,16 +29,16 @@ exec {python} "$@"
 
 
 @dataclass(frozen=True)
-class Ran:
-    """How a script ended."""
+class Result:
+    """A script's exit code and output."""
 
     code: int
     out: str
     err: str
 
 
-class FakeProject:
-    """A fake project, and the scripts on it."""
+class Cloud:
+    """A fake project and a copy of the scripts that runs against it."""
 
     def __init__(self, folder: Path, state: State | None = None, **config: str) -> None:
         self.folder = folder
@@ -52,22 +52,22 @@ class FakeProject:
             self._command(name, CLIENT.format(name=name, port=self.fake.server_address[1]))
         self._command("python", _PYTHON.format(python=sys.executable))
         self.now = int(time.time())
-        """What `date` says to the scripts: it stands still, since how busy the machine is is no matter of theirs."""
+        """The time that `date` tells the scripts. It stands still, so that a slow machine makes no difference."""
         self._command("date", f'#!/bin/sh\nexec {shutil.which("date")} --date=@{self.now} "$@"\n')
 
     def configure(self, **config: str) -> None:
-        """Write the configuration anew; the values are bash."""
+        """Rewrite the configuration; the values are bash."""
         settings = {"PROJECT": PROJECT} | config
         self.config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
 
     @property
     def state(self) -> State:
-        """What the project has."""
+        """The project's resources."""
         return self.fake.state
 
     @property
     def calls(self) -> list[list[str]]:
-        """Every call of gcloud and curl of the last run."""
+        """Every call of gcloud and curl during the last run."""
         return self.fake.calls
 
     @property
@@ -77,18 +77,18 @@ class FakeProject:
 
     @property
     def ledger(self) -> dict[str, str]:
-        """The annotations of the secret."""
+        """The annotations of the dispatch secret."""
         annotations: dict[str, str] = self.state["secret/cloudsched-dispatch"]["annotations"]
         return annotations
 
-    def run(self, script: str, *arguments: str, die_at: int = 0, deny: str = "") -> Ran:
-        """Run a script of ``infra/`` to its end, or until the fake cloud kills it."""
+    def run(self, script: str, *arguments: str, die_at: int = 0, deny: str = "") -> Result:
+        """Run a script of ``infra/`` until it exits or the fake cloud kills it."""
         self.fake.forget()
         self.fake.die_at, self.fake.deny = die_at, deny
         environment = {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.folder),
-            "PATIENCE": "0",
+            "DELAY_FACTOR": "0",
             "PYTHON": str(self.folder / "bin" / "python"),
         }
         done = subprocess.run(  # noqa: S603 - a script of this repository
@@ -98,23 +98,23 @@ class FakeProject:
             text=True,
             timeout=200,
             check=False,
-            start_new_session=True,  # what the fake cloud kills is the script and nothing else
+            start_new_session=True,  # so that the fake cloud kills the script and nothing else
         )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return Result(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, script: str, *arguments: str) -> Ran:
-        """Run a script that must succeed."""
-        ran = self.run(script, *arguments)
-        assert ran.code == 0, ran.err + ran.out
-        return ran
+    def ok(self, script: str, *arguments: str) -> Result:
+        """Run a script and require it to succeed."""
+        result = self.run(script, *arguments)
+        assert result.code == 0, result.err + result.out
+        return result
 
     def bindings(self) -> set[tuple[str, str, str, str]]:
-        """Who may do what: resource, member, role, condition."""
+        """Return every IAM binding: resource, member, role, condition."""
         found = ((key, rows) for key, rows in self.state.items() if key.startswith("iam/"))
         return {(key.removeprefix("iam/"), *row) for key, rows in found for row in rows}
 
     def serving(self, function: str) -> dict[str, int]:
-        """How many requests in a hundred each revision of a function gets."""
+        """Return the percentage of requests that each revision of a function gets."""
         parts = self.state[f"service/cloudsched-{function}"]["status"]["traffic"]
         return {part["revisionName"]: part["percent"] for part in parts}
 
@@ -126,7 +126,7 @@ class FakeProject:
 
 @cache
 def _snapshot() -> Path:
-    """Copy what the scripts read, once: nobody's editing comes between two runs."""
+    """Copy the files that the scripts read, once, so that edits during a test run make no difference."""
     snapshot = Path(tempfile.mkdtemp(prefix="cloudsched-infra-"))
     atexit.register(shutil.rmtree, snapshot, ignore_errors=True)
     for part in ("infra", "functions", "pyproject.toml", "src/cloudsched/domain/documents/document.py"):

@@ -1,4 +1,4 @@
-"""The things of a Google Cloud project in memory: what a command line says of one, and what becomes of it."""
+"""The resources of the fake Google Cloud project: how commands create, update and format them."""
 
 from __future__ import annotations
 
@@ -7,46 +7,49 @@ from typing import Any, NoReturn
 
 NUMBER = "123456789012"
 OPERATOR = "operator@example.com"
-"""Who is signed in at gcloud."""
+"""gcloud's active account."""
 
 State = dict[str, Any]
 
 
-class Refused(Exception):
-    """The cloud says no."""
+class Refusal(Exception):
+    """The cloud refuses a command."""
 
 
 class Call:
-    """One command line, taken apart."""
+    """A parsed command line."""
 
     def __init__(self, arguments: list[str], stdin: str = "") -> None:
         self.stdin = stdin
         self.words = [word for word in arguments if not word.startswith("--")]
         flags = [word[2:].partition("=") for word in arguments if word.startswith("--")]
-        self.flags = {name: value if equals else "yes" for name, equals, value in flags if name != "field-config"}
+        self.flags = {
+            name: value if equals else "yes" for name, equals, value in flags if name not in {"field-config", "index"}
+        }
         self.fields = [value for name, _, value in flags if name == "field-config"]
+        self.indexes = [value for name, _, value in flags if name == "index"]
 
     def starts(self, words: str) -> bool:
-        """Whether these are the first words."""
+        """Return whether the command begins with these words."""
         wanted = words.split()
         return self.words[: len(wanted)] == wanted
 
 
 def fail(message: str) -> NoReturn:
-    """End as gcloud does."""
-    raise Refused(f"ERROR: (gcloud) {message}")
+    """Fail with an error in gcloud's format."""
+    raise Refusal(f"ERROR: (gcloud) {message}")
 
 
-def shown(thing: Any, form: str) -> str:  # noqa: ANN401 - any JSON
-    """Format a resource as --format says."""
+def format_resource(resource: Any, form: str) -> str:  # noqa: ANN401 - any JSON
+    """Format a resource as its command's --format flag demands."""
     if form == "json":
-        return json.dumps(thing)
+        return json.dumps(resource)
     if form.startswith("json("):
         key = form[5:-1].split(".", maxsplit=1)[0]
-        return json.dumps({key: thing[key]} if key in thing else None)
+        return json.dumps({key: resource[key]} if key in resource else None)
 
     def value(path: str) -> str:
-        found = thing
+        found = resource
         for key in path.removesuffix(".basename()").split("."):
             found = found.get(key, "") if isinstance(found, dict) else ""
         return str(found).rpartition("/")[2] if path.endswith("basename()") else str(found)
@@ -66,12 +69,12 @@ KINDS = {
 }
 
 
-def made(state: State, call: Call, key: str) -> None:
-    """Make the resource."""
+def create_resource(state: State, call: Call, key: str) -> None:
+    """Create the resource."""
     kind, _, name = key.partition("/")
     if kind in {"queue", "job"}:
         state[key] = {"name": name}
-        updated(state[key], call, key, "update")
+        update_resource(state[key], call, key, "update")
     elif kind == "secret":
         pairs = (pair.split("=") for pair in call.flags["set-annotations"].split(","))
         state[key] = {"name": name, "annotations": dict(pairs), "versions": {}}
@@ -83,11 +86,11 @@ def made(state: State, call: Call, key: str) -> None:
         url = f"https://{name}-{NUMBER}.{call.flags['region']}.run.app"
         service["metadata"]["annotations"] = {"run.googleapis.com/urls": json.dumps([url])}
         told = {flag: value for flag, value in call.flags.items() if flag not in {"project", "quiet", "source"}}
-        revised(service, name, told)
+        create_revision(service, name, told)
 
 
-def revised(service: State, name: str, told: State) -> None:
-    """Make a new revision, which gets all requests unless somebody has assigned them."""
+def create_revision(service: State, name: str, told: State) -> None:
+    """Create a revision. It gets all requests unless traffic has been assigned explicitly."""
     status = service["status"]
     revision = f"{name}-{len(status['revisions']) + 1:05}-abc"
     status["revisions"][revision] = told
@@ -96,41 +99,41 @@ def revised(service: State, name: str, told: State) -> None:
         status["traffic"] = [{"percent": 100, "revisionName": revision}]
 
 
-def updated(there: State, call: Call, key: str, verb: str) -> None:
-    """Change the resource."""
+def update_resource(resource: State, call: Call, key: str, verb: str) -> None:
+    """Update the resource."""
     flags, kind = call.flags, key.partition("/")[0]
     if kind == "queue":
-        there["rateLimits"] = {
+        resource["rateLimits"] = {
             "maxDispatchesPerSecond": float(flags["max-dispatches-per-second"]),
             "maxConcurrentDispatches": int(flags["max-concurrent-dispatches"]),
         }
         names = {"minBackoff": "min-backoff", "maxBackoff": "max-backoff", "maxDoublings": "max-doublings"}
         names |= {"maxAttempts": "max-attempts", "maxRetryDuration": "max-retry-duration"}
-        there["retryConfig"] = {name: flags[flag] for name, flag in names.items()}
+        resource["retryConfig"] = {name: flags[flag] for name, flag in names.items()}
     elif kind == "job":
         account, audience = flags["oidc-service-account-email"], flags["oidc-token-audience"]
         token = {"serviceAccountEmail": account, "audience": audience}
-        there["httpTarget"] = {"uri": flags["uri"], "oidcToken": token}
-        there |= {"schedule": flags["schedule"], "attemptDeadline": flags["attempt-deadline"]}
+        resource["httpTarget"] = {"uri": flags["uri"], "oidcToken": token}
+        resource |= {"schedule": flags["schedule"], "attemptDeadline": flags["attempt-deadline"]}
     elif kind == "secret":
-        there["annotations"] |= dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
+        resource["annotations"] |= dict(pair.split("=", 1) for pair in flags["update-annotations"].split(","))
     elif verb == "update":
-        secrets_changed(there, call, key)
+        update_secrets(resource, call, key)
     else:
-        traffic(there["status"], flags)
+        assign_traffic(resource["status"], flags)
 
 
-def secrets_changed(service: State, call: Call, key: str) -> None:
-    """Make a revision of the same code with other secrets."""
+def update_secrets(service: State, call: Call, key: str) -> None:
+    """Create a revision of the same code with other secrets."""
     latest = service["status"]["revisions"][service["status"]["latestReadyRevisionName"]]
     secrets = dict(pair.split("=") for pair in latest["set-secrets"].split(","))
     secrets |= dict(pair.split("=") for pair in call.flags.get("update-secrets", "").split(",") if pair)
     secrets.pop(call.flags.get("remove-secrets", ""), None)
     told = latest | {"set-secrets": ",".join(f"{name}={value}" for name, value in secrets.items())}
-    revised(service, key.partition("/")[2], told)
+    create_revision(service, key.partition("/")[2], told)
 
 
-def traffic(status: State, flags: dict[str, str]) -> None:
+def assign_traffic(status: State, flags: dict[str, str]) -> None:
     """Assign requests to revisions."""
     if "to-latest" in flags:
         status["pinned"] = False
@@ -148,13 +151,13 @@ def traffic(status: State, flags: dict[str, str]) -> None:
         status.setdefault("tags", {})[tag] = name
 
 
-def env_of(revision: State) -> dict[str, str]:
-    """Return the variables that a revision was given; its secrets excepted."""
+def get_env(revision: State) -> dict[str, str]:
+    """Return a revision's environment variables, without its secrets."""
     return dict(pair.split("=", 1) for pair in revision["set-env-vars"].removeprefix("^~^").split("~"))
 
 
-def reached(service: State) -> list[State]:
-    """Return the revisions of a service that a request can reach, by their share or by a tag."""
+def find_reachable_revisions(service: State) -> list[State]:
+    """Return the revisions of a service that requests can reach, through traffic or through a tag."""
     status = service["status"]
     names = {part["revisionName"] for part in status["traffic"] if part["percent"]} | {*status.get("tags", {}).values()}
     return [status["revisions"][name] for name in sorted(names)]

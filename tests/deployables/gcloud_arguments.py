@@ -1,6 +1,6 @@
-"""Lets gcloud itself parse commands, without running them. Executed by gcloud's own Python.
+"""Have gcloud's own parser check commands without running them. Executed by gcloud's own Python.
 
-Usage: gcloud_arguments.py SDK_ROOT < JSON list of argument lists; prints what is wrong with each, or null, as JSON
+Usage: gcloud_arguments.py SDK_ROOT < JSON list of argument lists; prints a JSON list with an error or null for each
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 
 def main(root: str) -> None:
-    """Read commands, and print what gcloud says of each."""
+    """Read commands and print gcloud's error for each."""
     sys.path[:0] = [str(Path(root, "lib")), str(Path(root, "lib", "third_party"))]
     cli = importlib.import_module("googlecloudsdk.gcloud_main").CreateCLI([])
     filters = importlib.import_module("googlecloudsdk.core.resource.resource_filter")
     printers = importlib.import_module("googlecloudsdk.core.resource.resource_printer")
-    parser = cli._CLI__parser  # noqa: SLF001 - what gcloud's own `meta lint-gcloud-commands` uses
+    parser = cli._CLI__parser  # noqa: SLF001 - as gcloud's own `meta lint-gcloud-commands` does
 
-    def complaint(arguments: list[str]) -> str | None:
+    def find_error(arguments: list[str]) -> str | None:
         try:
             parsed: Any = parser.parse_args(arguments)
             if parsed.CONCEPT_ARGS is not None:
@@ -30,11 +30,11 @@ def main(root: str) -> None:
                 filters.Compile(parsed.filter)
             if getattr(parsed, "format", None):
                 printers.Printer(parsed.format, out=io.StringIO())
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is what gcloud says
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception is gcloud's verdict
             return f"{type(error).__name__}: {error}"
         return None
 
-    json.dump([complaint(arguments) for arguments in json.load(sys.stdin)], sys.stdout)
+    json.dump([find_error(arguments) for arguments in json.load(sys.stdin)], sys.stdout)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
 
 @pytest.fixture
 def simulation() -> Iterator[Simulation]:
-    nearby = Access(reachable=("127.0.0.0/8",))  # the tests' own pages
+    nearby = Access(reachable=("127.0.0.0/8",))  # the tests' own web pages
     with Simulation(load_app(str(ROOT / "functions" / "handlers.py")).app, access=nearby) as opened:
         yield opened
 
 
 @contextmanager
 def site(status: int, silent: threading.Event | None = None) -> Iterator[str]:
-    """Serve a page with that status; a silent one says nothing until the event."""
+    """Serve a page with this status; if `silent` is given, do not respond until that event is set."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -40,7 +40,7 @@ def site(status: int, silent: threading.Event | None = None) -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, *_arguments: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -53,7 +53,7 @@ def site(status: int, silent: threading.Event | None = None) -> Iterator[str]:
 
 
 def check(simulation: Simulation, **payload: Any) -> Execution:
-    """Run an uptime check, which has as long as it can have if nothing else is said, and return its execution."""
+    """Run an uptime check, by default with the longest timeout allowed, and return its execution."""
     simulation.app.create(
         id="up",
         owner="ada",
@@ -69,7 +69,7 @@ def check(simulation: Simulation, **payload: Any) -> Execution:
 
 
 def test_an_uptime_check_records_status_and_latency(simulation: Simulation) -> None:
-    """What it measured is the execution's content."""
+    """The execution's content holds what the check measured."""
     with site(200) as url:
         execution = check(simulation, url=url)
     assert execution.status == "SUCCEEDED"
@@ -79,7 +79,7 @@ def test_an_uptime_check_records_status_and_latency(simulation: Simulation) -> N
 
 @pytest.mark.parametrize("status", [500, 302])
 def test_a_wrong_status_is_a_failure(simulation: Simulation, status: int) -> None:
-    """A status that was not expected fails the execution and is named; a redirect is not followed."""
+    """An unexpected status fails the execution with an error that names it; redirects are not followed."""
     with site(status) as url:
         execution = check(simulation, url=url)
     assert execution.status == "FAILED"
@@ -88,20 +88,20 @@ def test_a_wrong_status_is_a_failure(simulation: Simulation, status: int) -> Non
 
 
 def test_an_expected_status_is_a_success(simulation: Simulation) -> None:
-    """Whoever expects a 404 is content with it."""
+    """A check that expects 404 succeeds on 404."""
     with site(404) as url:
         assert check(simulation, url=url, expectStatus=404).status == "SUCCEEDED"
 
 
 def test_a_silent_page_fails_in_time(simulation: Simulation) -> None:
-    """A page that says nothing is given up after the timeout."""
+    """A page that does not respond fails the check after the timeout."""
     with site(200, silent=threading.Event()) as url:
         execution = check(simulation, url=url, timeoutSeconds=0.2)
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "ReadTimeout")
 
 
 def test_a_page_that_is_not_there_fails(simulation: Simulation) -> None:
-    """A refused connection is a failure."""
+    """A refused connection fails the check."""
     execution = check(simulation, url=f"http://127.0.0.1:{free_port()}/")
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "ConnectionError")
 
@@ -119,14 +119,14 @@ def test_a_page_that_is_not_there_fails(simulation: Simulation) -> None:
     ],
 )
 def test_a_payload_that_makes_no_sense_is_refused(simulation: Simulation, payload: dict[str, Any], field: str) -> None:
-    """Only http and https, bounded timeouts, and nothing that the handler does not know; refused at creation."""
+    """Creation refuses other URL schemes, out-of-range values and unknown fields."""
     with pytest.raises(InvalidPayload) as refused:
         simulation.app.create(owner="ada", title="Up?", handler="check-uptime", payload=payload, schedule=SOON)
     assert refused.value.field == field
 
 
 def test_a_reminder_is_in_the_inbox(simulation: Simulation) -> None:
-    """The owner, and nobody else, has the message, under the delivery title if there is one."""
+    """Only the owner gets the message, under the delivery title if there is one."""
     reminder: dict[str, Any] = {
         "owner": "ada",
         "handler": "remind",

@@ -1,6 +1,6 @@
-"""firestore.rules in Google's own rules engine, asked as web and mobile clients ask: with the tokens of Firebase users.
+"""firestore.rules in Google's own rules engine, queried as web and mobile clients do, with Firebase users' tokens.
 
-The emulator takes tokens that nobody has signed; all else about them is as in production.
+The emulator accepts unsigned tokens; apart from that they are as in production.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DENIED, FINE = 403, 200
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Google's emulator with our rules. Without one the tests fail where CI is set, and are skipped elsewhere."""
+    """Google's emulator with our rules. If it is missing, the tests fail where CI is set, and are skipped elsewhere."""
     found = find_emulator()
     if isinstance(found, EmulatorNotFound):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
@@ -43,7 +43,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _stored(address: str) -> None:
-    """Tasks, executions and messages of ada and of bob, written by the store that the functions use."""
+    """Store tasks, executions and messages of ada and bob, through the store that the functions use."""
     store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
     for owner in ("ada", "bob"):
         for key in ("one", "deleted"):
@@ -78,7 +78,7 @@ class Client:
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Send a request about a document or a collection."""
+        """Send a request for a document or a collection; return the status and the body."""
         connection = http.client.HTTPConnection(self._address, timeout=30)
         try:
             target = f"/v1/projects/{PROJECT}/databases/(default)/documents{path}"
@@ -89,11 +89,11 @@ class Client:
             connection.close()
 
     def get(self, path: str) -> int:
-        """Read a document; return the answer's status."""
+        """Read a document; return the status."""
         return self.ask("GET", f"/{path}")[0]
 
     def find(self, collection: str, order: str, *, parent: str = "", **equal: str) -> tuple[int, list[str]]:
-        """Query a collection; return the status and the ids."""
+        """Query a collection; return the status and the IDs found."""
         query: dict[str, Any] = {"from": [{"collectionId": collection}]}
         query["orderBy"] = [{"field": {"fieldPath": order}, "direction": "DESCENDING"}]
         for field, value in equal.items():
@@ -142,30 +142,30 @@ OTHERS = [path.replace("ada", "bob") for path in OWN]
 
 @pytest.mark.parametrize("path", OWN)
 def test_users_read_their_own(ada: Client, path: str) -> None:
-    """A user reads their tasks, the tasks' executions, and their inbox."""
+    """Users can read their own tasks, those tasks' executions, and their inbox."""
     assert ada.get(path) == FINE
 
 
 @pytest.mark.parametrize("path", OTHERS)
 def test_users_do_not_read_what_is_not_theirs(ada: Client, path: str) -> None:
-    """Another user's documents are refused."""
+    """Users cannot read another user's documents."""
     assert ada.get(path) == DENIED
 
 
 @pytest.mark.parametrize("path", ["tasks/nobody-knows", "tasks/nobody-knows/executions/x", "inboxes/eve/messages/x"])
 def test_what_does_not_exist_looks_like_what_is_not_theirs(ada: Client, path: str) -> None:
-    """Who tries ids learns nothing: a document that does not exist is refused as another user's is."""
+    """Guessing IDs reveals nothing: a missing document is refused just like another user's."""
     assert ada.get(path) == DENIED
 
 
 @pytest.mark.parametrize("path", OWN + OTHERS)
 def test_who_has_not_signed_in_reads_nothing(stranger: Client, path: str) -> None:
-    """Without a token everything is refused."""
+    """Every read without a token is refused."""
     assert stranger.get(path) == DENIED
 
 
 def test_lists_are_of_ones_own(ada: Client) -> None:
-    """A query that can find only the user's own documents is answered."""
+    """A query that can only find the user's own documents is allowed."""
     assert ada.find("tasks", "createdAt", owner="ada")[0] == FINE
     assert "ada-one" in ada.find("tasks", "createdAt", owner="ada")[1]
     assert ada.find("executions", "scheduledFor", parent="/tasks/ada-one") == (FINE, [RUN])
@@ -173,7 +173,7 @@ def test_lists_are_of_ones_own(ada: Client) -> None:
 
 
 def test_lists_without_an_owner_are_refused(ada: Client, stranger: Client) -> None:
-    """A query that could find somebody else's documents is refused whole, whatever it would have found."""
+    """A query that could find another user's documents is refused, whatever it would actually find."""
     assert ada.find("tasks", "createdAt")[0] == DENIED
     assert ada.find("tasks", "createdAt", owner="bob")[0] == DENIED
     assert ada.find("tasks", "createdAt", status="ACTIVE")[0] == DENIED
@@ -183,7 +183,7 @@ def test_lists_without_an_owner_are_refused(ada: Client, stranger: Client) -> No
 
 
 def test_collections_are_not_searched_across_parents(ada: Client, admin: Client) -> None:
-    """A collection-group query, which would go over everybody's executions or inboxes, is refused to all."""
+    """Collection-group queries, which would cover every user's executions or inbox, are refused for everyone."""
     for client in (ada, admin):
         for collection in ("executions", "messages"):
             query = {"from": [{"collectionId": collection, "allDescendants": True}]}
@@ -191,20 +191,20 @@ def test_collections_are_not_searched_across_parents(ada: Client, admin: Client)
 
 
 def test_a_task_that_is_being_deleted_is_gone(ada: Client) -> None:
-    """It cannot be read any more, although its document is removed only after its executions."""
+    """A task that is being deleted cannot be read, although its document is removed only after its executions."""
     assert ada.get("tasks/ada-deleted") == DENIED
 
 
 @pytest.mark.parametrize("path", OWN + OTHERS)
 def test_admins_read_everything(admin: Client, path: str) -> None:
-    """The custom claim `admin` opens all tasks, executions and inboxes."""
+    """The custom claim `admin` allows reading all tasks, executions and inboxes."""
     assert admin.get(path) == FINE
     assert admin.find("tasks", "createdAt")[0] == FINE
 
 
 @pytest.mark.parametrize("claim", ["true", 1, {"admin": True}, None, False])
 def test_only_true_makes_an_admin(address: str, claim: object) -> None:
-    """A claim that merely looks like it opens nothing."""
+    """Only the value `true` of the `admin` claim counts."""
     assert Client(address, user("eve", admin=claim)).get("tasks/ada-one") == DENIED
 
 
@@ -213,7 +213,7 @@ def test_only_true_makes_an_admin(address: str, claim: object) -> None:
     "path", [*OWN, "tasks/new", "inboxes/ada/messages/new", "settings/x", "locks/x", "tasks/a/b/c"]
 )
 def test_nobody_writes(request: pytest.FixtureRequest, who: str, path: str) -> None:
-    """No client creates, changes or deletes anything, its own included, whatever its claims."""
+    """No client can create, change or delete anything, including its own documents, whatever its claims."""
     client: Client = request.getfixturevalue(who)
     body = {"fields": {"owner": {"stringValue": "ada"}, "status": {"stringValue": "ACTIVE"}}}
     assert client.ask("PATCH", f"/{path}", body)[0] == DENIED
@@ -224,6 +224,6 @@ def test_nobody_writes(request: pytest.FixtureRequest, who: str, path: str) -> N
 
 @pytest.mark.parametrize("path", ["locks/x", "settings/x", "inboxes/ada", "apiKeys/x", "tasks/ada-one/other/x"])
 def test_what_has_no_rule_is_closed(ada: Client, admin: Client, path: str) -> None:
-    """Every other document, those of later versions included, is closed to clients."""
+    """Clients cannot read any other document, including those of future collections."""
     assert ada.get(path) == DENIED
     assert admin.get(path) == DENIED

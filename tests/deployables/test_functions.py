@@ -1,4 +1,4 @@
-"""The three functions as they are deployed: functions-framework with gunicorn, each in a process of its own."""
+"""The three functions as they are deployed: functions-framework with gunicorn, each in its own process."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     port = free_port()
     settings = Settings(
         executor_url=f"http://127.0.0.1:{port}",
-        secret="a-secret-of-the-tests",  # noqa: S106 - it says so
+        secret="a-secret-of-the-tests",  # noqa: S106 - a secret for tests
         store="sqlite",
         data=tmp_path_factory.mktemp("store") / "tasks.db",
     )
@@ -38,7 +38,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_a_task_goes_through_the_functions(served: Served) -> None:
-    """What `api` stored, the queue brings to `execute`, which runs it; `api` then shows the record and the message."""
+    """`api` stores a task, the queue delivers it, `execute` runs it, and `api` shows the record and the message."""
     emulator, functions = served
     api = functions["api"].url
     created = request(api, "POST", "/v1/tasks", REMINDER)
@@ -64,7 +64,7 @@ def test_a_task_goes_through_the_functions(served: Served) -> None:
     ],
 )
 def test_every_method_reaches_the_api(served: Served, method: str, path: str, status: int) -> None:
-    """The framework hands every method and path on, and errors are problem documents."""
+    """The framework forwards every method and path, and errors are problem documents."""
     reply = request(served[1]["api"].url, method, path, {} if method in {"PATCH", "PUT"} else None)
     assert reply.status == status
     if status >= 400:
@@ -73,7 +73,7 @@ def test_every_method_reaches_the_api(served: Served, method: str, path: str, st
 
 
 def test_a_body_in_chunks_is_a_body(served: Served) -> None:
-    """One that does not say how long it is is read all the same, up to the same limit."""
+    """A body without a Content-Length is read too, up to the same limit."""
     url, chunked = served[1]["api"].url, {"Transfer-Encoding": "chunked"}
     claim = "/v1/queues/nobody-s/claim"
     for content, status in (({"limit": 2}, 200), ({"limit": "many"}, 400), (b" " * (MAX_BODY + 1), 413), (b"", 200)):
@@ -81,21 +81,21 @@ def test_a_body_in_chunks_is_a_body(served: Served) -> None:
 
 
 def test_execute_lets_nobody_else_in(served: Served) -> None:
-    """Without a token `execute` answers 401, and it takes nothing but POST."""
+    """`execute` answers 401 without a token, and accepts only POST."""
     url = served[1]["execute"].url
     assert request(url, "POST", "/v1/tasks/execute", b"{}").status == 401
     assert request(url, "GET", "/v1/tasks/execute").status == 405
 
 
 def test_sweep_says_what_it_found(served: Served) -> None:
-    """`sweep` answers Cloud Scheduler's POST with what it repaired, and nothing else."""
+    """`sweep` answers Cloud Scheduler's POST with what it repaired, and refuses other methods."""
     url = served[1]["sweep"].url
     assert request(url, "POST", "/", b"").body["dispatched"] == 0
     assert request(url, "GET", "/").status == 405
 
 
 def test_what_is_deployed_is_small() -> None:
-    """Three functions, a few lines each: all logic is in the package."""
+    """main.py holds three short functions; all logic is in the package."""
     lines = Path(ROOT / "functions" / "main.py").read_text().splitlines()
     assert len(lines) < 40
     requirements = Path(ROOT / "functions" / "requirements.txt").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Who comes in to what deploy.sh has deployed: asked of the real API, with the settings that it was given."""
+"""Who may call a deployment: the real API is asked, with the settings that deploy.sh gave it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import PROJECT, FakeProject
-from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of, reached
+from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reachable_revisions, get_env
 from tests.web.auth.token_issuer import PROJECT as USERS
 from tests.web.auth.token_issuer import Issuer, publish_keys
 from werkzeug.test import Client
@@ -21,7 +21,7 @@ from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.authentication import _cached_authenticator
+from cloudsched.web.auth.authentication import Authenticator, _cached_authenticator
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_sweep
 
@@ -49,7 +49,7 @@ KEY, KEPT = create_key("mailer", Role.ADMIN)
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
-    """The key that is taken for Google's."""
+    """An issuer whose key the API accepts as Google's."""
     issuer = Issuer()
     _cached_authenticator.cache_clear()
     with publish_keys(issuer):
@@ -57,8 +57,8 @@ def issuer() -> Iterator[Issuer]:
     _cached_authenticator.cache_clear()
 
 
-def environment(cloud: FakeProject, function: str) -> dict[str, str]:
-    """Return the environment of the latest revision of a function: settings, mounted secrets, Cloud Run's own."""
+def environment(cloud: Cloud, function: str) -> dict[str, str]:
+    """Return the environment of a function's latest revision: settings, mounted secrets, Cloud Run's variables."""
     status = cloud.state[f"service/cloudsched-{function}"]["status"]
     told = status["revisions"][status["latestReadyRevisionName"]]
     mounted = (pair.partition("=") for pair in told["set-secrets"].split(","))
@@ -66,21 +66,21 @@ def environment(cloud: FakeProject, function: str) -> dict[str, str]:
         name: cloud.state[f"secret/{where.partition(':')[0]}"]["versions"][where.partition(":")[2]]
         for name, _, where in mounted
     }
-    return env_of(told) | secrets | {"K_SERVICE": f"cloudsched-{function}"}
+    return get_env(told) | secrets | {"K_SERVICE": f"cloudsched-{function}"}
 
 
 class NoQueue:
-    """A queue that nothing is given to."""
+    """A queue that discards its dispatches."""
 
     def create(self, _envelope: object) -> None:
-        """Take it."""
+        """Discard it."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
-def answer(cloud: FakeProject, function: str = "api", **headers: str) -> Response:
-    """Return what the function answers a request with these headers."""
+def answer(cloud: Cloud, function: str = "api", **headers: str) -> Response:
+    """Return the function's response to a request with these headers."""
     settings = Settings.from_environment(environment(cloud, function))
     assert settings.is_deployed
     store = SqliteStore()
@@ -96,19 +96,19 @@ def answer(cloud: FakeProject, function: str = "api", **headers: str) -> Respons
         store.close()
 
 
-def status(cloud: FakeProject, token: str, function: str = "api") -> int:
-    """Return what a request with this token is answered."""
+def status(cloud: Cloud, token: str, function: str = "api") -> int:
+    """Return the status of the response to a request with this token."""
     return answer(cloud, function, Authorization=f"Bearer {token}").status_code
 
 
 def stripped(token: str) -> str:
-    """Return a token as Cloud Run hands it on, or as anybody could write it."""
+    """Return a token without its signature: as Cloud Run forwards it, and as anyone could forge it."""
     return f"{token.rpartition('.')[0]}.{REMOVED_SIGNATURE}"
 
 
-def with_everything(folder: Path) -> FakeProject:
-    """Return a project where each setting about access has a value, before its first deployment."""
-    cloud = FakeProject(folder, None, **EVERYTHING)
+def with_everything(folder: Path) -> Cloud:
+    """Return a project whose configuration sets every access setting, before its first deployment."""
+    cloud = Cloud(folder, None, **EVERYTHING)
     cloud.state.update(
         {"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": "", "2": str(KEPT)}}}
     )
@@ -117,8 +117,8 @@ def with_everything(folder: Path) -> FakeProject:
     return cloud
 
 
-def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: FakeProject, issuer: Issuer) -> None:
-    """With the example configuration the API takes the smoke test's token, also as Cloud Run hands it on; no other."""
+def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: Cloud, issuer: Issuer) -> None:
+    """By default the API accepts only the smoke test's token, signed or as Cloud Run forwards it."""
     token = issuer.account(SMOKE, aud=API)
     assert (status(deployed, token), status(deployed, stripped(token))) == (200, 200)
     strangers = [
@@ -135,7 +135,7 @@ def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: FakePro
 
 
 def test_what_the_configuration_lists_comes_in(tmp_path: Path, issuer: Issuer) -> None:
-    """Users, listed accounts and keys come in to a public api, under each of its addresses; forged tokens do not."""
+    """A public API accepts users, listed accounts and keys under each of its URLs, and refuses forged tokens."""
     cloud = with_everything(tmp_path)
     cloud.ok("deploy.sh")
     assert status(cloud, issuer.user()) == 200
@@ -149,7 +149,7 @@ def test_what_the_configuration_lists_comes_in(tmp_path: Path, issuer: Issuer) -
         )
     assert answer(cloud, X_Api_Key=KEY).status_code == 200
     assert answer(cloud, X_Api_Key=KEY + "x").status_code == 401
-    assert status(cloud, stripped(issuer.account(SMOKE, aud=API))) == 401, "anybody could write that token"
+    assert status(cloud, stripped(issuer.account(SMOKE, aud=API))) == 401, "anyone could forge that token"
     shown = answer(cloud, X_Api_Key=KEY, Origin="https://app.example").headers["Access-Control-Allow-Origin"]
     assert shown == "https://app.example"
     settings = Settings.from_environment(environment(cloud, "api"))
@@ -157,8 +157,27 @@ def test_what_the_configuration_lists_comes_in(tmp_path: Path, issuer: Issuer) -
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
+def test_a_service_account_may_be_a_worker_of_some_queues(tmp_path: Path, issuer: Issuer) -> None:
+    """deploy.sh accepts EMAIL=worker@QUEUE+QUEUE as docs/security.md has it, and the deployed API understands it."""
+    gpu, anywhere = "gpu@elsewhere.iam.gserviceaccount.com", "any@elsewhere.iam.gserviceaccount.com"
+    cloud = Cloud(tmp_path, None, SERVICE_ACCOUNTS=f"({gpu}=worker@gpu+render {anywhere}=worker)")
+    cloud.state.update({f"account/{email}": {"email": email} for email in (gpu, anywhere)})
+    cloud.ok("deploy.sh")
+    gate = Authenticator(Settings.from_environment(environment(cloud, "api")).access)
+    found = [
+        gate.authenticate(Request.from_values(headers={"Authorization": f"Bearer {issuer.account(email, aud=API)}"}))
+        for email in (gpu, anywhere)
+    ]
+    assert [(caller.role, caller.queues) for caller in found] == [
+        (Role.WORKER, {"gpu", "render"}),
+        (Role.WORKER, frozenset()),
+    ]
+    invokers = {member for resource, member, _, _ in cloud.bindings() if resource == "service/cloudsched-api"}
+    assert {f"serviceAccount:{gpu}", f"serviceAccount:{anywhere}"} <= invokers
+
+
 def test_only_the_functions_that_need_it_are_told(tmp_path: Path) -> None:
-    """The bucket is known to all; keys and accounts to the api alone; a handler's time is its function's."""
+    """All functions get the bucket, only the API gets keys and accounts, and each gets its own time limit."""
     cloud = with_everything(tmp_path)
     cloud.ok("deploy.sh")
     told = {name: Settings.from_environment(environment(cloud, name)) for name in ("api", "execute", "sweep")}
@@ -180,8 +199,8 @@ def test_only_the_functions_that_need_it_are_told(tmp_path: Path) -> None:
     assert {"secret/our-keys", "bucket/gs://our-results"} <= set(cloud.state)
 
 
-def test_the_sweep_is_for_cloud_scheduler(deployed: FakeProject, issuer: Issuer) -> None:
-    """The sweep takes the invoker's token for its own address, as Cloud Run hands it on, and no other."""
+def test_the_sweep_is_for_cloud_scheduler(deployed: Cloud, issuer: Issuer) -> None:
+    """The sweep accepts only the invoker's token with the sweep's URL as audience, as Cloud Run forwards it."""
     job = deployed.state["job/cloudsched-sweep"]["httpTarget"]["oidcToken"]
     assert job == {"serviceAccountEmail": INVOKER, "audience": SWEEP}
     assert status(deployed, stripped(issuer.account(INVOKER, aud=SWEEP)), "sweep") == 200
@@ -190,11 +209,11 @@ def test_the_sweep_is_for_cloud_scheduler(deployed: FakeProject, issuer: Issuer)
 
 
 def test_new_keys_come_with_an_upgrade(tmp_path: Path) -> None:
-    """The version of the secret is mounted by its number: --check names a newer one, an upgrade brings it."""
+    """The keys are mounted by version number: --check reports a newer version, and an upgrade deploys it."""
     cloud = with_everything(tmp_path)
     del cloud.state["secret/our-keys"]
     ran = cloud.run("deploy.sh")
-    assert (ran.code, "There is no secret our-keys" in ran.err, cloud.changes) == (1, True, 0)
+    assert (ran.code, "Secret our-keys does not exist" in ran.err, cloud.changes) == (1, True, 0)
     cloud.state.update({"secret/our-keys": {"name": "our-keys", "annotations": {}, "versions": {"1": str(KEPT)}}})
     cloud.ok("deploy.sh")
     cloud.state["secret/our-keys"]["versions"]["2"] = str(create_key("other", Role.VIEWER)[1])
@@ -207,18 +226,18 @@ def test_new_keys_come_with_an_upgrade(tmp_path: Path) -> None:
 
 
 def test_a_missing_bucket_is_named(tmp_path: Path) -> None:
-    """The bucket is the operator's: it is not made, and its absence is said before a function is deployed."""
+    """The operator creates the bucket: deploy.sh reports that it is missing before it deploys a function."""
     cloud = with_everything(tmp_path)
     del cloud.state["bucket/gs://our-results"]
     ran = cloud.run("deploy.sh")
-    assert (ran.code, "There is no bucket our-results" in ran.err) == (1, True)
+    assert (ran.code, "Bucket our-results does not exist" in ran.err) == (1, True)
     assert not any(key.startswith("function/") for key in cloud.state)
 
 
 def test_somebody_elses_smoke_account_is_left_as_it_is(tmp_path: Path) -> None:
-    """An account that the configuration names may call the api; who may act as it is not for the script to say."""
+    """An account named in the configuration may call the API; the script does not decide who may impersonate it."""
     theirs = f"prober@{PROJECT}.iam.gserviceaccount.com"
-    cloud = FakeProject(tmp_path, None, SMOKE_ACCOUNT=theirs)
+    cloud = Cloud(tmp_path, None, SMOKE_ACCOUNT=theirs)
     cloud.state.update({f"account/{theirs}": {"email": theirs}})
     ran = cloud.run("deploy.sh")
     assert (ran.code, "getAccessToken" in ran.err) == (1, True)
@@ -231,23 +250,26 @@ def test_somebody_elses_smoke_account_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def forgeable(history: list[State]) -> list[State]:
-    """Return the states in which everybody could reach a revision that believes tokens without a signature."""
+    """Return the states in which the public could reach a revision that accepts unsigned tokens."""
     return [
         state
         for state in history
         if ["allUsers", "roles/run.invoker", ""] in state.get("iam/service/cloudsched-api", [])
-        and any("CLOUDSCHED_TRUST_CLOUD_RUN" in env_of(one) for one in reached(state["service/cloudsched-api"]))
+        and any(
+            "CLOUDSCHED_TRUST_CLOUD_RUN" in get_env(one)
+            for one in find_reachable_revisions(state["service/cloudsched-api"])
+        )
     ]
 
 
-def long_ago(cloud: FakeProject) -> None:
-    """Let an hour pass since the api was closed."""
+def age_closing(cloud: Cloud) -> None:
+    """Make an hour pass since the API was made private."""
     if cloud.ledger.get("open.api", "").isdigit():
         cloud.ledger["open.api"] = str(cloud.now - 3600)
 
 
-def test_the_api_is_opened_and_closed_step_by_step(cloud: FakeProject) -> None:
-    """Opening: an upgrade, then deploy.sh. Closing: deploy.sh, some minutes, then an upgrade."""
+def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
+    """To make the API public: upgrade.sh, deploy.sh. To make it private: deploy.sh, ten minutes, upgrade.sh."""
     history: list[State] = []
 
     def run(script: str, *arguments: str) -> str:
@@ -257,25 +279,25 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: FakeProject) -> None:
 
     cloud.configure(**PUBLIC)
     assert "cloudsched-api is not public yet; run infra/upgrade.sh, then infra/deploy.sh" in run("deploy.sh")
-    assert "infra/deploy.sh opens it" in run("upgrade.sh")
+    assert "Run infra/deploy.sh to make it public" in run("upgrade.sh")
     assert "Done" in run("deploy.sh")
     assert ("service/cloudsched-api", "allUsers", "roles/run.invoker", "") in cloud.bindings()
     assert cloud.ok("deploy.sh", "--check").out == ""
     assert "There is no revision to go back to" in run("rollback.sh")
 
     cloud.configure()
-    assert "is open to the public. Run infra/deploy.sh" in run("upgrade.sh")
-    assert "close function cloudsched-api" in run("deploy.sh")
-    assert "Come back in 10 minutes" in run("upgrade.sh")
-    long_ago(cloud)
+    assert "is public. Run infra/deploy.sh" in run("upgrade.sh")
+    assert "make function cloudsched-api private" in run("deploy.sh")
+    assert "Try again in 10 minutes" in run("upgrade.sh")
+    age_closing(cloud)
     assert "Upgraded" in run("upgrade.sh")
     assert cloud.ok("deploy.sh", "--check").out == ""
     assert len(history) > 30
     assert forgeable(history) == []
 
 
-def test_the_api_is_not_opened_after_a_rollback(cloud: FakeProject) -> None:
-    """What a rollback brings back believes tokens without a signature: the next deploy.sh does not open the api."""
+def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
+    """A rollback brings back revisions that accept unsigned tokens, so deploy.sh does not make the API public."""
     cloud.configure(**PUBLIC)
     cloud.ok("upgrade.sh")
     cloud.ok("rollback.sh")
@@ -284,20 +306,20 @@ def test_the_api_is_not_opened_after_a_rollback(cloud: FakeProject) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_order_of_commands_lets_forged_tokens_in(cloud: FakeProject, seed: int) -> None:
-    """Whatever is run, in whatever order, and wherever it is killed: a public api never believes unsigned tokens."""
-    chance = random.Random(seed)  # noqa: S311 - it picks what to try
+def test_no_order_of_commands_lets_forged_tokens_in(cloud: Cloud, seed: int) -> None:
+    """Whichever scripts run, in any order and killed anywhere, a public API never accepts unsigned tokens."""
+    chance = random.Random(seed)  # noqa: S311 - picks test cases
     for turn in range(8):
         cloud.configure(**chance.choice([PUBLIC, {}]), MEMORY=f"{turn + 1}Gi")
         if chance.random() < 0.5:
-            long_ago(cloud)
+            age_closing(cloud)
         script = chance.choice(["deploy.sh", "deploy.sh", "upgrade.sh", "upgrade.sh", "rollback.sh"])
         cloud.run(script, die_at=chance.choice([0, 0, chance.randint(1, 20)]))
         assert forgeable(cloud.fake.history) == [], script
 
 
-def test_the_check_sees_an_api_that_is_opened_too_early(cloud: FakeProject) -> None:
-    """The same check finds what would be wrong if deploy.sh opened the api at once."""
+def test_the_check_sees_an_api_that_is_opened_too_early(cloud: Cloud) -> None:
+    """The check used above detects a deploy.sh that makes the API public too early."""
     script = cloud.checkout / "infra/lib/access.sh"
     code = script.read_text(encoding="utf-8")
     wrong = re.sub(r"(?m)^    yes\)\n(      .*\n)+      ;;\n", "", code)

@@ -1,4 +1,4 @@
-"""deploy.sh and teardown.sh, against a cloud that records what they do."""
+"""deploy.sh and teardown.sh, against a fake cloud that records what they do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deployables.fake_project import PROJECT, FakeProject
-from tests.deployables.fake_resources import NUMBER, OPERATOR, State, env_of
+from tests.deployables.fake_project import PROJECT, Cloud
+from tests.deployables.fake_resources import NUMBER, OPERATOR, State, get_env
 
 from cloudsched.adapters.google.cloud_tasks import queue_id
 from cloudsched.domain.documents.policy import Priority
@@ -23,11 +23,11 @@ API, EXECUTOR, INVOKER, BUILDER, SMOKE = (
     for role in ("api", "executor", "invoker", "builder", "smoke")
 )
 QUEUES = {queue_id("cloudsched", priority) for priority in Priority}
-"""As the code that sends to them names them."""
+"""The names that the code uses to send to them."""
 
 
 def comparable(state: State) -> State:
-    """Return what a project has, without what chance decides and the number of attempts that it took."""
+    """Return a project's resources, without random values and the number of revisions."""
     content = deepcopy(state)
     secret = content["secret/cloudsched-dispatch"]
     secret["versions"] = secret["versions"].keys()
@@ -40,13 +40,13 @@ def comparable(state: State) -> State:
 
 
 def changing(calls: list[list[str]]) -> list[list[str]]:
-    """Return the calls that are not mere questions."""
+    """Return the calls that change something."""
     asking = {"describe", "list", "get", "get-iam-policy", "print-access-token", "print-identity-token"}
     return [call for call in calls if call[0] == "gcloud" and not asking & set(call[1:5])]
 
 
-def test_everything_is_made(deployed: FakeProject) -> None:
-    """One run in an empty project makes what the functions need, and runs a task."""
+def test_everything_is_made(deployed: Cloud) -> None:
+    """One run in an empty project creates everything that the functions need, and runs a task."""
     names = {key for key in deployed.state if key.split("/")[0] in {"queue", "function", "job", "database", "secret"}}
     assert names == {
         *(f"queue/{queue}" for queue in QUEUES),
@@ -62,8 +62,8 @@ def test_everything_is_made(deployed: FakeProject) -> None:
     }
 
 
-def test_indexes_are_those_of_the_file(deployed: FakeProject) -> None:
-    """Every composite index, single-field rule and TTL policy of the files is made, in their order."""
+def test_indexes_are_those_of_the_file(deployed: Cloud) -> None:
+    """Every composite index, single-field override and TTL policy in the files is created, in the files' order."""
     wanted = json.loads((deployed.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     shapes = [[(f["fieldPath"], f["order"]) for f in index["fields"]] for index in wanted["indexes"]]
     made = [[(f["fieldPath"], f["order"]) for f in index["fields"][:-1]] for index in deployed.state["indexes"]]
@@ -75,8 +75,8 @@ def test_indexes_are_those_of_the_file(deployed: FakeProject) -> None:
     assert expiring == {policy["fieldPath"] for policy in ttl}
 
 
-def test_roles_are_the_least_that_work(deployed: FakeProject) -> None:
-    """Nobody may do more than this table says: no role on the whole project but that of the builder."""
+def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
+    """No account has a role that is not in this table; only the builder has one on the whole project."""
     only = f'expression=resource.name=="projects/{PROJECT}/databases/(default)",title=cloudsched-database'
     invoker = f"account/{INVOKER.partition(':')[2]}"
     assert deployed.bindings() == {
@@ -94,16 +94,14 @@ def test_roles_are_the_least_that_work(deployed: FakeProject) -> None:
         ),
         ("service/cloudsched-execute", INVOKER, "roles/run.invoker", ""),
         ("service/cloudsched-sweep", INVOKER, "roles/run.invoker", ""),
-        ("service/cloudsched-api", SMOKE, "roles/run.invoker", ""),
-        (f"account/{SMOKE.partition(':')[2]}", f"user:{OPERATOR}", "roles/iam.serviceAccountTokenCreator", ""),
     }
 
 
-def test_functions_are_told_what_they_need(deployed: FakeProject) -> None:
-    """Threads are as many as the requests that Cloud Run sends; only the api can be reached from outside."""
+def test_functions_are_told_what_they_need(deployed: Cloud) -> None:
+    """Each function has as many threads as concurrent requests, and only the API is reachable from outside."""
     for function, threads in (("api", "20"), ("execute", "10"), ("sweep", "1")):
         (told,) = deployed.state[f"service/cloudsched-{function}"]["status"]["revisions"].values()
-        settings = env_of(told)
+        settings = get_env(told)
         assert settings["THREADS"] == told["concurrency"] == threads
         assert settings["CLOUDSCHED_EXECUTOR_URL"] == f"https://cloudsched-execute-{NUMBER}.us-central1.run.app"
         assert settings["CLOUDSCHED_QUEUE"] == "cloudsched"
@@ -113,8 +111,8 @@ def test_functions_are_told_what_they_need(deployed: FakeProject) -> None:
         assert told["service-account"].startswith("cloudsched-api@" if function == "api" else "cloudsched-executor@")
 
 
-def test_a_second_run_changes_nothing(cloud: FakeProject) -> None:
-    """Deploying what is deployed only asks, and --check agrees that nothing differs."""
+def test_a_second_run_changes_nothing(cloud: Cloud) -> None:
+    """A second deployment runs only read-only commands, and --check reports no difference."""
     before = deepcopy(cloud.state)
     ran = cloud.ok("deploy.sh")
     assert cloud.changes == 0
@@ -124,9 +122,9 @@ def test_a_second_run_changes_nothing(cloud: FakeProject) -> None:
     assert changing(cloud.calls) == []
 
 
-def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: FakeProject) -> None:
-    """However often a run is killed, before or after a change took effect, the next one goes on to the same end."""
-    cloud = FakeProject(tmp_path)
+def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
+    """After any number of kills, before or after a change took effect, the next run reaches the same result."""
+    cloud = Cloud(tmp_path)
     deaths = 0
     for die_at in (1, 2, 11, 22, 12, 5):
         ran = cloud.run("deploy.sh", die_at=die_at)
@@ -134,13 +132,13 @@ def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: FakeProject) -> No
     assert deaths == 6
     cloud.ok("deploy.sh")
     assert comparable(cloud.state) == comparable(deployed.state)
-    made = {key: value for key, value in cloud.ledger.items() if key.startswith("made.")}
-    assert made == {key: value for key, value in deployed.ledger.items() if key.startswith("made.")}
+    made = {key: value for key, value in cloud.ledger.items() if key.startswith("created.")}
+    assert made == {key: value for key, value in deployed.ledger.items() if key.startswith("created.")}
 
 
-def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: FakeProject) -> None:
-    """--dry-run calls nothing, needs no credentials, and prints the very commands that a first deployment runs."""
-    cloud = FakeProject(tmp_path)
+def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: Cloud) -> None:
+    """--dry-run runs nothing, needs no credentials, and prints exactly the commands of a first deployment."""
+    cloud = Cloud(tmp_path)
     printed = cloud.ok("deploy.sh", "--dry-run").out
     printed = printed.replace("PROJECT_NUMBER", NUMBER).replace("user:YOU", f"user:{OPERATOR}")
     assert cloud.calls == []
@@ -150,13 +148,13 @@ def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: FakeProject) -
 
 
 def _plain(call: list[str]) -> list[str]:
-    """Return a call without the folder that it was made in, and without the hash of a number not known to a dry run."""
+    """Return a call without its build folder and its digests, which a dry run cannot know."""
     words = (re.sub(r"digest\.(\w+)=\w+", r"digest.\1", word) for word in call)
     return [re.sub(r"^--source=.*/build", "--source=build", word) for word in words]
 
 
-def test_check_names_what_differs_and_deploy_mends_it(cloud: FakeProject) -> None:
-    """What somebody changed by hand is named by --check, which changes nothing, and put right by the next run."""
+def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
+    """--check reports manual changes without changing anything, and the next run reverts them."""
     wanted = deepcopy(cloud.state)
     cloud.state["queue/cloudsched-low"]["rateLimits"]["maxDispatchesPerSecond"] = 7.0
     cloud.state["job/cloudsched-sweep"]["schedule"] = "0 * * * *"
@@ -170,8 +168,8 @@ def test_check_names_what_differs_and_deploy_mends_it(cloud: FakeProject) -> Non
     assert [re.sub(r"^differs: (\w+ \S+ ?\S*).*", r"\1", line) for line in ran.out.splitlines()] == [
         "create composite index",
         "update queue cloudsched-low",
-        f"let {EXECUTOR} be",
-        "close function cloudsched-api",
+        "grant roles/cloudtasks.enqueuer on",
+        "make function cloudsched-api",
         "update the job",
     ]
     assert cloud.state == drifted
@@ -181,8 +179,8 @@ def test_check_names_what_differs_and_deploy_mends_it(cloud: FakeProject) -> Non
     assert cloud.state == wanted
 
 
-def test_changed_settings_are_for_an_upgrade(cloud: FakeProject) -> None:
-    """deploy.sh does not touch a function that serves: it says that upgrade.sh does, which can go back."""
+def test_changed_settings_are_for_an_upgrade(cloud: Cloud) -> None:
+    """deploy.sh does not change a serving function but refers to upgrade.sh, which can roll back."""
     cloud.configure(EXECUTE_CONCURRENCY="20")
     ran = cloud.run("deploy.sh", "--check")
     assert (ran.code, ran.out) == (1, "differs: function cloudsched-execute; run infra/upgrade.sh\n")
@@ -191,8 +189,8 @@ def test_changed_settings_are_for_an_upgrade(cloud: FakeProject) -> None:
 
 
 def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
-    """A question that is refused (no permission) ends the run: nothing is created on a guess."""
-    cloud = FakeProject(tmp_path)
+    """A query that fails for lack of permission ends the run: it does not mean that the resource is missing."""
+    cloud = Cloud(tmp_path)
     ran = cloud.run("deploy.sh", deny="tasks queues describe")
     assert ran.code != 0
     assert "PERMISSION_DENIED" in ran.err
@@ -202,27 +200,46 @@ def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "complaint"),
     [
-        ({"PROJECT": ""}, "set it to your project's id"),
-        ({"QUEUE_CRITICAL": "501/1"}, "1 to 500 a second"),
-        ({"EXECUTE_MAX_INSTANCES": "95"}, "takes only 950"),
-        ({"EXECUTE_TIMEOUT": "3600"}, "waits from 15 to 1800"),
-        ({"SETTINGS": "('CLOUDSCHED_SECRET=0123456789abcdef')"}, "SETTINGS has a secret"),
-        ({"NAME": "Sched_1"}, "small letters"),
-        ({"API_ACCESS": "public"}, "API_ACCESS is public, but nobody could come in: set FIREBASE_PROJECT"),
-        ({"SERVICE_ACCOUNTS": "(ada@example.com=admin)"}, "each is a service account's ADDRESS=ROLE"),
-        ({"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=root)"}, "each is a service account's ADDRESS=ROLE"),
-        ({"SMOKE_ACCOUNT": "ada@example.com"}, "it is a service account's address"),
+        ({"PROJECT": ""}, "set it to your project's ID"),
+        ({"QUEUE_CRITICAL": "501/1"}, "1 to 500 dispatches per second"),
+        ({"EXECUTE_MAX_INSTANCES": "95"}, "allows only 950"),
+        ({"EXECUTE_TIMEOUT": "3600"}, "accepts 15 to 1800"),
+        ({"SETTINGS": "('CLOUDSCHED_SECRET=0123456789abcdef')"}, "SETTINGS contains a secret"),
+        ({"NAME": "Sched_1"}, "lowercase letters"),
+        ({"API_ACCESS": "public"}, "API_ACCESS is public, but no caller would be accepted: set FIREBASE_PROJECT"),
+        ({"SERVICE_ACCOUNTS": "(ada@example.com=admin)"}, "each entry must be a service account's EMAIL=ROLE"),
+        (
+            {"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=root)"},
+            "each entry must be a service account's EMAIL=ROLE",
+        ),
+        (
+            {"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=worker@)"},
+            "each entry must be a service account's EMAIL=ROLE",
+        ),
+        ({"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=admin@gpu)"}, "each entry must be a service account's"),
+        (
+            {"SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=viewer a@p.iam.gserviceaccount.com=admin)"},
+            "SERVICE_ACCOUNTS lists a@p.iam.gserviceaccount.com more than once",
+        ),
+        (
+            {
+                "SERVICE_ACCOUNTS": "(a@p.iam.gserviceaccount.com=viewer)",
+                "SMOKE_ACCOUNT": "a@p.iam.gserviceaccount.com",
+            },
+            "SMOKE_ACCOUNT is also in SERVICE_ACCOUNTS",
+        ),
+        ({"SMOKE_ACCOUNT": "ada@example.com"}, "it must be a service account's email address"),
         ({"CORS_ORIGINS": "https://app.example/path"}, "without a path"),
-        ({"API_ADDRESSES": "api.example"}, "it is https://"),
-        ({"MAX_ACTIVE_TASKS": "0"}, "it is a number"),
+        ({"API_ADDRESSES": "api.example"}, "it must be https://"),
+        ({"MAX_ACTIVE_TASKS": "0"}, "it must be a positive number"),
         ({"BUCKET": "gs://results"}, "without gs://"),
-        ({"SETTINGS": "('CLOUDSCHED_TRUST_CLOUD_RUN=on')"}, "follows from other values"),
-        ({"SETTINGS": "('FIREBASE_AUTH_EMULATOR_HOST=x:1')"}, "follows from other values"),
+        ({"SETTINGS": "('CLOUDSCHED_TRUST_CLOUD_RUN=on')"}, "is derived from other values"),
+        ({"SETTINGS": "('FIREBASE_AUTH_EMULATOR_HOST=x:1')"}, "is derived from other values"),
     ],
 )
 def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str], complaint: str) -> None:
-    """A configuration that could not work is refused before anything is asked or made."""
-    cloud = FakeProject(tmp_path, None, **config)
+    """An invalid configuration is rejected before any command runs."""
+    cloud = Cloud(tmp_path, None, **config)
     ran = cloud.run("deploy.sh")
     assert ran.code == 1
     assert complaint in ran.err
@@ -230,15 +247,15 @@ def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str
 
 
 def test_rules_of_somebody_else_are_kept(tmp_path: Path) -> None:
-    """A database that has rules already does not lose them, unless the configuration says so."""
-    cloud = FakeProject(tmp_path)
+    """A database keeps the rules that it already has, unless the configuration says RULES=replace."""
+    cloud = Cloud(tmp_path)
     theirs: State = {"name": "x", "source": {"files": [{"content": "theirs"}]}}
     release = f"rules/projects/{PROJECT}/releases/cloud.firestore"
     cloud.state.update({release: {"rulesetName": f"projects/{PROJECT}/rulesets/x"}})
     cloud.state.update({f"rules/projects/{PROJECT}/rulesets/x": theirs})
     ran = cloud.run("deploy.sh")
     assert ran.code == 1
-    assert "rules that are not ours" in ran.err
+    assert "rules that these scripts did not release" in ran.err
     assert cloud.state[release]["rulesetName"].endswith("/x")
     cloud.configure(RULES="replace")
     cloud.ok("deploy.sh")
@@ -247,8 +264,8 @@ def test_rules_of_somebody_else_are_kept(tmp_path: Path) -> None:
     assert ruleset["source"]["files"][0]["content"] == ours
 
 
-def test_the_secret_is_seen_by_nobody(deployed: FakeProject) -> None:
-    """It goes from its maker to Secret Manager by a pipe: it is in no argument, and nowhere else in the project."""
+def test_the_secret_is_seen_by_nobody(deployed: Cloud) -> None:
+    """The secret goes from openssl to Secret Manager through a pipe, and appears in no argument and nowhere else."""
     (secret,) = deployed.state["secret/cloudsched-dispatch"]["versions"].values()
     assert len(secret) == 64
     assert secret not in json.dumps(deployed.calls)
@@ -256,14 +273,14 @@ def test_the_secret_is_seen_by_nobody(deployed: FakeProject) -> None:
     assert secret not in json.dumps(rest)
 
 
-def test_tokens_are_in_no_argument_list(deployed: FakeProject) -> None:
-    """Who lists the machine's processes sees no token."""
+def test_tokens_are_in_no_argument_list(deployed: Cloud) -> None:
+    """A list of the machine's processes shows no token."""
     assert "an-access-token" not in json.dumps(deployed.calls)
     assert "an-identity-token" not in json.dumps(deployed.calls)
 
 
-def test_teardown_says_what_it_would_do(cloud: FakeProject) -> None:
-    """Without --yes nothing is removed."""
+def test_teardown_says_what_it_would_do(cloud: Cloud) -> None:
+    """Without --yes, teardown.sh lists what it would remove and removes nothing."""
     before = deepcopy(cloud.state)
     ran = cloud.ok("teardown.sh", "--with-data")
     assert cloud.state == before
@@ -271,8 +288,8 @@ def test_teardown_says_what_it_would_do(cloud: FakeProject) -> None:
 
 
 def test_teardown_removes_just_what_was_made(tmp_path: Path) -> None:
-    """A queue, an account and a database that were there before the deployment are there after it is gone."""
-    cloud = FakeProject(tmp_path)
+    """Resources that existed before the deployment still exist after its teardown."""
+    cloud = Cloud(tmp_path)
     account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
     cloud.state.update({"queue/other": {"name": "other"}, account: {"email": account.partition("/")[2]}})
     cloud.state.update({"database/(default)": {"name": "d", "type": "FIRESTORE_NATIVE", "protected": True}})
@@ -286,8 +303,8 @@ def test_teardown_removes_just_what_was_made(tmp_path: Path) -> None:
     assert {binding for binding in cloud.bindings() if binding[0].startswith("project/")} == {kept}
 
 
-def test_teardown_keeps_the_data_unless_told(cloud: FakeProject) -> None:
-    """Tasks survive a teardown, and so does the knowledge that their database may be removed later."""
+def test_teardown_keeps_the_data_unless_told(cloud: Cloud) -> None:
+    """A teardown keeps the database, and the ledger that allows its removal later."""
     cloud.ok("teardown.sh", "--yes")
     assert {key for key in cloud.state if key.startswith(("database/", "secret/", "function/", "queue/"))} == {
         "database/(default)",
@@ -297,8 +314,8 @@ def test_teardown_keeps_the_data_unless_told(cloud: FakeProject) -> None:
     assert not any(key.startswith(("database/", "secret/", "rules/releases")) for key in cloud.state)
 
 
-def test_a_teardown_that_dies_is_resumed(cloud: FakeProject) -> None:
-    """The secret, which says what is ours, goes last: a teardown that was killed can be run again to its end."""
+def test_a_teardown_that_dies_is_resumed(cloud: Cloud) -> None:
+    """The secret with the ledger goes last, so that a killed teardown can be run again to completion."""
     for die_at in (2, 3, 6):
         assert cloud.run("teardown.sh", "--yes", "--with-data", die_at=die_at).code == -9
     cloud.ok("teardown.sh", "--yes", "--with-data")

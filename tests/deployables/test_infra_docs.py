@@ -1,4 +1,4 @@
-"""What docs/operations.md and docs/deployment.md say in numbers and names follows from what is there."""
+"""The numbers and names in docs/operations.md and docs/deployment.md match the code and the configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MILLION = 1_000_000
 
 
 def rows(text: str, heading: str) -> dict[str, list[str]]:
-    """Return a table's rows by their first cell."""
+    """Return a table's rows, keyed by their first cell."""
     table = text.partition(heading)[2].partition("\n\n")[0]
     cells = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in table.splitlines()[2:])
     return {first: rest for first, *rest in cells}
@@ -26,7 +26,7 @@ def number(text: str) -> float:
 
 
 def test_costs_follow_from_the_counted_operations() -> None:
-    """A million executions cost what the guarantees count times what the prices say."""
+    """The cost of a million executions is the operations counted in guarantees.md times the prices."""
     counted = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", GUARANTEES)
     assert counted, "docs/guarantees.md no longer counts a successful occurrence"
     reads, writes, created = (int(count) * MILLION for count in counted.groups())
@@ -41,7 +41,7 @@ def test_costs_follow_from_the_counted_operations() -> None:
 
 
 def test_settings_are_explained_as_they_are() -> None:
-    """The queues' rates and the functions' concurrency in the tables are those of the example configuration."""
+    """The tables show the queue limits and concurrency of the example configuration."""
     config = (ROOT / "infra/config.example.sh").read_text(encoding="utf-8")
     values = dict(re.findall(r'(?m)^([A-Z_]+)="?([^"#\s]*)', config))
     queues = [values[f"QUEUE_{priority}"].split("/") for priority in ("CRITICAL", "HIGH", "NORMAL", "LOW")]
@@ -55,7 +55,7 @@ def test_settings_are_explained_as_they_are() -> None:
 
 
 def test_what_clients_are_told_to_ask_has_its_index() -> None:
-    """The queries that the page shows to web and mobile clients are served by the indexes that are deployed."""
+    """Every query that the page shows to web and mobile clients has a deployed index."""
     indexes = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     served = {
         (index["collectionGroup"], *((field["fieldPath"], field["order"]) for field in index["fields"]))
@@ -76,11 +76,11 @@ def test_what_clients_are_told_to_ask_has_its_index() -> None:
 
 @pytest.mark.parametrize("page", ["deployment.md", "operations.md"])
 def test_scripts_that_are_named_exist(page: str) -> None:
-    """Each script and option that the pages name is there."""
+    """Every script and option named on the pages exists."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     for script in set(re.findall(r"infra/[\w./-]+\.(?:sh|json)", text)) - {"infra/config.sh"}:
         assert (ROOT / script).is_file(), script
     for script, option in set(re.findall(r"(infra/[\w-]+\.sh) (--[a-z-]+)", text)):
-        shared = (ROOT / "infra/lib/running.sh").read_text(encoding="utf-8")
+        shared = (ROOT / "infra/lib/commands.sh").read_text(encoding="utf-8")
         code = (ROOT / script).read_text(encoding="utf-8") + shared
         assert f"{option})" in code or f"{option}=*)" in code or option == "--force", option

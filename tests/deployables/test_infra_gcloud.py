@@ -1,4 +1,4 @@
-"""What the scripts say to gcloud, parsed by the real gcloud; and the Cloud Tasks part really done, on the local one."""
+"""The scripts' gcloud commands, parsed by the real gcloud; those for Cloud Tasks, run against the local emulator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.deployables.fake_project import PROJECT, ROOT, FakeProject
+from tests.deployables.fake_project import PROJECT, ROOT, Cloud
 from tests.deployables.fake_resources import OPERATOR
 
 from cloudsched.adapters.google.cloud_tasks import queue_id
@@ -29,7 +29,7 @@ WORDS = r"(?:[a-z][a-z-]+ )"
 
 @pytest.fixture(scope="session")
 def gcloud() -> str:
-    """The real one. Without it the tests fail where CI is set, and are skipped elsewhere."""
+    """The real gcloud. Without it the tests fail where CI is set, and are skipped elsewhere."""
     found = shutil.which("gcloud")
     if found is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(
@@ -39,7 +39,7 @@ def gcloud() -> str:
 
 
 def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | None]:
-    """Let gcloud's own parser read commands without running them; return its complaints."""
+    """Have gcloud's own parser check commands without running them; return its errors."""
     asked = subprocess.run(  # noqa: S603 - the gcloud on the PATH
         [gcloud, "info", "--format=value(installation.sdk_root,basic.python_location)"],
         capture_output=True,
@@ -63,10 +63,10 @@ def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | N
     return [complaint and complaint + "\n" + done.stderr for complaint in complaints]
 
 
-def every_command(deployed: FakeProject, folder: Path) -> list[list[str]]:
-    """Return each gcloud command that the scripts have: run all of them, and let them repair and go back."""
+def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
+    """Run the scripts through deployment, repair, upgrade, rollback and teardown; return every gcloud command."""
     public = {"API_ACCESS": "public", "API_KEYS_SECRET": "keys", "BUCKET": "results"}
-    cloud = FakeProject(folder, deployed.state)
+    cloud = Cloud(folder, deployed.state)
     calls = list(deployed.calls)
     smoke = f"smoke@{PROJECT}.iam.gserviceaccount.com"
     cloud.state["secret/keys"] = {"name": "keys", "annotations": {}, "versions": {"1": "…"}}
@@ -98,17 +98,17 @@ def every_command(deployed: FakeProject, folder: Path) -> list[list[str]]:
 
 
 def documented() -> list[list[str]]:
-    """Return the gcloud commands that the operator's pages tell people to type."""
+    """Return the gcloud commands that the operator's pages tell readers to type."""
     pages = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("deployment.md", "operations.md"))
     typed = re.findall(r"(?m)^\$ (gcloud .*(?:(?<=\\)\n.*)*)", pages) + re.findall(r"`(gcloud [^`]* --[^`]*)`", pages)
     assert len(typed) >= 3
     return [shlex.split(command.replace("\\\n", " "))[1:] for command in typed]
 
 
-def test_gcloud_understands_every_command(gcloud: str, deployed: FakeProject, tmp_path: Path) -> None:
-    """The real gcloud parses each command of the scripts and the docs: groups, flags, values, filters and formats.
+def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path: Path) -> None:
+    """The real gcloud parses every command of the scripts and docs: groups, flags, values, filters and formats.
 
-    Those that it must refuse are refused, and no command of the scripts has been left out.
+    It rejects the invalid commands listed here, and no command in the scripts is left unchecked.
     """
     commands = every_command(deployed, tmp_path)
     wrong = [
@@ -135,21 +135,21 @@ def test_gcloud_understands_every_command(gcloud: str, deployed: FakeProject, tm
 
 @pytest.fixture
 def cloud_tasks() -> Iterator[CloudTasksEmulator]:
-    """A local Cloud Tasks without queues."""
+    """A local Cloud Tasks emulator without queues."""
     with CloudTasksEmulator() as running:
         yield running
 
 
 def test_queues_are_really_made(gcloud: str, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
-    """The real script and the real gcloud make the four queues in the local Cloud Tasks, and mend one that differs.
+    """The real script and the real gcloud create the four queues in the emulator, and update one that differs.
 
-    What they find there afterwards is what they wanted, so a second run leaves the other three alone.
+    A second run recognizes the other three as correct and leaves them alone.
     """
     config = tmp_path / "config.sh"
     config.write_text(f"PROJECT={PROJECT}\n", encoding="utf-8")
     commands = tmp_path / "bin"
     commands.mkdir()
-    # The local Cloud Tasks has no projects and no secrets: only what is said to it goes to the real gcloud.
+    # The emulator has no projects and no secrets, so only `gcloud tasks` goes to the real gcloud.
     answers = f'case "$1" in tasks) exec {gcloud} "$@" ;; projects) echo 1 ;; esac'
     stub = f'#!/bin/bash\n[[ "$1 $2" != "secrets describe" ]] || {{ echo NOT_FOUND >&2; exit 1; }}\n{answers}\n'
     (commands / "gcloud").write_text(stub, encoding="utf-8")

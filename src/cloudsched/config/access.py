@@ -47,6 +47,17 @@ class Access:
     max_active_tasks: int | None = None
     max_creations: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse contradictions.
+
+        Raises:
+            Misconfigured: A service account is listed more than once.
+        """
+        emails = [entry.partition("=")[0] for entry in self.service_accounts]
+        for email in emails:
+            if emails.count(email) > 1:
+                raise Misconfigured(f"CLOUDSCHED_SERVICE_ACCOUNTS lists {email} more than once. Give it one role.")
+
     @property
     def is_configured(self) -> bool:
         """Whether there is any way in."""

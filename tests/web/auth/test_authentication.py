@@ -247,6 +247,12 @@ def test_accounts_need_an_audience() -> None:
         authenticator_for(Settings(access=Access(service_accounts=(f"{ROBOT}=admin",))))
 
 
+def test_an_account_listed_twice_is_refused() -> None:
+    """Two roles for one service account contradict each other: neither is taken in silence."""
+    with pytest.raises(Misconfigured, match=f"CLOUDSCHED_SERVICE_ACCOUNTS lists {ROBOT} more than once"):
+        Access(service_accounts=(f"{ROBOT}=viewer", f"{ROBOT}=admin"), audiences=(AUDIENCE,))
+
+
 def test_cloud_runs_word_counts_only_where_it_is_trusted(issuer: Issuer) -> None:
     """A token whose signature Cloud Run took off is believed if the settings say that Cloud Run checks all tokens."""
     stripped = issuer.account(ROBOT).rpartition(".")[0] + "." + REMOVED_SIGNATURE

@@ -1,0 +1,109 @@
+"""build-source.sh packs a whitelist of files, whatever else lies in the functions folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from tests.deployables.fake_project import Cloud
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PACKED = {"main.py", "handlers.py", "requirements.txt", "reports/__init__.py", "reports/monthly.py"}
+CLUTTER = (
+    ".venv/lib/python3.12/site-packages/secret.py",
+    ".venv/pyvenv.cfg",
+    "environment/lib/module.py",
+    "environment/pyvenv.cfg",
+    "lib/site-packages/module.py",
+    "node_modules/tool/setup.py",
+    "__pycache__/main.cpython-312.pyc",
+    "__pycache__/main.py",
+    "reports/__pycache__/monthly.cpython-312.pyc",
+    ".git/hooks/hook.py",
+    ".env",
+    ".hidden.py",
+    "key.json",
+    "id_rsa",
+    "server.pem",
+    "handlers.py.orig",
+    "tasks.db",
+    "reports/requirements.txt",
+    "reports/template.html",
+    "reports/.template.html",
+)
+WHEEL = "cloudsched-0-py3-none-any.whl"
+
+
+def write(folder: Path, *names: str) -> None:
+    """Write small files; each holds its own name."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name, encoding="utf-8")
+
+
+def build(cloud: Cloud, functions: Path, *patterns: str) -> tuple[set[str], str]:
+    """Build a source folder, with pip replaced; return the packed files and the messages."""
+    output = cloud.folder / "source"
+    done = subprocess.run(  # noqa: S603 - a script of this repository
+        [str(cloud.checkout / "infra/build-source.sh"), str(functions), str(output), *patterns],
+        env=os.environ | {"PYTHON": str(cloud.folder / "bin/python")},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    packed = (file for file in output.rglob("*") if not file.is_dir())
+    return {str(file.relative_to(output)) for file in packed} - {WHEEL}, done.stderr
+
+
+def test_only_source_files_are_packed(tmp_path: Path) -> None:
+    """Python files and requirements.txt are packed; environments, keys, caches, hidden files and symlinks are not."""
+    cloud = Cloud(tmp_path)
+    functions = tmp_path / "functions"
+    outside = tmp_path / "outside"
+    write(functions, *PACKED, *CLUTTER)
+    write(outside, "stolen.py")
+    (functions / "linked.py").symlink_to(outside / "stolen.py")
+    (functions / "linked").symlink_to(outside)
+    packed, messages = build(cloud, functions)
+    assert packed == PACKED
+    for name in ("key.json", "linked.py", "reports/template.html"):
+        assert f"not packed: {name}\n" in messages, messages
+    assert ".venv/lib" not in messages
+
+
+def test_further_files_are_packed_by_name(tmp_path: Path) -> None:
+    """FUNCTIONS_FILES adds files by glob pattern, but never hidden files, environments or symlinks."""
+    cloud = Cloud(tmp_path)
+    functions = tmp_path / "functions"
+    write(functions, *PACKED, *CLUTTER)
+    (functions / "reports/linked.html").symlink_to(functions / "key.json")
+    packed, _ = build(cloud, functions, "reports/*.html")
+    assert packed == PACKED | {"reports/template.html"}
+
+
+def test_the_digest_covers_what_is_packed(tmp_path: Path) -> None:
+    """Clutter does not make functions differ from the configuration; a change of a packed file does."""
+    functions = tmp_path / "functions"
+    write(functions, *PACKED)
+    cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions), FUNCTIONS_FILES="('reports/*.html')")
+    cloud.ok("deploy.sh")
+    write(functions, *(name for name in CLUTTER if name != "reports/template.html"))
+    assert cloud.ok("deploy.sh", "--check").out == ""
+    write(functions, "reports/template.html")
+    assert "function cloudsched-api" in cloud.run("deploy.sh", "--check").out
+
+
+def test_a_deployment_packs_the_configured_files(tmp_path: Path) -> None:
+    """deploy.sh passes FUNCTIONS_FILES on to the build."""
+    functions = tmp_path / "functions"
+    write(functions, *PACKED, *CLUTTER)
+    cloud = Cloud(tmp_path / "cloud", None, FUNCTIONS_DIR=str(functions), FUNCTIONS_FILES="('reports/*.html')")
+    cloud.ok("deploy.sh")
+    source = cloud.checkout / "build/functions-source"
+    assert (source / "reports/template.html").is_file()
+    assert not (source / "key.json").exists()

@@ -1,0 +1,184 @@
+"""Indexes are created patiently, and are ready before a version that needs them gets traffic."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from tests.deployables.fake_project import Cloud
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NEW = {
+    "collectionGroup": "tasks",
+    "queryScope": "COLLECTION",
+    "fields": [
+        {"fieldPath": "handler", "order": "ASCENDING"},
+        {"fieldPath": "owner", "order": "ASCENDING"},
+    ],
+}
+
+
+def configured(cloud: Cloud) -> dict[str, Any]:
+    """Return the index file of the checkout."""
+    content: dict[str, Any] = json.loads((cloud.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
+    return content
+
+
+def configure_indexes(cloud: Cloud, content: dict[str, Any]) -> None:
+    """Replace the index file of the checkout."""
+    (cloud.checkout / "infra/firestore.indexes.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def request_indexes(cloud: Cloud) -> list[list[str]]:
+    """Return the last run's requests for composite and single-field indexes."""
+    verbs = (["composite", "create"], ["fields", "update"])
+    return [call for call in cloud.calls if call[1:3] == ["firestore", "indexes"] and call[3:5] in verbs]
+
+
+def states(cloud: Cloud) -> set[str]:
+    """Return the states that the project's indexes have."""
+    fields = cloud.state["fields"].values()
+    single = [index for field in fields for index in field.get("indexConfig", {}).get("indexes", ())]
+    return {index["state"] for index in [*cloud.state["indexes"], *single]}
+
+
+def test_contention_is_waited_out(tmp_path: Path) -> None:
+    """Requests refused with 409 (contention) are repeated, one at a time, until every index exists once."""
+    cloud = Cloud(tmp_path)
+    cloud.fake.contended = 7
+    result = cloud.ok("deploy.sh")
+    assert "Firestore is busy with other indexes; retrying in 5 s" in result.err
+    assert len(cloud.state["indexes"]) == len(configured(cloud)["indexes"])
+    assert states(cloud) == {"READY"}
+
+
+def test_contention_that_lasts_ends_the_run(tmp_path: Path) -> None:
+    """After some minutes of contention the run fails with Firestore's error; the next run continues."""
+    cloud = Cloud(tmp_path)
+    cloud.fake.contended = 1_000
+    result = cloud.run("deploy.sh")
+    assert result.code == 1
+    assert "cross-transaction contention" in result.err
+    assert len(request_indexes(cloud)) < 20
+    cloud.fake.contended = 0
+    cloud.ok("deploy.sh")
+    assert states(cloud) == {"READY"}
+
+
+def test_other_refusals_are_not_repeated(tmp_path: Path) -> None:
+    """A request that fails for another reason fails the run at once."""
+    cloud = Cloud(tmp_path)
+    result = cloud.run("deploy.sh", deny="firestore indexes composite create")
+    assert (result.code, "PERMISSION_DENIED" in result.err, len(request_indexes(cloud))) == (1, True, 1)
+
+
+def test_an_index_that_exists_already_counts_as_created(tmp_path: Path) -> None:
+    """If the response to a request was lost, its repetition finds that the index exists, and the run goes on."""
+    cloud = Cloud(tmp_path)
+    cloud.ok("deploy.sh", "--step=secret")
+    cloud.ok("deploy.sh", "--step=database")
+    cloud.fake.hidden_indexes = 1
+    cloud.ok("deploy.sh", "--step=indexes")
+    cloud.ok("deploy.sh", "--step=indexes")
+    assert len(cloud.state["indexes"]) == len(configured(cloud)["indexes"])
+
+
+def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> None:
+    """deploy.sh waits for the indexes, with progress, before it deploys functions: those serve at once."""
+    cloud = Cloud(tmp_path)
+    cloud.fake.build_polls = 9
+    result = cloud.ok("deploy.sh")
+    assert "waiting for " in result.err
+    before = [state for state in cloud.fake.history if "function/cloudsched-execute" not in state]
+    assert {index["state"] for index in before[-1]["indexes"]} == {"READY"}
+    deployed_at = next(at for at, call in enumerate(cloud.calls) if call[1:3] == ["functions", "deploy"])
+    lists = [at for at, call in enumerate(cloud.calls) if call[1:5] == ["firestore", "indexes", "composite", "list"]]
+    assert len([at for at in lists if at < deployed_at]) >= 4
+
+
+def test_indexes_that_are_never_ready_end_the_run(tmp_path: Path) -> None:
+    """After an hour of building deploy.sh gives up before it deploys a function, and --check names the indexes."""
+    cloud = Cloud(tmp_path)
+    cloud.fake.build_polls = 10_000
+    result = cloud.run("deploy.sh")
+    assert result.code == 1
+    assert "still being built after an hour" in result.err
+    assert not any(key.startswith("function/") for key in cloud.state)
+    assert "index on tasks (owner, createdAt) is not ready: CREATING" in cloud.run("deploy.sh", "--check").out
+    cloud.fake.build_polls = 1
+    cloud.ok("deploy.sh")
+
+
+def test_a_broken_index_is_reported(cloud: Cloud) -> None:
+    """An index that Firestore could not build does not become ready by waiting: the run ends with what to do."""
+    cloud.state["indexes"][0]["state"] = "NEEDS_REPAIR"
+    result = cloud.run("deploy.sh")
+    assert (result.code, "could not build the index on tasks (owner, createdAt)" in result.err) == (1, True)
+
+
+def test_an_upgrade_brings_its_indexes_first(cloud: Cloud) -> None:
+    """upgrade.sh creates the indexes of the new version, and moves no request before they are ready."""
+    content = configured(cloud)
+    content["indexes"].append(NEW)
+    configure_indexes(cloud, content)
+    cloud.configure(MEMORY="1Gi")
+    cloud.fake.build_polls = 7
+    (old,) = cloud.serving("api")
+    cloud.ok("upgrade.sh")
+    shifted = [state for state in cloud.fake.history if {old} != _get_revisions(state)]
+    assert shifted
+    for state in shifted:
+        assert len(state["indexes"]) == len(content["indexes"])
+        assert {index["state"] for index in state["indexes"]} == {"READY"}
+
+
+def test_an_upgrade_without_ready_indexes_moves_no_request(cloud: Cloud) -> None:
+    """If the indexes are not ready within an hour, the old revisions keep all requests; the next run continues."""
+    content = configured(cloud)
+    content["indexes"].append(NEW)
+    configure_indexes(cloud, content)
+    cloud.configure(MEMORY="1Gi")
+    cloud.fake.build_polls = 10_000
+    before = cloud.serving("api")
+    result = cloud.run("upgrade.sh")
+    assert (result.code, cloud.serving("api")) == (1, before), result.err
+    assert "still being built after an hour" in result.err
+    cloud.fake.build_polls = 1
+    cloud.ok("upgrade.sh")
+    assert cloud.serving("api") != before
+
+
+def test_indexes_of_the_old_version_outlive_the_upgrade(cloud: Cloud) -> None:
+    """A single-field index that the new version no longer uses is dropped by deploy.sh, only after the upgrade."""
+    content = configured(cloud)
+    handler = next(
+        o for o in content["fieldOverrides"] if (o["collectionGroup"], o["fieldPath"]) == ("tasks", "handler")
+    )
+    created = next(o for o in content["fieldOverrides"] if o["fieldPath"] == "createdAt")
+    handler["indexes"] = []
+    created["indexes"] = [{"queryScope": "COLLECTION", "order": "ASCENDING"}]
+    configure_indexes(cloud, content)
+    cloud.configure(MEMORY="1Gi")
+    before = deepcopy(cloud.state["fields"])
+    for script in ("deploy.sh", "upgrade.sh"):
+        cloud.ok(script)
+        assert _get_orders(cloud, "handler") == ["ASCENDING"]
+        assert _get_orders(cloud, "createdAt") == ["ASCENDING", "DESCENDING"]
+    cloud.ok("deploy.sh")
+    assert _get_orders(cloud, "handler") == []
+    assert _get_orders(cloud, "createdAt") == ["ASCENDING"]
+    assert before.keys() == cloud.state["fields"].keys()
+    assert cloud.ok("deploy.sh", "--check").out == ""
+
+
+def _get_orders(cloud: Cloud, field: str) -> list[str]:
+    found = next(value for name, value in cloud.state["fields"].items() if name.endswith(f"/tasks/fields/{field}"))
+    return sorted(index["fields"][0]["order"] for index in found["indexConfig"]["indexes"])
+
+
+def _get_revisions(state: dict[str, Any]) -> set[str]:
+    parts = state["service/cloudsched-api"]["status"]["traffic"]
+    return {part["revisionName"] for part in parts if part["percent"]}

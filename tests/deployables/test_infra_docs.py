@@ -25,6 +25,10 @@ def number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
+SIZES = re.compile(r"counted at (\d+) bytes each .*? the logs at ([\d,]+)\s+bytes", re.DOTALL)
+"""The bytes of a record and of an occurrence's log entries, as docs/operations.md states them."""
+
+
 def test_costs_follow_from_the_counted_operations() -> None:
     """The cost of a million executions is the operations counted in guarantees.md times the prices."""
     counted = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", GUARANTEES)
@@ -32,7 +36,10 @@ def test_costs_follow_from_the_counted_operations() -> None:
     reads, writes, created = (int(count) * MILLION for count in counted.groups())
     prices = {name: number(usd) / number(of) for name, (of, usd) in rows(OPERATIONS, "| price | of | USD |").items()}
     each = list(prices.values())
-    operations = [reads, writes, created + MILLION, MILLION, MILLION // 10]
+    record, log_entries = (int(found.replace(",", "")) for found in SIZES.search(OPERATIONS).groups())  # type: ignore[union-attr]
+    stored, logged = round(MILLION * record / 2**30, 2), round(MILLION * log_entries / 2**30, 1)
+    deleted = MILLION  # each record, by its TTL
+    operations = [reads, writes, deleted, created + MILLION, MILLION, MILLION // 10, stored, logged]
     *parts, (_, total) = rows(OPERATIONS, "| part | operations | USD |").values()
     assert [number(count) for count, _ in parts] == operations
     costs = [count * price for count, price in zip(operations, each, strict=True)]

@@ -1,0 +1,70 @@
+"""The architecture's picture, the table of guarantees and CONTRIBUTING speak of the code as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.architecture.test_imports import BELOW, SOURCE
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+NODES = set(re.findall(r'^    (\w+)\["', PAGE, re.MULTILINE))
+ARROWS = set(re.findall(r"^    (\w+) --> (\w+)$", PAGE, re.MULTILINE))
+TO_ADD = re.findall(r"^\| (?:a|an|another) [^|]+ \|([^|]+)\|([^|]+)\|([^|]+)\|$", CONTRIBUTING, re.MULTILINE)
+
+
+def _reachable(node: str) -> set[str]:
+    found: set[str] = set()
+    waiting = {node}
+    while waiting:
+        following = {target for source, target in ARROWS if source in waiting}
+        waiting = following - found
+        found |= following
+    return found
+
+
+def test_the_picture_shows_every_package() -> None:
+    """Each package and top-level module has a box, and no box is of something that is gone."""
+    there = {path.stem for path in SOURCE.iterdir() if path.name not in {"py.typed", "__pycache__"}}
+    assert there - {"__init__", "__main__"} == NODES
+
+
+@pytest.mark.parametrize("part", sorted(BELOW))
+def test_the_picture_allows_what_the_code_may_import(part: str) -> None:
+    """What the import test allows a package is what its box reaches by arrows; `cli` may import everything."""
+    assert BELOW[part] <= _reachable(part)
+
+
+def test_every_room_is_described() -> None:
+    """The table has a row for each room, and none for one that is gone."""
+    rooms = {path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.glob("*/*/__init__.py")}
+    assert set(re.findall(r"^\| `(\w+/\w+)` \|", PAGE, re.MULTILINE)) == rooms
+
+
+def test_every_rule_names_the_tests_that_hold_it() -> None:
+    """The eight rules have a row each, with an invariant, a situation and a process; all of the files exist."""
+    rows = re.findall(r"^\| ([1-8]) \|(.*tests/.*)\|$", GUARANTEES, re.MULTILINE)
+    assert [number for number, _ in rows] == list("12345678")
+    for _, cells in rows:
+        columns = [re.findall(r"`(tests/[\w/]+\.py)`", cell) for cell in cells.split("|")]
+        assert len(columns) == 3
+        assert all(columns)
+        for path in (path for column in columns for path in column):
+            assert "def test_" in (ROOT / path).read_text("utf-8") or "/invariants_" in path, path
+
+
+def test_what_contributing_names_exists() -> None:
+    """Twelve typical changes say where to start, what follows and where the proof goes; the paths are there."""
+    assert len(TO_ADD) == 12
+    for start, then, proof in TO_ADD:
+        assert re.search(r"`[\w/]+\.py`", start)
+        for path in re.findall(r"`([\w/]+/[\w.]+|engine/ports|adapters)`", start + then):
+            assert (SOURCE / path).exists(), path
+        for path in re.findall(r"`([\w/.]+)`", proof):
+            assert (ROOT / "tests" / path).exists(), path
+        for path, name in re.findall(r"`([\w/]+\.py)`: `(\w+)`", start):
+            assert re.search(rf"^(class )?{name}\b", (SOURCE / path).read_text("utf-8"), re.MULTILINE), name

@@ -47,7 +47,8 @@ def test_the_demo_without_java_and_gcloud(tmp_path: Path) -> None:
 def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
     """If the report does not run as its schedule says, it says so and ends with 1."""
     spoil = (
-        "import sys; from cloudsched import demo; sys.argv = ['cloudsched', 'demo', '--store', 'sqlite']\n"
+        "import sys; from cloudsched.cli import demo_scenario as demo\n"
+        "sys.argv = ['cloudsched', 'demo', '--store', 'sqlite']\n"
         "demo.TASKS[1]['schedule']['exdates'] = ['2027-03-29T09:00:00']\n"
         "from cloudsched.cli.main import main; main()"
     )

@@ -10,26 +10,26 @@ from tests.stories.conftest import LocalStack
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00", "timezone": "Europe/Paris"}
 
 
-def test_a_task_is_created_run_recorded_and_planned_again(world: LocalStack) -> None:
+def test_a_task_is_created_run_recorded_and_planned_again(local_stack: LocalStack) -> None:
     """What HTTP created is run by the executor at its instant, recorded, and its next occurrence is planned."""
-    created = world.create(id="tea", schedule=DAILY)
-    world.advance(timedelta(hours=1))
+    created = local_stack.create(id="tea", schedule=DAILY)
+    local_stack.advance(timedelta(hours=1))
 
     assert created.status == 201
     assert created.body["nextExecutionTime"] == "2027-01-01T08:00:00Z"
-    (record,) = world.executions("tea")
+    (record,) = local_stack.executions("tea")
     assert (record["status"], record["startedAt"]) == ("SUCCEEDED", "2027-01-01T08:00:00Z")
     assert record["content"] == "It is ready."
-    task = world.api("GET", "/v1/tasks/tea").body
+    task = local_stack.api("GET", "/v1/tasks/tea").body
     assert (task["status"], task["nextExecutionTime"]) == ("ACTIVE", "2027-01-02T08:00:00Z")
-    assert [message["title"] for message in world.inbox()] == ["Tea"]
+    assert [message["title"] for message in local_stack.inbox()] == ["Tea"]
 
 
-def test_a_task_stays_at_nine_across_a_clock_change(world: LocalStack) -> None:
+def test_a_task_stays_at_nine_across_a_clock_change(local_stack: LocalStack) -> None:
     """Every day at 9 in Paris is 8:00 UTC before the last Sunday of March and 7:00 UTC from it on."""
-    world.create(id="tea", schedule={**DAILY, "dtstart": "2027-03-26T09:00:00"})
-    world.advance(datetime(2027, 3, 30, tzinfo=UTC) - START)
-    ran = [record["scheduledFor"] for record in world.executions("tea")]
+    local_stack.create(id="tea", schedule={**DAILY, "dtstart": "2027-03-26T09:00:00"})
+    local_stack.advance(datetime(2027, 3, 30, tzinfo=UTC) - START)
+    ran = [record["scheduledFor"] for record in local_stack.executions("tea")]
     assert ran[::-1] == [
         "2027-03-26T08:00:00Z",
         "2027-03-27T08:00:00Z",
@@ -38,76 +38,78 @@ def test_a_task_stays_at_nine_across_a_clock_change(world: LocalStack) -> None:
     ]
 
 
-def test_a_yearly_task_comes_by_hops(world: LocalStack) -> None:
+def test_a_yearly_task_comes_by_hops(local_stack: LocalStack) -> None:
     """A year away is reached on its instant by dispatches of at most 30 days."""
-    world.create(id="birthday", schedule={**DAILY, "rrule": "FREQ=YEARLY", "dtstart": "2027-12-10T09:00:00"})
-    world.advance(timedelta(days=366))
-    delivered = [START, *(attempt.dispatch_at for attempt in world.stack.emulator.attempts())]
+    local_stack.create(id="birthday", schedule={**DAILY, "rrule": "FREQ=YEARLY", "dtstart": "2027-12-10T09:00:00"})
+    local_stack.advance(timedelta(days=366))
+    delivered = [START, *(attempt.dispatch_at for attempt in local_stack.stack.emulator.attempts())]
     waits = [later - earlier for earlier, later in pairwise(delivered)]
     assert max(waits) <= timedelta(days=30)
     assert len(waits) == 12, "eleven hops and the run"
-    assert [record["startedAt"] for record in world.executions("birthday")] == ["2027-12-10T08:00:00Z"]
+    assert [record["startedAt"] for record in local_stack.executions("birthday")] == ["2027-12-10T08:00:00Z"]
 
 
-def test_a_duplicate_delivery_changes_nothing(world: LocalStack) -> None:
+def test_a_duplicate_delivery_changes_nothing(local_stack: LocalStack) -> None:
     """What the queue delivers a second time is answered with 200, and is neither run nor recorded again."""
-    world.create(id="tea", schedule=DAILY)
-    world.advance(timedelta(hours=1))
-    before = world.executions("tea"), world.inbox(), world.api("GET", "/v1/tasks/tea").body
-    (first,) = world.stack.emulator.attempts()
+    local_stack.create(id="tea", schedule=DAILY)
+    local_stack.advance(timedelta(hours=1))
+    before = local_stack.executions("tea"), local_stack.inbox(), local_stack.api("GET", "/v1/tasks/tea").body
+    (first,) = local_stack.stack.emulator.attempts()
 
-    replies = [_deliver(world, first.request.body, first.request.headers["X-Cloudsched-Token"]) for _ in range(3)]
+    replies = [_deliver(local_stack, first.request.body, first.request.headers["X-Cloudsched-Token"]) for _ in range(3)]
 
     assert [(reply.status, reply.body["action"]) for reply in replies] == [(200, "dropped")] * 3
-    assert (world.executions("tea"), world.inbox(), world.api("GET", "/v1/tasks/tea").body) == before
+    assert (local_stack.executions("tea"), local_stack.inbox(), local_stack.api("GET", "/v1/tasks/tea").body) == before
 
 
-def test_a_wrong_token_runs_nothing(world: LocalStack) -> None:
+def test_a_wrong_token_runs_nothing(local_stack: LocalStack) -> None:
     """A delivery without the token of its very body gets 401 and is not run, though it is due."""
-    world.create(id="tea", schedule=DAILY)
-    world.advance(timedelta(hours=1))
-    (first,) = world.stack.emulator.attempts()
+    local_stack.create(id="tea", schedule=DAILY)
+    local_stack.advance(timedelta(hours=1))
+    (first,) = local_stack.stack.emulator.attempts()
     token = first.request.headers["X-Cloudsched-Token"]
     tomorrow = first.request.body.replace(b"20270101T", b"20270102T").replace(b"2027-01-01T", b"2027-01-02T")
-    world.stack.clock.freeze(START + timedelta(days=1, hours=1))
+    local_stack.stack.clock.freeze(START + timedelta(days=1, hours=1))
 
     for body, wrong in ((tomorrow, token), (first.request.body, ""), (tomorrow, "v1=" + "0" * 64), (tomorrow, SECRET)):
-        assert _deliver(world, body, wrong).status == 401
+        assert _deliver(local_stack, body, wrong).status == 401
 
 
 @pytest.mark.parametrize("base", ["sqlite"], indirect=True)  # one store is enough: it is about the queue
-def test_the_queue_is_down_when_a_task_is_created(world: LocalStack) -> None:
+def test_the_queue_is_down_when_a_task_is_created(local_stack: LocalStack) -> None:
     """The caller is told that the task is saved and its dispatch deferred; the sweep sends it, and it runs in time."""
-    world.stack.emulator.stop()
-    created = world.create(id="tea", schedule=DAILY)
-    world.stack.emulator.start()
+    local_stack.stack.emulator.stop()
+    created = local_stack.create(id="tea", schedule=DAILY)
+    local_stack.stack.emulator.start()
 
     assert created.status == 201
     assert created.body["dispatchDeferred"] is True
     assert "deferred" in created.body["message"]
     # gRPC waits longer and longer before it connects again. A sweep that came before that would be the only one: the
     # clock stands still.
-    wait_until(lambda: "dispatchDeferred" not in world.create(schedule=DAILY).body, "the queue is reached again")
-    world.advance(timedelta(minutes=1))
-    wait_until(lambda: "dispatchDeferred" not in world.api("GET", "/v1/tasks/tea").body, "the sweep sends it")
-    world.advance(timedelta(hours=1))
-    assert [record["startedAt"] for record in world.executions("tea")] == ["2027-01-01T08:00:00Z"]
+    wait_until(lambda: "dispatchDeferred" not in local_stack.create(schedule=DAILY).body, "the queue is reached again")
+    local_stack.advance(timedelta(minutes=1))
+    wait_until(lambda: "dispatchDeferred" not in local_stack.api("GET", "/v1/tasks/tea").body, "the sweep sends it")
+    local_stack.advance(timedelta(hours=1))
+    assert [record["startedAt"] for record in local_stack.executions("tea")] == ["2027-01-01T08:00:00Z"]
 
 
-def test_the_stack_sweeps_by_itself(world: LocalStack) -> None:
+def test_the_stack_sweeps_by_itself(local_stack: LocalStack) -> None:
     """What the queue has lost is found by the stack's own sweep after the clock has moved, and runs."""
-    world.create(id="tea", schedule=DAILY)
-    _purge(world)
-    world.advance(timedelta(hours=1))
-    wait_until(world.inbox, "the sweep finds it")
-    assert [record["status"] for record in world.executions("tea")] == ["SUCCEEDED"]
+    local_stack.create(id="tea", schedule=DAILY)
+    _purge(local_stack)
+    local_stack.advance(timedelta(hours=1))
+    wait_until(local_stack.inbox, "the sweep finds it")
+    assert [record["status"] for record in local_stack.executions("tea")] == ["SUCCEEDED"]
 
 
-def _purge(world: LocalStack) -> None:
-    settings = world.stack.settings
+def _purge(local_stack: LocalStack) -> None:
+    settings = local_stack.stack.settings
     queue = f"/v2/projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
-    assert request(f"http://{world.stack.emulator.address}", "POST", f"{queue}:purge", {}).status == 200
+    assert request(f"http://{local_stack.stack.emulator.address}", "POST", f"{queue}:purge", {}).status == 200
 
 
-def _deliver(world: LocalStack, body: bytes, token: str) -> Reply:
-    return request(world.stack.url, "POST", "/v1/tasks/execute", body, {"X-Cloudsched-Token": token} if token else {})
+def _deliver(local_stack: LocalStack, body: bytes, token: str) -> Reply:
+    return request(
+        local_stack.stack.url, "POST", "/v1/tasks/execute", body, {"X-Cloudsched-Token": token} if token else {}
+    )

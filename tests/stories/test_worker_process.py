@@ -41,86 +41,89 @@ def test_a_worker_at_firestore_hears_of_work_and_says_what_became_of_it(tmp_path
     project = f"demo-{uuid.uuid4().hex[:20]}"
     with open_worker_stack(
         tmp_path, "store", "firestore", firestore_emulator=firestore_address, project=project
-    ) as shop:
-        with shop.worker("--poll", "600") as worker:
+    ) as worker_stack:
+        with worker_stack.worker("--poll", "600") as worker:
             worker.wait_for("queue gpu, from Firestore")
             for _ in range(3):
-                task = shop.create("note")
+                task = worker_stack.create("note")
                 worker.wait_for(f"succeeded +{task}")
-                assert shop.record(task).status == "SUCCEEDED"
+                assert worker_stack.record(task).status == "SUCCEEDED"
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0, worker.output
         notes = (tmp_path / "notes").read_text().split()
         assert len(notes) == len(set(notes)) == 3
 
 
-def test_sigterm_lets_it_finish(shop: WorkerStack) -> None:
+def test_sigterm_lets_it_finish(worker_stack: WorkerStack) -> None:
     """A worker that is told to stop ends what it runs, says so, and exits with 0; what came later waits for another."""
-    task = shop.offer("linger")
-    with shop.worker() as worker:
-        shop.until_begun()
-        later = shop.offer("note")
+    task = worker_stack.offer("linger")
+    with worker_stack.worker() as worker:
+        worker_stack.until_begun()
+        later = worker_stack.offer("note")
         worker.signal(signal.SIGTERM)
         worker.wait_for("stopping: 1 may go on for 25 s")
-        shop.go_on()
+        worker_stack.go_on()
         assert worker.wait() == 0
         worker.wait_for(rf"succeeded +{task} +linger +\(\d+\.\d s\)")
-    record = shop.record(task)
+    record = worker_stack.record(task)
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "attempt 1", 1)
-    assert shop.stack.app.get(later).offer is not None
+    assert worker_stack.stack.app.get(later).offer is not None
 
 
 @pytest.mark.parametrize("how", ["no grace", "a second signal"])
-def test_sigterm_gives_back_what_does_not_finish(shop: WorkerStack, how: str) -> None:
+def test_sigterm_gives_back_what_does_not_finish(worker_stack: WorkerStack, how: str) -> None:
     """The attempt costs nothing, and another worker begins it anew; the handler that still talks does not matter."""
-    task = shop.offer("linger")
-    with shop.worker("--grace", "0" if how == "no grace" else "600") as worker:
-        shop.until_begun()
+    task = worker_stack.offer("linger")
+    with worker_stack.worker("--grace", "0" if how == "no grace" else "600") as worker:
+        worker_stack.until_begun()
         worker.signal(signal.SIGTERM)
         if how == "a second signal":
             worker.wait_for("stopping")
             worker.signal(signal.SIGINT)
         assert worker.wait() == 0, worker.output
         worker.wait_for(f"released +{task}")
-    shop.go_on()
-    with shop.worker("--once", "--name", "another") as worker:
+    worker_stack.go_on()
+    with worker_stack.worker("--once", "--name", "another") as worker:
         assert worker.wait() == 0
-    record = shop.record(task)
+    record = worker_stack.record(task)
     assert (record.content, [attempt.worker for attempt in record.attempts]) == ("attempt 1", ["another"])
 
 
 def test_what_a_handler_has_left_behind_does_not_keep_it(tmp_path: Path) -> None:
     """A pool that still works would: Python waits for it at the end of a process."""
-    with open_worker_stack(tmp_path, "api") as shop, shop.worker() as worker:
-        task = shop.create("leave")
+    with open_worker_stack(tmp_path, "api") as worker_stack, worker_stack.worker() as worker:
+        task = worker_stack.create("leave")
         worker.wait_for(f"succeeded +{task}")
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.output
         assert "threads that handlers left behind go on" in worker.output
 
 
-def test_a_worker_that_is_killed(shop: WorkerStack) -> None:
+def test_a_worker_that_is_killed(worker_stack: WorkerStack) -> None:
     """Its attempt is TIMED_OUT when its lease has ended, and another worker makes the next one."""
-    task = shop.offer("linger", expected_duration=timedelta(minutes=2))
-    with shop.worker("--name", "first") as worker:
-        shop.until_begun()
+    task = worker_stack.offer("linger", expected_duration=timedelta(minutes=2))
+    with worker_stack.worker("--name", "first") as worker:
+        worker_stack.until_begun()
         worker.kill()
-    shop.go_on()
-    shop.stack.emulator.advance(timedelta(minutes=4))
-    with shop.worker("--name", "second"):
-        shop.wait_for_status(task, "SUCCEEDED")
-    attempts = [(attempt.status, attempt.worker) for attempt in shop.record(task).attempts]
+    worker_stack.go_on()
+    worker_stack.stack.emulator.advance(timedelta(minutes=4))
+    with worker_stack.worker("--name", "second"):
+        worker_stack.wait_for_status(task, "SUCCEEDED")
+    attempts = [(attempt.status, attempt.worker) for attempt in worker_stack.record(task).attempts]
     assert attempts == [("TIMED_OUT", "first"), ("SUCCEEDED", "second")]
 
 
-def test_two_workers_share_the_work(shop: WorkerStack) -> None:
+def test_two_workers_share_the_work(worker_stack: WorkerStack) -> None:
     """Of 200 tasks each runs once, whichever of the two has it; none can end before both have one."""
-    tasks = [shop.create("meet") for _ in range(200)]
-    with shop.worker("--concurrency", "4", "--name", "one"), shop.worker("--concurrency", "4", "--name", "two"):
-        wait_until(lambda: all(shop.stack.app.get(task).has_ended for task in tasks), "all have run")
-    ran = Counter((shop.folder / "notes").read_text().split())
+    tasks = [worker_stack.create("meet") for _ in range(200)]
+    with (
+        worker_stack.worker("--concurrency", "4", "--name", "one"),
+        worker_stack.worker("--concurrency", "4", "--name", "two"),
+    ):
+        wait_until(lambda: all(worker_stack.stack.app.get(task).has_ended for task in tasks), "all have run")
+    ran = Counter((worker_stack.folder / "notes").read_text().split())
     assert ran == Counter(tasks)
-    workers = Counter(attempt.worker for task in tasks for attempt in shop.record(task).attempts)
+    workers = Counter(attempt.worker for task in tasks for attempt in worker_stack.record(task).attempts)
     assert workers.total() == 200
     assert set(workers) == {"one", "two"}
 
@@ -128,23 +131,23 @@ def test_two_workers_share_the_work(shop: WorkerStack) -> None:
 def test_an_api_that_is_away(tmp_path: Path) -> None:
     """Away at the start, or while a handler runs: the worker waits, and brings the result when it is back."""
     port = free_port()
-    with open_worker_stack(tmp_path, "api") as shop, ExitStack() as stack:
-        task = shop.offer("linger")
-        front = make_application(shop.stack.app)
-        with shop.worker(url=f"http://127.0.0.1:{port}") as worker:
+    with open_worker_stack(tmp_path, "api") as worker_stack, ExitStack() as stack:
+        task = worker_stack.offer("linger")
+        front = make_application(worker_stack.stack.app)
+        with worker_stack.worker(url=f"http://127.0.0.1:{port}") as worker:
             worker.wait_for("nothing can be claimed at present")
             with WebServer(front, port=port) as server:
                 server.serve()
-                shop.until_begun()
-            shop.go_on()
+                worker_stack.until_begun()
+            worker_stack.go_on()
             worker.wait_for("its result is kept")
             stack.enter_context(WebServer(front, port=port)).serve()
-            shop.wait_for_status(task, "SUCCEEDED")
+            worker_stack.wait_for_status(task, "SUCCEEDED")
             worker.wait_for(f"succeeded +{task}")
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
             assert worker_lines(worker, "nothing can be claimed") == 1
-        assert len(shop.record(task).attempts) == 1
+        assert len(worker_stack.record(task).attempts) == 1
 
 
 def worker_lines(worker: Process, words: str) -> int:
@@ -158,19 +161,19 @@ def test_keys(tmp_path: Path) -> None:
     }
     access = Access(api_keys=tuple(str(kept) for _, kept in keys.values()))
     wrong = f"csk_key-1_{'x' * 43}"
-    with open_worker_stack(tmp_path, "api", access=access) as shop:
-        task = shop.offer("note")
+    with open_worker_stack(tmp_path, "api", access=access) as worker_stack:
+        task = worker_stack.offer("note")
         for key, says in ((wrong, "not known"), (keys["cpu"][0], "works on cpu"), ("", "")):
-            with shop.worker(CLOUDSCHED_KEY=key) as worker:
+            with worker_stack.worker(CLOUDSCHED_KEY=key) as worker:
                 assert worker.wait() == 2
                 complaint = worker.output.splitlines()[-1]
                 assert complaint.startswith("cloudsched: ")
                 assert says in complaint
                 assert len(worker.output.splitlines()) == 2
                 assert wrong not in worker.output
-        with shop.worker("--once", "--key", keys["gpu"][0]) as worker:
+        with worker_stack.worker("--once", "--key", keys["gpu"][0]) as worker:
             assert worker.wait() == 0, worker.output
-        assert shop.record(task).status == "SUCCEEDED"
+        assert worker_stack.record(task).status == "SUCCEEDED"
 
 
 @pytest.mark.parametrize(
@@ -245,10 +248,13 @@ def test_what_an_api_says_does_not_move_the_cursor(status: int, tmp_path: Path) 
 
 def test_an_address_with_a_path_is_told(tmp_path: Path) -> None:
     """A worker whose --url leads beside the API says which address that is, and what an address looks like."""
-    with open_worker_stack(tmp_path, "api") as shop, shop.worker(url=f"{shop.stack.url}/api") as worker:
+    with (
+        open_worker_stack(tmp_path, "api") as worker_stack,
+        worker_stack.worker(url=f"{worker_stack.stack.url}/api") as worker,
+    ):
         assert worker.wait() == 2
         complaint = worker.output.splitlines()[-1]
-        assert f"the API at {shop.stack.url}/api has no queues for workers" in complaint
+        assert f"the API at {worker_stack.stack.url}/api has no queues for workers" in complaint
         assert "without a path" in complaint
 
 
@@ -310,13 +316,15 @@ def test_a_worker_of_the_api_needs_nothing_of_google_s(tmp_path: Path) -> None:
         "try:\n    cloudsched(['worker', '--queue', 'gpu', '--once'])\n"
         "except SystemExit as end:\n    assert end.code == 0\n    print('MODULES', *sorted(sys.modules))"
     )
-    with open_worker_stack(tmp_path, "api") as shop:
-        task = shop.offer("note")
-        around = shop.stack.settings.to_child_environment(STORY=str(tmp_path), CLOUDSCHED_URL=shop.stack.url)
+    with open_worker_stack(tmp_path, "api") as worker_stack:
+        task = worker_stack.offer("note")
+        around = worker_stack.stack.settings.to_child_environment(
+            STORY=str(tmp_path), CLOUDSCHED_URL=worker_stack.stack.url
+        )
         with process(sys.executable, "-c", code, env=around, cwd=tmp_path) as worker:
             assert worker.wait() == 0, worker.output
             modules = set(worker.output.splitlines()[-1].split())
-        assert shop.record(task).status == "SUCCEEDED"
+        assert worker_stack.record(task).status == "SUCCEEDED"
     assert "cloudsched.worker.api_source" in modules
     heavy = {"grpc", "google.cloud.firestore_v1", "google.cloud.tasks_v2", "google.auth", "firebase_admin", "werkzeug"}
     assert not heavy & modules

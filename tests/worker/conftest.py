@@ -33,8 +33,8 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_places, "INITIAL_BACKOFF", 0.01)
     monkeypatch.setattr(worker_places, "MAX_BACKOFF", 0.01)
     monkeypatch.setattr(problems, "RETRY_AFTER_SECONDS", 0)
-    monkeypatch.setattr(worker.PollBackoff, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(worker.PollBackoff, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(worker.PollBackoff, "INITIAL_BACKOFF", 0.01)
+    monkeypatch.setattr(worker.PollBackoff, "MAX_BACKOFF", 0.01)
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ class WorkerHarness:
 
     def worker(self, desk: WorkSource | None = None, **options: Any) -> Worker:
         """Return a worker that looks only when it has a reason to, unless told otherwise."""
-        usual = {"poll": NEVER, "grace": timedelta(seconds=10), "tell": self.summaries.append}
+        usual = {"poll": NEVER, "grace": timedelta(seconds=10), "on_attempt_finished": self.summaries.append}
         return Worker(self.source() if desk is None else desk, **{**usual, **options})
 
     def work(self, **options: Any) -> None:

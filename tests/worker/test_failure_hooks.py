@@ -29,7 +29,7 @@ def hook(told: Told, where: str) -> OnFailure:
     return lambda task, execution: told.append((where, task, execution))
 
 
-def test_the_hook_is_called_once(bench: WorkerHarness, app: App) -> None:
+def test_the_hook_is_called_once(harness: WorkerHarness, app: App) -> None:
     """After the last attempt, also where its hook wants to end more than itself."""
     told: Told = []
 
@@ -38,24 +38,24 @@ def test_the_hook_is_called_once(bench: WorkerHarness, app: App) -> None:
         raise SystemExit
 
     app.handler("act", on_failure=ending, retry=ONCE_MORE)(fails)
-    task = bench.offer("act")
-    bench.work()
+    task = harness.offer("act")
+    harness.work()
     assert told == []
-    bench.sim.advance(2 * SECOND)
-    bench.work()
-    assert [(each.status, execution) for _, each, execution in told] == [("FAILED", bench.record(task))]
-    assert bench.what() == ["retrying", "failed"]
+    harness.sim.advance(2 * SECOND)
+    harness.work()
+    assert [(each.status, execution) for _, each, execution in told] == [("FAILED", harness.record(task))]
+    assert harness.what() == ["retrying", "failed"]
 
 
 @pytest.mark.parametrize("when", ["", "before", "after"])
 @pytest.mark.parametrize("known", ["with a hook", "without", "not at all"])
-@pytest.mark.parametrize("bench", ["api"], indirect=True)
+@pytest.mark.parametrize("harness", ["api"], indirect=True)
 def test_what_the_api_has_not_called_the_worker_calls(
-    bench: WorkerHarness, app: App, known: str, when: str, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, app: App, known: str, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the hook is told, once, with the record; so it is if the answer to the failure is lost."""
     told: Told = []
-    breaking = FailingCommits(bench, monkeypatch)
+    breaking = FailingCommits(harness, monkeypatch)
     mine = App(Settings())
     if known != "not at all":
         app.handler("act", on_failure=hook(told, "api") if known == "with a hook" else None)(fails)
@@ -66,13 +66,13 @@ def test_what_the_api_has_not_called_the_worker_calls(
             setattr(breaking, when, 1)
         raise ValueError("no")
 
-    task = bench.offer("act", retry=RetryPolicy(max_retries=0), payload={})
+    task = harness.offer("act", retry=RetryPolicy(max_retries=0), payload={})
     wanted = WorkerFilter("gpu", (), {"act"}, None, "box-1")
-    bench.work(desk=ApiSource(lambda: Client(bench.url, timeout=10), mine.registry, wanted, "there"))
+    harness.work(desk=ApiSource(lambda: Client(harness.url, timeout=10), mine.registry, wanted, "there"))
     expected = (
         ["api", "api"] if (known, when) == ("with a hook", "before") else ["api" if "hook" in known else "worker"]
     )
     assert [where for where, _, _ in told] == expected
     _, its_task, execution = told[-1]
     assert (its_task.id, its_task.status, its_task.handler) == (task.id, "FAILED", "act")
-    assert execution == bench.record(task)
+    assert execution == harness.record(task)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.lease import LeaseState
 
 
-def lease_until(bench: WorkerHarness, task: Task) -> datetime:
-    (run,) = bench.app.get(task.id).runs
+def lease_until(harness: WorkerHarness, task: Task) -> datetime:
+    (run,) = harness.app.get(task.id).runs
     assert run.lease is not None
     return run.lease.until
 
 
-def until_renewed(bench: WorkerHarness, task: Task, since: datetime) -> None:
-    wait_until(lambda: lease_until(bench, task) > since, "the lease is renewed")
+def until_renewed(harness: WorkerHarness, task: Task, since: datetime) -> None:
+    wait_until(lambda: lease_until(harness, task) > since, "the lease is renewed")
 
 
 def until_refused(ctx: Context, answers: list[bool]) -> None:
@@ -47,7 +47,7 @@ def until_refused(ctx: Context, answers: list[bool]) -> None:
 
 
 @pytest.fixture
-def lingering(bench: WorkerHarness, app: App, gate: Gate) -> Task:
+def lingering(harness: WorkerHarness, app: App, gate: Gate) -> Task:
     """A task whose handler says nothing until the gate is open, with a brief lease."""
 
     @app.handler("linger", expected_duration=BRIEF)
@@ -55,68 +55,68 @@ def lingering(bench: WorkerHarness, app: App, gate: Gate) -> Task:
         gate.wait()
         return "done"
 
-    return bench.offer("linger")
+    return harness.offer("linger")
 
 
-def test_heartbeats_are_sent_for_a_silent_handler(bench: WorkerHarness, lingering: Task, gate: Gate) -> None:
+def test_heartbeats_are_sent_for_a_silent_handler(harness: WorkerHarness, lingering: Task, gate: Gate) -> None:
     """The lease is renewed again and again while the handler says nothing, and its result counts."""
-    with bench.run_beside(bench.worker()):
+    with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
         for _ in range(3):
-            until = lease_until(bench, lingering)
-            bench.sim.clock.advance(BRIEF / 3)
-            until_renewed(bench, lingering, until)
+            until = lease_until(harness, lingering)
+            harness.sim.clock.advance(BRIEF / 3)
+            until_renewed(harness, lingering, until)
         gate.open()
-        bench.wait_for_outcomes("succeeded")
-    assert [attempt.status for attempt in bench.record(lingering).attempts] == ["SUCCEEDED"]
+        harness.wait_for_outcomes("succeeded")
+    assert [attempt.status for attempt in harness.record(lingering).attempts] == ["SUCCEEDED"]
 
 
 @pytest.mark.parametrize("edited", [1, 60, 1200])
-def test_an_edit_changes_the_lease_from_its_next_renewal_on(bench: WorkerHarness, app: App, edited: int) -> None:
+def test_an_edit_changes_the_lease_from_its_next_renewal_on(harness: WorkerHarness, app: App, edited: int) -> None:
     """The heartbeats go by what the lease has become, no lease ends earlier than was said, and no clock is moved."""
 
     @app.handler("act", expected_duration=timedelta(minutes=5))
     def act() -> None: ...
 
-    task = bench.offer("act")
-    (assignment,) = bench.source().claim(1)
+    task = harness.offer("act")
+    (assignment,) = harness.source().claim(1)
     context = assignment.start()
     assert context is not None
-    promised = lease_until(bench, task)
-    bench.app.patch(task.id, {"expectedDuration": edited})
+    promised = lease_until(harness, task)
+    harness.app.patch(task.id, {"expectedDuration": edited})
     for minute in (1, 4):
-        bench.sim.clock.advance(timedelta(minutes=minute) - (bench.sim.now - assignment.run.scheduled_for))
+        harness.sim.clock.advance(timedelta(minutes=minute) - (harness.sim.now - assignment.run.scheduled_for))
         assert context.heartbeat()
-        until, now = lease_until(bench, task), bench.sim.now
+        until, now = lease_until(harness, task), harness.sim.now
         assert until == max(promised, now + timedelta(seconds=edited))
         assert assignment.lease_keeper.duration == until - now
         assert abs(context.now() - now) < timedelta(seconds=30), "a handler's clock is that of the leases"
         assert abs(context.time_left() - (until - now)) < timedelta(seconds=30)
 
 
-@pytest.mark.parametrize("bench", ["api"], indirect=True)
+@pytest.mark.parametrize("harness", ["api"], indirect=True)
 def test_an_api_that_does_not_say_when_it_renewed_a_lease(
-    bench: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An older one says only until when; nothing is made up of that."""
 
     @app.handler("act", expected_duration=timedelta(minutes=5))
     def act() -> None: ...
 
-    task = bench.offer("act")
-    (assignment,) = bench.source().claim(1)
+    task = harness.offer("act")
+    (assignment,) = harness.source().claim(1)
     context = assignment.start()
     assert context is not None
-    bench.app.patch(task.id, {"expectedDuration": 3600})
-    older = client_views.HeartbeatResult(lease_until=bench.sim.now + timedelta(hours=1), is_cancelled=False)
+    harness.app.patch(task.id, {"expectedDuration": 3600})
+    older = client_views.HeartbeatResult(lease_until=harness.sim.now + timedelta(hours=1), is_cancelled=False)
     monkeypatch.setattr(Client, "heartbeat", lambda *_: older)
     assert context.heartbeat()
     assert assignment.lease_keeper.duration == timedelta(minutes=5)
-    assert abs(context.now() - bench.sim.now) < timedelta(seconds=30)
+    assert abs(context.now() - harness.sim.now) < timedelta(seconds=30)
 
 
 def test_a_handler_is_told_that_its_task_is_cancelled(
-    bench: WorkerHarness, app: App, gate: Gate, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, app: App, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a cancel `ctx.heartbeat()` is False, and the log says so, whoever of the two has heard of it first."""
     answers: list[bool] = []
@@ -127,31 +127,31 @@ def test_a_handler_is_told_that_its_task_is_cancelled(
         gate.wait()
         return "stopped"
 
-    task = bench.offer("ask")
-    with bench.run_beside(bench.worker()):
+    task = harness.offer("ask")
+    with harness.run_beside(harness.worker()):
         wait_until(lambda: len(answers) > 1, "it has asked")
-        bench.app.cancel(task.id)
+        harness.app.cancel(task.id)
         gate.wait_until_inside()
         wait_until(lambda: "ctx.heartbeat() tells its handler" in caplog.text, "the log says so")
         gate.open()
-        bench.wait_for_outcomes("succeeded")
+        harness.wait_for_outcomes("succeeded")
         assert answers[0] is True
         assert answers[-1] is False
-    assert bench.app.get(task.id).status == "CANCELLED"
+    assert harness.app.get(task.id).status == "CANCELLED"
 
 
-def test_a_lost_lease(bench: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_lease(harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
     """What comes of an attempt whose lease has ended is dropped: it is TIMED_OUT, and the next one's to answer."""
-    with bench.run_beside(bench.worker()):
+    with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
-        bench.sim.clock.advance(timedelta(minutes=5))
+        harness.sim.clock.advance(timedelta(minutes=5))
         wait_until(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
-        bench.app.sweep()
-        bench.sim.advance(timedelta(0))
+        harness.app.sweep()
+        harness.sim.advance(timedelta(0))
         gate.open()
-        bench.wait_for_outcomes("lost", "succeeded")
-    assert [attempt.status for attempt in bench.record(lingering).attempts] == ["TIMED_OUT", "SUCCEEDED"]
-    assert bench.what() == ["lost", "succeeded"]
+        harness.wait_for_outcomes("lost", "succeeded")
+    assert [attempt.status for attempt in harness.record(lingering).attempts] == ["TIMED_OUT", "SUCCEEDED"]
+    assert harness.what() == ["lost", "succeeded"]
 
 
 class Elapsed:
@@ -173,7 +173,7 @@ def elapsed(monkeypatch: pytest.MonkeyPatch) -> Elapsed:
     return made
 
 
-def test_the_time_limit(bench: WorkerHarness, app: App, gate: Gate, elapsed: Elapsed) -> None:
+def test_the_time_limit(harness: WorkerHarness, app: App, gate: Gate, elapsed: Elapsed) -> None:
     """After the time limit nothing renews the lease, not even the handler, so that it lapses."""
     answers: list[bool] = []
 
@@ -183,25 +183,25 @@ def test_the_time_limit(bench: WorkerHarness, app: App, gate: Gate, elapsed: Ela
             until_refused(ctx, answers)
             gate.wait()
 
-    task = bench.offer("linger")
-    with bench.run_beside(bench.worker(time_limit=NEVER)):
+    task = harness.offer("linger")
+    with harness.run_beside(harness.worker(time_limit=NEVER)):
         wait_until(lambda: answers, "it has asked")
         elapsed.seconds += NEVER.total_seconds()
         gate.wait_until_inside()
-        until = lease_until(bench, task)
-        bench.sim.clock.advance(BRIEF / 3)
-        assert lease_until(bench, task) == until
-        bench.sim.clock.advance(timedelta(minutes=5))
-        bench.app.sweep()
-        bench.sim.advance(timedelta(0))
+        until = lease_until(harness, task)
+        harness.sim.clock.advance(BRIEF / 3)
+        assert lease_until(harness, task) == until
+        harness.sim.clock.advance(timedelta(minutes=5))
+        harness.app.sweep()
+        harness.sim.advance(timedelta(0))
         gate.open()
-        bench.wait_for_outcomes("lost", "succeeded")  # the next attempt's result comes in time
+        harness.wait_for_outcomes("lost", "succeeded")  # the next attempt's result comes in time
     assert answers[0] is True
-    assert [attempt.status for attempt in bench.record(task).attempts] == ["TIMED_OUT", "SUCCEEDED"]
+    assert [attempt.status for attempt in harness.record(task).attempts] == ["TIMED_OUT", "SUCCEEDED"]
 
 
 def test_a_heartbeat_that_is_answered_after_the_time_limit_is_the_worker_s_last(
-    bench: WorkerHarness, app: App, elapsed: Elapsed, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, app: App, elapsed: Elapsed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit may pass while a heartbeat is under way: then, too, the handler's own renew the lease no more."""
     answers: list[bool] = []
@@ -222,20 +222,20 @@ def test_a_heartbeat_that_is_answered_after_the_time_limit_is_the_worker_s_last(
         assert is_late.wait(30), "the worker sends no heartbeat"
         until_refused(ctx, answers)
 
-    bench.offer("linger")
-    bench.work(time_limit=NEVER)
-    assert bench.what() == ["succeeded"]
+    harness.offer("linger")
+    harness.work(time_limit=NEVER)
+    assert harness.what() == ["succeeded"]
     assert answers[-1] is False
 
 
 class FailingCommits:
     """Lets a store's commits fail: before they take effect, or after it."""
 
-    def __init__(self, bench: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
         self.before, self.after = 0, 0
         self.error: CloudschedError = StoreUnavailable("The store", "as the test says")
         self.failed = 0
-        commit = bench.app.store.commit
+        commit = harness.app.store.commit
 
         def breaking(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the store's own
             if self.before:
@@ -247,7 +247,7 @@ class FailingCommits:
                 self.fail()
             return version
 
-        monkeypatch.setattr(bench.app.store, "commit", breaking)
+        monkeypatch.setattr(harness.app.store, "commit", breaking)
 
     def fail(self) -> None:
         self.failed += 1
@@ -257,63 +257,63 @@ class FailingCommits:
 @pytest.mark.parametrize("error", [None, Unauthenticated("The API key is not known."), Forbidden("no")])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_an_unacknowledged_result_is_delivered_again(
-    bench: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch, when: str, error: CloudschedError | None
+    harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch, when: str, error: CloudschedError | None
 ) -> None:
     """Whether the commit took effect or not: there is one record with one attempt, and the worker knows it."""
-    breaking = FailingCommits(bench, monkeypatch)
+    breaking = FailingCommits(harness, monkeypatch)
     breaking.error = error or breaking.error
 
     @app.handler("act")
     def act() -> str:
-        setattr(breaking, when, 1 if bench.kind == "api" else 3)
+        setattr(breaking, when, 1 if harness.kind == "api" else 3)
         return "done"
 
-    task = bench.offer("act")
-    bench.work()
-    record = bench.record(task)
+    task = harness.offer("act")
+    harness.work()
+    record = harness.record(task)
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
-    assert bench.what() == ["succeeded"]
+    assert harness.what() == ["succeeded"]
     assert breaking.failed >= 1
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
 def test_a_result_that_nobody_ever_hears_of_does_not_keep_a_worker_from_stopping(
-    bench: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the store is away, a worker that is to stop at once does, and says what it could not bring."""
-    breaking = FailingCommits(bench, monkeypatch)
+    breaking = FailingCommits(harness, monkeypatch)
 
     @app.handler("act")
     def act() -> None:
         breaking.before = 10**6
 
-    bench.offer("act")
-    worker = bench.worker(grace=timedelta(0))
-    with bench.run_beside(worker):
+    harness.offer("act")
+    worker = harness.worker(grace=timedelta(0))
+    with harness.run_beside(worker):
         wait_until(lambda: breaking.failed > 3, "it is brought again and again")
-    bench.wait_for_outcomes("lost")
-    assert "nobody has heard of its result" in bench.summaries[0].reason
+    harness.wait_for_outcomes("lost")
+    assert "nobody has heard of its result" in harness.summaries[0].reason
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
 def test_heartbeats_go_on_after_an_outage(
-    bench: WorkerHarness, lingering: Task, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, lingering: Task, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A heartbeat that was not answered is no reason to give up: the next one renews the lease."""
-    breaking = FailingCommits(bench, monkeypatch)
-    with bench.run_beside(bench.worker()):
+    breaking = FailingCommits(harness, monkeypatch)
+    with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
-        until = lease_until(bench, lingering)
-        bench.sim.clock.advance(BRIEF / 3)
+        until = lease_until(harness, lingering)
+        harness.sim.clock.advance(BRIEF / 3)
         breaking.before = 3
         wait_until(lambda: breaking.failed == 3, "heartbeats fail")
-        until_renewed(bench, lingering, until)
+        until_renewed(harness, lingering, until)
         gate.open()
-        bench.wait_for_outcomes("succeeded")
+        harness.wait_for_outcomes("succeeded")
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_a_handler_s_own_heartbeats_take_the_place_of_the_worker_s(bench: WorkerHarness, app: App) -> None:
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
+def test_a_handler_s_own_heartbeats_take_the_place_of_the_worker_s(harness: WorkerHarness, app: App) -> None:
     """Nobody pays for a heartbeat that comes right after another one."""
 
     @app.handler("ask", expected_duration=NEVER)
@@ -321,38 +321,38 @@ def test_a_handler_s_own_heartbeats_take_the_place_of_the_worker_s(bench: Worker
         for _ in range(5):
             assert ctx.heartbeat()
 
-    bench.offer("ask")
-    before = bench.sim.counts.copy()
-    bench.work()
-    assert bench.sim.counts.since(before).commits == 2 + 5
+    harness.offer("ask")
+    before = harness.sim.counts.copy()
+    harness.work()
+    assert harness.sim.counts.since(before).commits == 2 + 5
 
 
-def until_lost(bench: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
-    bench.sim.clock.advance(timedelta(minutes=5))
+def until_lost(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
+    harness.sim.clock.advance(timedelta(minutes=5))
     wait_until(lambda: "the lease is lost" in caplog.text, "a heartbeat finds it out")
 
 
 def test_a_result_after_an_expired_lease_counts_if_nobody_took_over(
-    bench: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lease that has ended loses no result as long as nobody else has begun, and the log does not say so."""
-    with bench.run_beside(bench.worker()):
+    with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
-        until_lost(bench, caplog)
+        until_lost(harness, caplog)
         gate.open()
-        bench.wait_for_outcomes("succeeded")
-    assert bench.record(lingering).content == "done"
+        harness.wait_for_outcomes("succeeded")
+    assert harness.record(lingering).content == "done"
     assert "counts only if nobody has taken over" in caplog.text
     assert "dropped" not in caplog.text
 
 
 def test_what_nobody_took_over_is_given_back(
-    bench: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A worker that is to stop tries to give it back, though its lease has ended."""
-    with bench.run_beside(bench.worker(grace=timedelta(0))):
+    with harness.run_beside(harness.worker(grace=timedelta(0))):
         gate.wait_until_inside()
-        until_lost(bench, caplog)
-    bench.wait_for_outcomes("released")
-    (run,) = bench.app.get(lingering.id).runs
+        until_lost(harness, caplog)
+    harness.wait_for_outcomes("released")
+    (run,) = harness.app.get(lingering.id).runs
     assert (run.attempt, run.attempts, run.lease) == (1, (), None)

@@ -54,8 +54,8 @@ WRONG = [
 class Wrong:
     """A desk that gives out what another worker wants, as a server would that is wrong or worse."""
 
-    def __init__(self, bench: WorkerHarness, queue: str) -> None:
-        self._desk = bench.source("fpga", queue=queue)
+    def __init__(self, harness: WorkerHarness, queue: str) -> None:
+        self._desk = harness.source("fpga", queue=queue)
         self.worker_filter = WorkerFilter("gpu", ("cuda",), {"act"}, "ada", "box-1")
         self.location = self._desk.location
         self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
@@ -66,35 +66,35 @@ class Wrong:
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG[:4], ids=str)
 def test_what_does_not_fit_is_given_back(
-    bench: WorkerHarness, ran: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, ran: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Another queue's, skill's, handler's or owner's task is never run: it is offered as before, and a line says so."""
-    task = bench.offer(**{"handler": "act", **wrong})
-    bench.worker(Wrong(bench, "cpu" if "cpu" in why else "gpu")).run(once=True)
-    (run,) = bench.app.get(task.id).runs
+    task = harness.offer(**{"handler": "act", **wrong})
+    harness.worker(Wrong(harness, "cpu" if "cpu" in why else "gpu")).run(once=True)
+    (run,) = harness.app.get(task.id).runs
     assert (ran, run.lease, run.attempt, run.attempts) == ([], None, 1, ())
     assert why in caplog.text
 
 
 @pytest.mark.parametrize("wrong", [None, *WRONG], ids=str)
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_what_fits(bench: WorkerHarness, wrong: tuple[dict[str, Any], str] | None) -> None:
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
+def test_what_fits(harness: WorkerHarness, wrong: tuple[dict[str, Any], str] | None) -> None:
     """A worker may run what is of its queue, asks for a skill and a handler that it has, and is of its owner."""
     fields, why = wrong or ({}, "")
-    task = bench.offer(**{"handler": "act", **fields})
+    task = harness.offer(**{"handler": "act", **fields})
     found = mismatch_reason(WorkerFilter("gpu", ("cuda",), {"act"}, "ada", "box-1"), task)
     assert why in found if found else wrong is None
 
 
-def test_more_than_was_asked_for_is_given_back(bench: WorkerHarness, ran: list[str]) -> None:
+def test_more_than_was_asked_for_is_given_back(harness: WorkerHarness, ran: list[str]) -> None:
     """A desk that gives out too much does not make a worker hold more than it runs."""
-    tasks = [bench.offer("act") for _ in range(3)]
-    desk: Any = bench.source()
+    tasks = [harness.offer("act") for _ in range(3)]
+    desk: Any = harness.source()
     claim = desk.claim
     desk.claim = lambda _limit: claim(3)
-    bench.worker(desk).run(once=True)
+    harness.worker(desk).run(once=True)
     assert ran == ["act"] * 3
-    assert [len(bench.record(task).attempts) for task in tasks] == [1] * 3
+    assert [len(harness.record(task).attempts) for task in tasks] == [1] * 3
 
 
 CLAIM = {
@@ -107,58 +107,60 @@ CLAIM = {
 }
 
 
-@pytest.mark.parametrize("bench", ["api"], indirect=True)
+@pytest.mark.parametrize("harness", ["api"], indirect=True)
 @pytest.mark.parametrize("garbage", [{"schedule": {"at": "soon"}}, {"expectedDuration": "x"}, {"owner": "a/b"}])
 def test_what_cannot_be_understood_is_given_back(
-    bench: WorkerHarness, garbage: dict[str, Any], caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, garbage: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A task that this version cannot read is given back with a line, and the worker goes on."""
-    task = {**bench.offer("act").to_wire(), **garbage, "isRunning": True, "something": "new"}
+    task = {**harness.offer("act").to_wire(), **garbage, "isRunning": True, "something": "new"}
     client = Mock()
     client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
-    desk = ApiSource(lambda: client, bench.app.registry, bench.source().worker_filter, "there")
-    bench.worker(desk).run(once=True)
+    desk = ApiSource(lambda: client, harness.app.registry, harness.source().worker_filter, "there")
+    harness.worker(desk).run(once=True)
     assert client.release.call_count == 1
     assert "cannot be understood" in caplog.text
 
 
-@pytest.mark.parametrize("bench", ["api"], indirect=True)
-def test_what_a_newer_api_says_besides_is_left_out(bench: WorkerHarness, ran: list[str]) -> None:
+@pytest.mark.parametrize("harness", ["api"], indirect=True)
+def test_what_a_newer_api_says_besides_is_left_out(harness: WorkerHarness, ran: list[str]) -> None:
     """Fields that this version does not know do not keep it from running a task."""
-    task = {**bench.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
+    task = {**harness.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
     client = Mock()
     client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
-    desk = ApiSource(lambda: client, bench.app.registry, bench.source().worker_filter, "there")
-    bench.worker(desk).run(once=True)
+    desk = ApiSource(lambda: client, harness.app.registry, harness.source().worker_filter, "there")
+    harness.worker(desk).run(once=True)
     assert (ran, client.complete.call_count) == (["act"], 1)
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
 @pytest.mark.parametrize("code", ["PERMISSION_DENIED", "UNAUTHENTICATED"])
 def test_an_account_that_may_not_use_the_store_is_told(
-    bench: WorkerHarness, monkeypatch: pytest.MonkeyPatch, code: str
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     """Firestore's refusal is no outage: no new try would mend it."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise StoreUnavailable("Firestore", f"{code}: Missing or insufficient permissions.")
 
-    monkeypatch.setattr(bench.app.store, "list_claimable", refuse)
+    monkeypatch.setattr(harness.app.store, "list_claimable", refuse)
     with pytest.raises(Forbidden, match="Missing or insufficient permissions"):
-        bench.worker().run()
+        harness.worker().run()
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_a_local_clock_that_does_not_answer_is_an_outage(bench: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
+def test_a_local_clock_that_does_not_answer_is_an_outage(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When a local stack is gone, its clock is too; the worker waits for it as for the store."""
-    desk = bench.source()
+    desk = harness.source()
     assert isinstance(desk, StoreSource)
-    bench.offer("act")
+    harness.offer("act")
 
     def gone() -> None:
         raise ConnectionError("no answer")
 
-    monkeypatch.setattr(bench.sim.clock, "now", gone)
+    monkeypatch.setattr(harness.sim.clock, "now", gone)
     with pytest.raises(StoreUnavailable, match="no answer"):
         desk.claim(1)
 

@@ -26,7 +26,7 @@ class Rendered(BaseModel):
     frames: int
 
 
-def test_a_result_is_recorded(bench: WorkerHarness, app: App) -> None:
+def test_a_result_is_recorded(harness: WorkerHarness, app: App) -> None:
     """The payload comes as its model; the result, the progress, the costs and the notices are on the record."""
 
     @app.handler("render")
@@ -36,14 +36,14 @@ def test_a_result_is_recorded(bench: WorkerHarness, app: App) -> None:
         ctx.notify("Rendered", f"frame {frame.number}")
         return Rendered(frames=frame.number)
 
-    task = bench.offer("render", payload={"number": 7})
-    bench.work()
-    record = bench.record(task)
+    task = harness.offer("render", payload={"number": 7})
+    harness.work()
+    record = harness.record(task)
     assert (record.status, record.content, record.queries, record.tokens) == ("SUCCEEDED", {"frames": 7}, 2, 30)
     assert [step.text for step in record.progress] == ["half of it"]
-    assert [message.body for message in bench.sim.inbox("ada")] == ["frame 7"]
+    assert [message.body for message in harness.sim.inbox("ada")] == ["frame 7"]
     assert record.attempts[0].worker == "box-1"
-    assert bench.what() == ["succeeded"]
+    assert harness.what() == ["succeeded"]
 
 
 class Unusual(BaseException):
@@ -66,7 +66,9 @@ class Unusual(BaseException):
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_each_outcome(bench: WorkerHarness, app: App, outcome: Outcome | BaseException, status: str, what: str) -> None:
+def test_each_outcome(
+    harness: WorkerHarness, app: App, outcome: Outcome | BaseException, status: str, what: str
+) -> None:
     """Every outcome of the closed set, and whatever a handler raises, ends its attempt and not the worker."""
 
     @app.handler("act")
@@ -79,67 +81,67 @@ def test_each_outcome(bench: WorkerHarness, app: App, outcome: Outcome | BaseExc
     def greet() -> str:
         return "hello"
 
-    task, other = bench.offer("act"), bench.offer("greet")
-    bench.worker().run(once=True)
-    record = bench.record(task)
+    task, other = harness.offer("act"), harness.offer("greet")
+    harness.worker().run(once=True)
+    record = harness.record(task)
     assert record.status == status
-    assert next(ended.status for ended in bench.summaries if ended.work.task.id == task.id) == what
-    assert bench.record(other).status == "SUCCEEDED"
+    assert next(ended.status for ended in harness.summaries if ended.work.task.id == task.id) == what
+    assert harness.record(other).status == "SUCCEEDED"
     if isinstance(outcome, BaseException):
         assert record.error is not None
         assert record.error.type == type(outcome).__qualname__
         assert "in act" in (record.error.traceback or "")
 
 
-def test_waits_of_a_handler_s_choosing(bench: WorkerHarness, app: App) -> None:
+def test_waits_of_a_handler_s_choosing(harness: WorkerHarness, app: App) -> None:
     """What was put off is offered again at its time, not before; a snooze costs no attempt, a retry does."""
 
     @app.handler("act")
     def act(ctx: Context, when: Frame) -> object:
-        if bench.sim.now < began + 5 * SECOND:
+        if harness.sim.now < began + 5 * SECOND:
             return Snooze(5 * SECOND) if when.number else Retry("not yet", 5 * SECOND)
         return ctx.attempt
 
-    began = bench.sim.now
-    snoozed, failed = bench.offer("act", payload={"number": 1}), bench.offer("act", payload={"number": 0})
-    bench.work()
-    bench.sim.advance(4 * SECOND)
-    bench.work()
-    assert len(bench.summaries) == 2
-    bench.sim.advance(2 * SECOND)
-    bench.work()
-    assert [bench.record(task).content for task in (snoozed, failed)] == [1, 2]
+    began = harness.sim.now
+    snoozed, failed = harness.offer("act", payload={"number": 1}), harness.offer("act", payload={"number": 0})
+    harness.work()
+    harness.sim.advance(4 * SECOND)
+    harness.work()
+    assert len(harness.summaries) == 2
+    harness.sim.advance(2 * SECOND)
+    harness.work()
+    assert [harness.record(task).content for task in (snoozed, failed)] == [1, 2]
 
 
-def test_attempts_end(bench: WorkerHarness, app: App) -> None:
+def test_attempts_end(harness: WorkerHarness, app: App) -> None:
     """A handler that always fails is tried as often as its policy says, and then not again."""
 
     @app.handler("act", retry=2)
     def act() -> None:
         raise RuntimeError("no")
 
-    task = bench.offer("act")
+    task = harness.offer("act")
     for _ in range(4):
-        bench.work()
-        bench.sim.advance(timedelta(minutes=10))
-    assert (bench.record(task).status, len(bench.record(task).attempts)) == ("FAILED", 3)
-    assert bench.what() == ["retrying", "retrying", "failed"]
+        harness.work()
+        harness.sim.advance(timedelta(minutes=10))
+    assert (harness.record(task).status, len(harness.record(task).attempts)) == ("FAILED", 3)
+    assert harness.what() == ["retrying", "retrying", "failed"]
 
 
-def test_a_result_that_cannot_be_kept_is_a_failure(bench: WorkerHarness, app: App) -> None:
+def test_a_result_that_cannot_be_kept_is_a_failure(harness: WorkerHarness, app: App) -> None:
     """What JSON cannot say, or is too large, fails the occurrence, and the worker goes on."""
 
     @app.handler("act")
     def act(ctx: Context) -> object:
         return {"strange": object(), "large": "x" * 600_000}[ctx.task.title]
 
-    tasks = [bench.offer("act", title=title) for title in ("strange", "large")]
-    bench.work()
-    assert [bench.record(task).status for task in tasks] == ["FAILED"] * 2
-    assert bench.what() == ["failed"] * 2
+    tasks = [harness.offer("act", title=title) for title in ("strange", "large")]
+    harness.work()
+    assert [harness.record(task).status for task in tasks] == ["FAILED"] * 2
+    assert harness.what() == ["failed"] * 2
 
 
-def test_durable_handlers(bench: WorkerHarness, app: App) -> None:
+def test_durable_handlers(harness: WorkerHarness, app: App) -> None:
     """At the store they work in full; through the API they fail with words on where to run them, at the first step."""
     calls: list[int] = []
 
@@ -153,16 +155,16 @@ def test_durable_handlers(bench: WorkerHarness, app: App) -> None:
         ctx.sleep(SECOND)
         return one + 1
 
-    task = bench.offer("act")
-    bench.work()
-    bench.sim.advance(2 * SECOND)
-    bench.work()
-    record = bench.record(task)
-    if bench.kind == "store":
+    task = harness.offer("act")
+    harness.work()
+    harness.sim.advance(2 * SECOND)
+    harness.work()
+    record = harness.record(task)
+    if harness.kind == "store":
         assert (record.status, record.content, calls) == ("SUCCEEDED", 2, [1])
-        assert bench.what() == ["suspended", "succeeded"]
+        assert harness.what() == ["suspended", "succeeded"]
     else:
-        assert (record.status, bench.what(), calls) == ("FAILED", ["failed"], [])
+        assert (record.status, harness.what(), calls) == ("FAILED", ["failed"], [])
         assert record.error is not None
         assert "ctx.step('first') has to be remembered in the store" in record.error.message
         assert "without --url" in record.error.message
@@ -178,8 +180,8 @@ def test_durable_handlers(bench: WorkerHarness, app: App) -> None:
         lambda ctx: ctx.version("new", 2),
     ],
 )
-@pytest.mark.parametrize("bench", ["api"], indirect=True)
-def test_what_has_no_journal_says_so(bench: WorkerHarness, app: App, ask: object) -> None:
+@pytest.mark.parametrize("harness", ["api"], indirect=True)
+def test_what_has_no_journal_says_so(harness: WorkerHarness, app: App, ask: object) -> None:
     """Through the API each durable wish is refused, at once and for good."""
 
     @app.handler("act")
@@ -187,14 +189,14 @@ def test_what_has_no_journal_says_so(bench: WorkerHarness, app: App, ask: object
         assert callable(ask)
         ask(ctx)
 
-    task = bench.offer("act")
-    bench.work()
-    record = bench.record(task)
+    task = harness.offer("act")
+    harness.work()
+    record = harness.record(task)
     assert record.error is not None
     assert (record.status, record.error.type) == ("FAILED", "WorkflowError")
 
 
-def test_time_and_chance_are_the_server_s(bench: WorkerHarness, app: App) -> None:
+def test_time_and_chance_are_the_server_s(harness: WorkerHarness, app: App) -> None:
     """`ctx.now` and `ctx.time_left` go by the scheduler's clock, chance and UUIDs are the same on every attempt."""
     seen: list[tuple[object, ...]] = []
     times: list[tuple[datetime, timedelta]] = []
@@ -205,11 +207,11 @@ def test_time_and_chance_are_the_server_s(bench: WorkerHarness, app: App) -> Non
         times.append((ctx.now(), ctx.time_left()))
         raise RuntimeError("once more")
 
-    bench.offer("act")
-    bench.work()
-    bench.work()
+    harness.offer("act")
+    harness.work()
+    harness.work()
     assert len(seen) == 2
     assert seen[0] == seen[1]
     for now, left in times:
-        assert abs(now - bench.sim.now) < 30 * SECOND
+        assert abs(now - harness.sim.now) < 30 * SECOND
         assert timedelta(minutes=4) < left <= timedelta(minutes=5)

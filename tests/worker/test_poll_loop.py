@@ -42,19 +42,19 @@ def waiting(app: App, gate: Gate) -> None:
 
 
 @pytest.mark.usefixtures("waiting")
-def test_no_more_is_claimed_than_can_run(bench: WorkerHarness, gate: Gate) -> None:
+def test_no_more_is_claimed_than_can_run(harness: WorkerHarness, gate: Gate) -> None:
     """With two places two tasks are held, the others wait for anybody; in the end all have run, two at a time."""
-    tasks = [bench.offer("wait") for _ in range(5)]
-    with bench.run_beside(bench.worker(concurrency=2)):
+    tasks = [harness.offer("wait") for _ in range(5)]
+    with harness.run_beside(harness.worker(concurrency=2)):
         gate.wait_until_inside(2)
-        held = [run for task in tasks for run in bench.app.get(task.id).runs if run.lease]
+        held = [run for task in tasks for run in harness.app.get(task.id).runs if run.lease]
         assert len(held) == 2
         gate.open()
-        bench.wait_for_outcomes(*["succeeded"] * 5)
+        harness.wait_for_outcomes(*["succeeded"] * 5)
     assert gate.most == 2
 
 
-def test_the_same_threads_call_all_handlers(bench: WorkerHarness, app: App) -> None:
+def test_the_same_threads_call_all_handlers(harness: WorkerHarness, app: App) -> None:
     """What a library keeps for its thread is still there for the next task."""
     threads = set[int]()
 
@@ -63,21 +63,21 @@ def test_the_same_threads_call_all_handlers(bench: WorkerHarness, app: App) -> N
         threads.add(threading.get_ident())
 
     for _ in range(5):
-        bench.offer("act")
-    bench.work()
+        harness.offer("act")
+    harness.work()
     assert len(threads) == 1
 
 
-def test_work_is_found_by_polling(bench: WorkerHarness, app: App) -> None:
+def test_work_is_found_by_polling(harness: WorkerHarness, app: App) -> None:
     """Where nothing rings, what comes later is found all the same."""
 
     @app.handler("act")
     def act() -> None: ...
 
-    with bench.run_beside(bench.worker(poll=timedelta(seconds=0.02))):
+    with harness.run_beside(harness.worker(poll=timedelta(seconds=0.02))):
         for count in (1, 2):
-            bench.offer("act")
-            bench.wait_for_outcomes(*["succeeded"] * count)
+            harness.offer("act")
+            harness.wait_for_outcomes(*["succeeded"] * count)
 
 
 class Bell:
@@ -94,8 +94,8 @@ class Bell:
         self.ring = None
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
-def test_a_notification_triggers_a_poll(bench: WorkerHarness, app: App) -> None:
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
+def test_a_notification_triggers_a_poll(harness: WorkerHarness, app: App) -> None:
     """A worker that only looks once an hour has new work at once if the store's listener rings."""
     bell = Bell()
     app.__dict__["listener"] = bell
@@ -103,47 +103,47 @@ def test_a_notification_triggers_a_poll(bench: WorkerHarness, app: App) -> None:
     @app.handler("act")
     def act() -> None: ...
 
-    with bench.run_beside(bench.worker(bench.source("cuda", owner="ada"), poll=NEVER)):
+    with harness.run_beside(harness.worker(harness.source("cuda", owner="ada"), poll=NEVER)):
         wait_until(lambda: bell.ring, "it listens")
         assert bell.lanes == ("gpu", "gpu/cuda", "ada")
         for count in (1, 2):
-            bench.offer("act")
+            harness.offer("act")
             assert bell.ring is not None
             bell.ring()
-            bench.wait_for_outcomes(*["succeeded"] * count)
+            harness.wait_for_outcomes(*["succeeded"] * count)
     assert bell.ring is None
 
 
-def test_skills_are_looked_at(bench: WorkerHarness, app: App) -> None:
+def test_skills_are_looked_at(harness: WorkerHarness, app: App) -> None:
     """A worker takes what asks for a skill only if it has that one."""
 
     @app.handler("act")
     def act() -> None: ...
 
-    task = bench.offer("act", pull={"queue": "gpu", "skill": "cuda"})
-    bench.worker(bench.source("avx")).run(once=True)
-    assert bench.summaries == []
-    bench.worker(bench.source("avx", "cuda")).run(once=True)
-    assert bench.record(task).status == "SUCCEEDED"
+    task = harness.offer("act", pull={"queue": "gpu", "skill": "cuda"})
+    harness.worker(harness.source("avx")).run(once=True)
+    assert harness.summaries == []
+    harness.worker(harness.source("avx", "cuda")).run(once=True)
+    assert harness.record(task).status == "SUCCEEDED"
 
 
-def test_once_ends_when_there_is_nothing_left(bench: WorkerHarness, app: App) -> None:
+def test_once_ends_when_there_is_nothing_left(harness: WorkerHarness, app: App) -> None:
     """All that is there runs, in turns if there are too few places; then `run` returns."""
 
     @app.handler("act")
     def act() -> None: ...
 
     for _ in range(7):
-        bench.offer("act")
-    bench.worker(concurrency=3).run(once=True)
-    assert bench.what() == ["succeeded"] * 7
+        harness.offer("act")
+    harness.worker(concurrency=3).run(once=True)
+    assert harness.what() == ["succeeded"] * 7
 
 
 class FailingSource:
     """A desk that cannot be reached, as often as the test says."""
 
-    def __init__(self, bench: WorkerHarness, *errors: Exception) -> None:
-        self._desk = bench.source()
+    def __init__(self, harness: WorkerHarness, *errors: Exception) -> None:
+        self._desk = harness.source()
         self._errors = list(errors)
         self.worker_filter, self.location = self._desk.worker_filter, self._desk.location
         self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
@@ -155,18 +155,18 @@ class FailingSource:
 
 
 def test_an_outage_is_said_once_and_lived_through(
-    bench: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever is raised where work is looked for, the worker goes on; the log has one line when it begins and ends."""
 
     @app.handler("act")
     def act() -> None: ...
 
-    bench.offer("act")
+    harness.offer("act")
     outage: list[Exception] = [StoreUnavailable("The store", "away"), OSError("worse"), RuntimeError("a bug")]
     caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
-    with bench.run_beside(bench.worker(FailingSource(bench, *outage))):
-        bench.wait_for_outcomes("succeeded")
+    with harness.run_beside(harness.worker(FailingSource(harness, *outage))):
+        harness.wait_for_outcomes("succeeded")
         lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker.worker"]
     assert len(lines) == 2
     assert "The store cannot be reached: away" in lines[0]
@@ -183,18 +183,18 @@ REFUSALS: list[CloudschedError] = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: type(error).__name__)
-def test_a_refusal_ends_it(bench: WorkerHarness, refusal: CloudschedError) -> None:
+def test_a_refusal_ends_it(harness: WorkerHarness, refusal: CloudschedError) -> None:
     """What no new try mends is raised to whoever runs the worker."""
     with pytest.raises(type(refusal)):
-        bench.worker(FailingSource(bench, refusal)).run()
+        harness.worker(FailingSource(harness, refusal)).run()
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
 @pytest.mark.usefixtures("waiting")
-def test_a_refusal_lets_what_runs_end(bench: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_lets_what_runs_end(harness: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that is taken back in the middle ends the worker, after what it has begun."""
-    bench.offer("wait")
-    worker = bench.worker(concurrency=2, poll=timedelta(seconds=0.02))
+    harness.offer("wait")
+    worker = harness.worker(concurrency=2, poll=timedelta(seconds=0.02))
     desk: Any = worker._source  # noqa: SLF001 - whose key is taken back
 
     def refused(_limit: int) -> None:
@@ -202,24 +202,24 @@ def test_a_refusal_lets_what_runs_end(bench: WorkerHarness, gate: Gate, monkeypa
         raise Forbidden("no")
 
     def lead() -> None:
-        with bench.run_beside(worker) as thread:
+        with harness.run_beside(worker) as thread:
             gate.wait_until_inside()
             monkeypatch.setattr(desk, "claim", refused)
-            bench.wait_for_outcomes("succeeded")
+            harness.wait_for_outcomes("succeeded")
             wait_until(lambda: not thread.is_alive(), "it ends by itself")
 
     with pytest.raises(Forbidden):
         lead()
 
 
-@pytest.mark.parametrize("bench", ["store"], indirect=True)
+@pytest.mark.parametrize("harness", ["store"], indirect=True)
 @pytest.mark.usefixtures("waiting")
 def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
-    bench: WorkerHarness, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While something runs, a refusal is an outage like any other: who took the key away may give it back."""
-    bench.offer("wait")
-    worker = bench.worker(concurrency=2, poll=timedelta(seconds=0.02))
+    harness.offer("wait")
+    worker = harness.worker(concurrency=2, poll=timedelta(seconds=0.02))
     desk: Any = worker._source  # noqa: SLF001 - whose key is taken away
     claim, refusals = desk.claim, [Unauthenticated("The API key is not known.")] * 2
 
@@ -229,19 +229,19 @@ def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
         gate.open()
         return claim(limit)
 
-    with bench.run_beside(worker):
+    with harness.run_beside(worker):
         gate.wait_until_inside()
         monkeypatch.setattr(desk, "claim", refused)
-        bench.wait_for_outcomes("succeeded")
-        bench.offer("wait")
-        bench.wait_for_outcomes("succeeded", "succeeded")
+        harness.wait_for_outcomes("succeeded")
+        harness.offer("wait")
+        harness.wait_for_outcomes("succeeded", "succeeded")
         lines = [record for record in caplog.records if record.name == "cloudsched.worker.worker"]
     assert ["The API key is not known." in line.getMessage() for line in lines] == [True, False]
     assert [line.exc_info for line in lines] == [None, None]
 
 
 def test_a_full_quota_is_waited_for(
-    bench: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too many requests are no bug and no end: the worker stays away for as long as it is asked to, in reason."""
     asked: list[float] = []
@@ -254,21 +254,21 @@ def test_a_full_quota_is_waited_for(
     @app.handler("act")
     def act() -> None: ...
 
-    bench.offer("act")
+    harness.offer("act")
     monkeypatch.setattr(PollBackoff, "next_delay", noted)
     full = [QuotaExceeded("requests", 1, "Come back later.", seconds) for seconds in (7, None, 10**9)]
-    with bench.run_beside(bench.worker(FailingSource(bench, *full))):
-        bench.wait_for_outcomes("succeeded")
+    with harness.run_beside(harness.worker(FailingSource(harness, *full))):
+        harness.wait_for_outcomes("succeeded")
     assert asked[:3] == [7, 0, MAX_RETRY_AFTER]
     lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
     assert [line.exc_info for line in lines] == [None]
     assert pace(PollBackoff(NEVER, can_listen=False), None, 60) == 60
 
 
-def test_once_says_that_nobody_answers(bench: WorkerHarness) -> None:
+def test_once_says_that_nobody_answers(harness: WorkerHarness) -> None:
     """Nobody waits for a worker that was to run what is there, if that cannot be known."""
     with pytest.raises(StoreUnavailable):
-        bench.worker(FailingSource(bench, StoreUnavailable("The store", "away"))).run(once=True)
+        harness.worker(FailingSource(harness, StoreUnavailable("The store", "away"))).run(once=True)
 
 
 def test_the_pace() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def running_task(bench: WorkerHarness, app: App, gate: Gate) -> Task:
+def running_task(harness: WorkerHarness, app: App, gate: Gate) -> Task:
     """A task whose handler says something and waits at the gate."""
 
     @app.handler("wait")
@@ -30,79 +30,79 @@ def running_task(bench: WorkerHarness, app: App, gate: Gate) -> Task:
         gate.wait()
         return ctx.attempt
 
-    return bench.offer("wait")
+    return harness.offer("wait")
 
 
-def test_what_runs_is_finished(bench: WorkerHarness, begun: Task, gate: Gate) -> None:
+def test_what_runs_is_finished(harness: WorkerHarness, running_task: Task, gate: Gate) -> None:
     """A worker that is to stop claims nothing more, and waits for what runs."""
-    worker = bench.worker(grace=timedelta(minutes=1))
-    with bench.run_beside(worker):
+    worker = harness.worker(grace=timedelta(minutes=1))
+    with harness.run_beside(worker):
         gate.wait_until_inside()
-        later = bench.offer("wait")
+        later = harness.offer("wait")
         worker.stop()
         gate.open()
-        bench.wait_for_outcomes("succeeded")
-    assert bench.record(begun).status == "SUCCEEDED"
-    assert list(bench.app.executions(later.id).items) == []
+        harness.wait_for_outcomes("succeeded")
+    assert harness.record(running_task).status == "SUCCEEDED"
+    assert list(harness.app.executions(later.id).items) == []
     assert not worker.leaves_handlers_running
 
 
 @pytest.mark.parametrize("how", ["no grace", "a second signal"])
-def test_what_does_not_end_is_given_back(bench: WorkerHarness, begun: Task, gate: Gate, how: str) -> None:
+def test_what_does_not_end_is_given_back(harness: WorkerHarness, running_task: Task, gate: Gate, how: str) -> None:
     """It costs no attempt, keeps what was said, is offered again at once, and what comes of the old try is dropped."""
-    worker = bench.worker(grace=timedelta(0) if how == "no grace" else timedelta(minutes=10))
-    with bench.run_beside(worker):
+    worker = harness.worker(grace=timedelta(0) if how == "no grace" else timedelta(minutes=10))
+    with harness.run_beside(worker):
         gate.wait_until_inside()
         worker.stop()
         if how == "a second signal":
             worker.stop()
-        bench.wait_for_outcomes("released")
+        harness.wait_for_outcomes("released")
     assert worker.leaves_handlers_running
-    (run,) = bench.app.get(begun.id).runs
+    (run,) = harness.app.get(running_task.id).runs
     assert (run.attempt, run.attempts, run.lease) == (1, (), None)
     assert [step.text for step in run.progress] == ["begun by attempt 1"]
     gate.open()
     wait_until(lambda: gate.inside == 0, "the old try has ended")
-    bench.work()
-    record = bench.record(begun)
+    harness.work()
+    record = harness.record(running_task)
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", 1, 1)
-    assert bench.what() == ["released", "succeeded"]
+    assert harness.what() == ["released", "succeeded"]
 
 
-def test_an_idle_worker_stops_at_once(bench: WorkerHarness, app: App) -> None:
+def test_an_idle_worker_stops_at_once(harness: WorkerHarness, app: App) -> None:
     """It does not wait for its next look, nor for the grace."""
 
     @app.handler("act")
     def act() -> None: ...
 
-    with bench.run_beside(bench.worker(grace=timedelta(hours=1))):
+    with harness.run_beside(harness.worker(grace=timedelta(hours=1))):
         pass
 
 
-def test_the_lock_of_what_is_given_back_is_free(bench: WorkerHarness, app: App, gate: Gate) -> None:
+def test_the_lock_of_what_is_given_back_is_free(harness: WorkerHarness, app: App, gate: Gate) -> None:
     """Another task of the same key may run then."""
 
     @app.handler("wait")
     def wait() -> None:
         gate.wait()
 
-    bench.offer("wait", lock_key="press")
-    worker = bench.worker(grace=timedelta(0))
-    with bench.run_beside(worker):
+    harness.offer("wait", lock_key="press")
+    worker = harness.worker(grace=timedelta(0))
+    with harness.run_beside(worker):
         gate.wait_until_inside()
-    bench.wait_for_outcomes("released")
+    harness.wait_for_outcomes("released")
     gate.open()
-    other = bench.offer("wait", lock_key="press")
-    bench.work()
-    bench.work()
-    assert bench.record(other).status == "SUCCEEDED"
+    other = harness.offer("wait", lock_key="press")
+    harness.work()
+    harness.work()
+    assert harness.record(other).status == "SUCCEEDED"
 
 
 class SourceStoppedDuringClaim:
     """A desk of a worker that is told to stop while it claims."""
 
-    def __init__(self, bench: WorkerHarness, stop: Callable[[], None]) -> None:
-        self._desk = bench.source()
+    def __init__(self, harness: WorkerHarness, stop: Callable[[], None]) -> None:
+        self._desk = harness.source()
         self._stop = stop
         self.worker_filter, self.location = self._desk.worker_filter, self._desk.location
         self.can_listen, self.listen, self.close = False, self._desk.listen, self._desk.close
@@ -113,7 +113,7 @@ class SourceStoppedDuringClaim:
         return found
 
 
-def test_what_a_stopping_worker_is_given_it_gives_back(bench: WorkerHarness, app: App) -> None:
+def test_what_a_stopping_worker_is_given_it_gives_back(harness: WorkerHarness, app: App) -> None:
     """A claim that was answered after the signal is not begun: it is offered again at once, at no cost."""
     ran: list[int] = []
 
@@ -121,32 +121,32 @@ def test_what_a_stopping_worker_is_given_it_gives_back(bench: WorkerHarness, app
     def act() -> None:
         ran.append(1)
 
-    task = bench.offer("act")
-    worker = bench.worker(SourceStoppedDuringClaim(bench, lambda: worker.stop()))  # noqa: PLW0108 - it is not there yet
+    task = harness.offer("act")
+    worker = harness.worker(SourceStoppedDuringClaim(harness, lambda: worker.stop()))  # noqa: PLW0108 - it is not there yet
     worker.run()
-    (run,) = bench.app.get(task.id).runs
-    assert (ran, bench.summaries, run.attempt, run.attempts, run.lease) == ([], [], 1, (), None)
-    bench.work()
-    assert len(bench.record(task).attempts) == 1
+    (run,) = harness.app.get(task.id).runs
+    assert (ran, harness.summaries, run.attempt, run.attempts, run.lease) == ([], [], 1, (), None)
+    harness.work()
+    assert len(harness.record(task).attempts) == 1
 
 
 @pytest.mark.parametrize("how", ["a second signal", "one signal and the time of an answer"])
 def test_a_claim_that_is_not_answered_keeps_no_worker(
-    bench: WorkerHarness, app: App, gate: Gate, how: str, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, app: App, gate: Gate, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever wants it to stop does not wait for the desk; what comes of the claim later is given back."""
 
     @app.handler("act")
     def act() -> None: ...
 
-    task = bench.offer("act")
+    task = harness.offer("act")
     monkeypatch.setattr(worker_errands, "SHUTDOWN_WAIT_SECONDS", 0.05 if how.startswith("one") else 3600.0)
-    worker = bench.worker(SourceStoppedDuringClaim(bench, gate.wait))
-    with bench.run_beside(worker):
+    worker = harness.worker(SourceStoppedDuringClaim(harness, gate.wait))
+    with harness.run_beside(worker):
         gate.wait_until_inside()
         worker.stop()
         if how == "a second signal":
             worker.stop()
     gate.open()
-    wait_until(lambda: bench.app.get(task.id).runs[0].lease is None, "it is given back")
-    assert bench.summaries == []
+    wait_until(lambda: harness.app.get(task.id).runs[0].lease is None, "it is given back")
+    assert harness.summaries == []

@@ -1,4 +1,4 @@
-"""A worker whose API is now and then somebody else: a captive portal, a proxy, a newer API."""
+"""A worker whose API is now and then somebody else: a captive intercepting_proxy, a proxy, a newer API."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def intercepting_proxy(app: App) -> InterceptingProxy:
 
 
 @pytest.fixture
-def bench(sim: Simulation, portal: InterceptingProxy) -> Iterator[WorkerHarness]:
+def harness(sim: Simulation, intercepting_proxy: InterceptingProxy) -> Iterator[WorkerHarness]:
     """The world, behind that."""
-    with WebServer(Request.application(portal)) as server:
+    with WebServer(Request.application(intercepting_proxy)) as server:
         server.serve()
         yield WorkerHarness(sim, f"http://{server.address}", "api")
 
@@ -75,64 +75,68 @@ def acting(app: App) -> None:
         return "done"
 
 
-def test_a_result_is_delivered_once_the_proxy_is_gone(bench: WorkerHarness, portal: InterceptingProxy) -> None:
+def test_a_result_is_delivered_once_the_proxy_is_gone(
+    harness: WorkerHarness, intercepting_proxy: InterceptingProxy
+) -> None:
     """A page in the place of an answer is none: the result is brought again, and counts once."""
-    task = bench.offer("act")
-    portal.takes = {"complete": 3}
-    bench.work()
-    record = bench.record(task)
+    task = harness.offer("act")
+    intercepting_proxy.takes = {"complete": 3}
+    harness.work()
+    record = harness.record(task)
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
-    assert bench.what() == ["succeeded"]
+    assert harness.what() == ["succeeded"]
 
 
 def test_an_intercepting_proxy_does_not_disturb_the_handler(
-    bench: WorkerHarness, portal: InterceptingProxy, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, intercepting_proxy: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A heartbeat that such a page has taken was not answered: plain words say so, and the handler sees no error."""
     caplog.set_level(logging.WARNING, "cloudsched.engine.handlers.context")
-    task = bench.offer("act")
-    portal.takes = {"heartbeat": 100}
-    bench.work()
-    assert bench.record(task).error is None
-    assert bench.what() == ["succeeded"]
+    task = harness.offer("act")
+    intercepting_proxy.takes = {"heartbeat": 100}
+    harness.work()
+    assert harness.record(task).error is None
+    assert harness.what() == ["succeeded"]
     (said,) = {record.getMessage() for record in caplog.records if record.name == "cloudsched.engine.handlers.context"}
     assert said.count("cannot be reached") == 1
 
 
 def test_a_claim_that_a_portal_answers_is_an_outage(
-    bench: WorkerHarness, portal: InterceptingProxy, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, intercepting_proxy: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is said in one line, and lived through; where the worker runs once, it is raised."""
     caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
-    portal.takes = {"claim": 1}
+    intercepting_proxy.takes = {"claim": 1}
     with pytest.raises(Unavailable, match="what answered is not the API"):
-        bench.work()
-    bench.offer("act")
-    portal.takes = {"claim": 2}
-    with bench.run_beside(bench.worker()):
-        bench.wait_for_outcomes("succeeded")
+        harness.work()
+    harness.offer("act")
+    intercepting_proxy.takes = {"claim": 2}
+    with harness.run_beside(harness.worker()):
+        harness.wait_for_outcomes("succeeded")
     lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
     assert [line.exc_info for line in lines] == [None]
 
 
 def test_what_cannot_be_given_back_does_not_end_a_worker(
-    bench: WorkerHarness, portal: InterceptingProxy, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, intercepting_proxy: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A misfit whose release a portal takes is left to lapse."""
-    bench.offer("act")
-    portal.claimed = {"owner": "mallory"}
-    portal.takes = {"release": 100}
-    bench.worker(bench.source(owner="ada")).run(once=True)
+    """A misfit whose release a intercepting_proxy takes is left to lapse."""
+    harness.offer("act")
+    intercepting_proxy.claimed = {"owner": "mallory"}
+    intercepting_proxy.takes = {"release": 100}
+    harness.worker(harness.source(owner="ada")).run(once=True)
     assert "it could not be given back" in caplog.text
-    assert bench.what() == []
+    assert harness.what() == []
 
 
-def test_one_unreadable_claim_does_not_keep_the_others(bench: WorkerHarness, portal: InterceptingProxy) -> None:
+def test_one_unreadable_claim_does_not_keep_the_others(
+    harness: WorkerHarness, intercepting_proxy: InterceptingProxy
+) -> None:
     """It is given back at no cost; what can be read runs, also where there is one place only."""
-    new, known = bench.offer("act", priority="HIGH"), bench.offer("act")
-    portal.unread = 1
-    bench.work()
-    bench.work()
-    (run,) = bench.app.get(new.id).runs
+    new, known = harness.offer("act", priority="HIGH"), harness.offer("act")
+    intercepting_proxy.unread = 1
+    harness.work()
+    harness.work()
+    (run,) = harness.app.get(new.id).runs
     assert (run.attempt, run.attempts, run.lease) == (1, (), None)
-    assert [ended.work.task.id for ended in bench.summaries] == [known.id]
+    assert [ended.work.task.id for ended in harness.summaries] == [known.id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from dataclasses import replace
 from datetime import MAXYEAR, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -86,12 +87,8 @@ def _year(point: Year, context: Context) -> int:
 
 def date_of(said: Date, context: Context, base: date) -> date:
     """Return the date that was said: the first such one from ``base`` on, where no year was."""
+    said = settle_order(said, context)
     month, day = said.month, said.day
-    if said.swapped is not None:
-        options = tuple(Option(_date_name(*order), order) for order in ((month or 1, day or 1), said.swapped))
-        chosen = context.choices.pick("date-order", said.span, options)
-        assert isinstance(chosen, tuple)  # noqa: S101 -- one of the two above
-        month, day = chosen
     if month == 0 and day is not None:
         return _movable(day, said, context, base)
     if day is None:
@@ -110,6 +107,16 @@ def date_of(said: Date, context: Context, base: date) -> date:
         hint = f"{found:%Y-%m-%d} is a {_NAMES[found.weekday()]}"
         raise Refused("contradiction", said.span, hint)
     return found
+
+
+def settle_order(said: Date, context: Context) -> Date:
+    """Return a date whose day and month are told apart."""
+    if said.swapped is None:
+        return said
+    options = tuple(Option(_date_name(*order), order) for order in ((said.month or 1, said.day or 1), said.swapped))
+    chosen = context.choices.pick("date-order", said.span, options)
+    assert isinstance(chosen, tuple)  # noqa: S101 -- one of the two above
+    return replace(said, month=chosen[0], day=chosen[1], swapped=None)
 
 
 def _date_name(month: int, day: int) -> str:

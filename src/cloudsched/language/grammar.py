@@ -191,7 +191,7 @@ class Parser:
                 found = rule(c)
             except Refused as refused:
                 self.refused = self.refused or refused
-                return None
+                continue
             if found is not None and c.at > at:
                 return found, c.at
         return None

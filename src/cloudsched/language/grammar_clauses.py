@@ -86,8 +86,8 @@ def _each_month(c: Cursor, start: int) -> list[Clause] | None:
 def _interval(c: Cursor, start: int) -> list[Clause] | None:
     other = c.take("other")
     count, nth = (other.value, False) if other is not None else (None, False)
+    before = c.at
     if count is None:
-        before = c.at
         count = number(c)
         if count is None:
             c.at = before
@@ -103,9 +103,12 @@ def _interval(c: Cursor, start: int) -> list[Clause] | None:
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
+    if unit is None and nth and not c.sees("weekday", "weekdays", *_SETS, "month", "of", "and", "comma", "to-last"):
+        c.at, nth, interval = before, False, 1
+        unit = c.take("unit")  # "every second" is a unit
     if unit is None:
         return None
-    if c.sees(*_SETS, "weekday") and unit.value != Unit.SECOND:
+    if count is None and unit.value == Unit.SECOND and c.sees(*_SETS, "weekday"):
         return None
     if nth and unit.value == Unit.DAY and c.sees("of", "in"):
         return None
@@ -206,11 +209,7 @@ def _month_range(c: Cursor) -> Months | None:
     if c.take("from", "between") is None:
         return None
     first = c.take("month")
-    if first is None or c.sees("until") and not c.sees("to"):
-        return None
-    if c.token is not None and c.token.text in {"until", "till", "bis"} and c.token.text != "bis":
-        return None
-    if c.take("to", "dash", "and") is None:
+    if first is None or c.take("to", "dash", "and") is None:
         return None
     last = c.take("month")
     if last is None or c.sees("number", "ordinal", "tens"):

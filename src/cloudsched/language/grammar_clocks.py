@@ -60,7 +60,7 @@ def window(c: Cursor) -> Window | None:
 
 def _span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
     first = clock(c, bare=True)
-    if first is None or c.take(joined, "to", "dash") is None:
+    if first is None or c.take(joined, "to", "until", "dash") is None:
         return None
     c.take("at")
     last = clock(c, bare=True, last=True)
@@ -221,8 +221,9 @@ def _hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         bare = bare and (len(digits) == 4 or c.sees("in", "halfday"))  # noqa: PLR2004 -- at 1100
     elif len(digits) > 4:  # noqa: PLR2004 -- no time has five digits
         return None
-    elif not digits and c.sees("tens", "number"):
+    elif not digits and (c.sees("tens", "number", "dash")):
         before = c.at
+        c.take("dash")
         minute_said = number(c)
         if minute_said is not None and 10 <= minute_said <= 59:  # noqa: PLR2004 -- ten thirty
             found, spoken = Clock(hour_said, minute_said), True
@@ -245,7 +246,8 @@ def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | No
     with_half = _with_half(c, found)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half
-    if not bare or c.sees("unit", "times") or (last and c.sees(*_NOT_AFTER_AN_HOUR)):
+    soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
+    if not (bare or soon) or c.sees("unit", "times") or (last and c.sees(*_NOT_AFTER_AN_HOUR)):
         return None
     return with_half if found.hour <= 24 or found.exact or not last else None  # noqa: PLR2004 -- 25 is a mistake, said so
 

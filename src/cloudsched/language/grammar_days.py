@@ -263,7 +263,7 @@ def months(c: Cursor) -> tuple[int, ...]:
                 break
             c.take("in")
         month = c.take("month")
-        if month is None or c.sees("ordinal"):
+        if month is None or c.sees("ordinal") or (found and c.sees("number", "tens")):
             c.at = before
             break
         middle = c.at
@@ -347,7 +347,10 @@ def dates(c: Cursor) -> list[Date] | None:
     found = _after_month(c) if month is not None else None
     if month is None:
         found = _before_month(c)
-        month = c.take("month") if found else None
+        before = c.at
+        several = len(months(c)) > 1 if found else False
+        c.at = before
+        month = c.take("month") if found and not several else None
     if month is None or not found:
         if of_weekday is None:
             return None
@@ -423,6 +426,7 @@ def _after_month(c: Cursor) -> list[int] | None:
 def _before_month(c: Cursor) -> list[int] | None:
     """Read the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
     found: list[int] = []
+    plain = True
     while len(found) < MOST_ITEMS:
         before = c.at
         if found and not c.skip("comma", "and", "or"):
@@ -430,6 +434,7 @@ def _before_month(c: Cursor) -> list[int] | None:
         c.take("article")
         token = c.token
         value = ordinal(c)
+        plain = plain and value is None
         if value is None and token is not None and token.kind == NUMBER and len(token.text) <= 2:  # noqa: PLR2004 -- a day
             value = number(c)
         if value is None or value < 1:
@@ -439,8 +444,10 @@ def _before_month(c: Cursor) -> list[int] | None:
     if not found:
         return None
     c.take("day-word")
-    c.take("of")
+    of = c.take("of") is not None
     c.take("article")
+    if of and plain and len(found) > 1:
+        return None  # "3,15 of January" names days of a month, as "3,15 of month" does
     return found if c.sees("month") else None
 
 
@@ -451,6 +458,8 @@ def numeric_date(c: Cursor) -> Date | None:
     if token is None:
         return None
     c.at += 1
+    if token.kind == PAIR and "-" in token.text and c.sees("of"):
+        return None  # "1-7 of June" is a range
     if token.kind == DATE:
         year, month, day = token.value
         return Date(month, day, year, span=c.span(start))

@@ -122,7 +122,7 @@ def _in_group(plan: Plan, clause: Clause, joined: str) -> None:
     full = group.has_days and group.has_times
     match clause:
         case Repeat():
-            if joined and group.has_days:
+            if joined and group.has_days and (joined == "and" or any(days.marked for days in group.days)):
                 group = _next(plan)
             _once(group.repeat, clause.span)
             group.repeat = clause

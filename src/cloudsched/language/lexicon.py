@@ -94,14 +94,12 @@ def _at(tokens: Sequence[Token], place: int, language: Language) -> Matches:
     token = tokens[place]
     if token.kind in _TOKENS:
         return {_TOKENS[token.kind]: Match(place + 1, 0)}
-    if token.kind == NUMBER:
-        return {"number": Match(place + 1, token.value[0])}
     if token.kind == ORDINAL:
         return {"ordinal": Match(place + 1, token.value[0])}
     if token.kind == MARK:
         kind = _MARKS.get(token.text)
         return {kind: Match(place + 1, 0)} if kind else {}
-    found: Matches = {}
+    found: Matches = {"number": Match(place + 1, token.value[0])} if token.kind == NUMBER else {}
     for words, kind, value in language.entries.get(token.text, ()):
         if kind in found and found[kind].end >= place + len(words):
             continue

@@ -304,6 +304,8 @@ class _Builder:
             raise Refused("contradiction", end.span)
         base = max(self.start, self.context.today)
         self.until = last_day(end.point, self.context, base)
+        if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
+            raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.before:
             self.until = first_day(end.point, self.context, base) - timedelta(days=1)
         if end.clock is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from cloudsched.language.calendar import settle_order
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, Period, Pick, Repeat, Unit
 from cloudsched.language.refusals import Option, Refused
 
@@ -117,7 +118,7 @@ def day_rules(group: Group, context: Context) -> list[Draft]:
     elif repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
         drafts = _weekly(group, repeat)
     elif repeat.unit == Unit.YEAR:
-        drafts = _yearly(group, repeat, months)
+        drafts = _yearly(group, repeat, months, context)
     else:
         drafts = _monthly(group, repeat, context)
     if months:
@@ -188,7 +189,7 @@ def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
 
 def _free(days: Days, context: Context) -> list[Draft]:
     if days.dates:
-        return _by_date(days, 1)
+        return _by_date(days, 1, context)
     if days.loose:
         return _asked_nth(days, context)
     period = days.period or Period()
@@ -214,9 +215,10 @@ def _asked_nth(days: Days, context: Context) -> list[Draft]:
     return [replace(draft, weekdays=list(draft.weekdays)) for draft in chosen]
 
 
-def _by_date(days: Days, interval: int) -> list[Draft]:
+def _by_date(days: Days, interval: int, context: Context) -> list[Draft]:
     months_of: dict[int, list[int]] = {}
-    for said in days.dates:
+    for one in days.dates:
+        said = settle_order(one, context)
         if said.year is not None or said.weekday is not None:
             raise Refused("contradiction", said.span)
         if said.month == 0:
@@ -353,13 +355,13 @@ def _is_day_of_month(days: Days) -> bool:
     return all(pick.what == DAY and pick.nth > 1 for pick in days.picks)
 
 
-def _yearly(group: Group, repeat: Repeat, months: list[int]) -> list[Draft]:
+def _yearly(group: Group, repeat: Repeat, months: list[int], context: Context) -> list[Draft]:
     if not group.days:
         return [Draft("YEARLY", repeat.interval)]
     drafts: list[Draft] = []
     for days in group.days:
         if days.dates:
-            drafts += _by_date(days, repeat.interval)
+            drafts += _by_date(days, repeat.interval, context)
             continue
         of = days.period.months if days.period else ()
         if days.period is not None and days.period.unit == Unit.MONTH and not months:

@@ -1,8 +1,14 @@
-"""A schedule in English, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``."""
+"""A schedule in English, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``.
+
+The text says all that the schedule means: its beginning, its end and its exceptions as well. A beginning in 1970 is that
+of schedules which mean the same whenever they begin, as cron expressions do, and is not said.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.isotime import EPOCH, Moment, parse_moment
@@ -23,44 +29,130 @@ _MONTHS = (
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _WORKING_DAYS = frozenset(range(5))
 _MOST_TIMES = 12
+_LEAST_TIMES = 5
+_BEGINNING = EPOCH + timedelta(days=1)
+_EVERY_DAY = frozenset(range(7))
+_DAY = 86_400
+_SHORTEST_MONTH = 28
+_COUNTED = {_WORKING_DAYS: "working day", frozenset((5, 6)): "weekend day"}
 
 
 def describe(schedule: Schedule) -> str:
     """Return what a schedule means, in one line."""
     if schedule.at is not None:
-        local = schedule.at.astimezone(tzinfo(schedule.timezone))
-        return f"once, on {local:%Y-%m-%d} at {_time(local.hour, local.minute, local.second)}, {schedule.timezone}"
+        return _once(schedule.at, schedule.timezone)
     start = None
     if schedule.dtstart is not None:
         start = _datetime(parse_moment(schedule.dtstart, "dtstart"))
-    texts = [_rule(parse_rule(rule), start) for rule in schedule.rules]
-    if not texts and start is not None:
-        texts = [f"on {start:%Y-%m-%d} at {_time(start.hour, start.minute, start.second)}"]
-    text = "; and ".join(texts)
-    if schedule.rdates:
-        text += f", plus {_counted(len(schedule.rdates), 'date')}"
+    rules = [parse_rule(rule) for rule in schedule.rules]
+    if not rules and start is not None:
+        dates = [_date_time(start), *(_moment_text(date) for date in schedule.rdates)]
+        text = "; and ".join(f"on {date}" for date in dates)
+    else:
+        text = _rules(rules, start)
+        if start is not None and start >= _BEGINNING:
+            text += f", starting {_start(rules, start)}"
+        if schedule.rdates:
+            text += f", plus {_listed(map(_moment_text, schedule.rdates))}"
     if schedule.exdates:
-        text += f", except {_counted(len(schedule.exdates), 'date')}"
+        text += f", except {_listed(map(_moment_text, schedule.exdates))}"
     return f"{text}, {schedule.timezone}"
 
 
+def _once(at: datetime, timezone: str) -> str:
+    local = at.astimezone(tzinfo(timezone))
+    if local.fold:  # the clock shows this time twice, and without more words the first one is meant
+        local, timezone = at, "UTC"
+    return f"once, on {_date_time(local)}, {timezone}"
+
+
+def _start(rules: Sequence[Rule], start: datetime) -> str:
+    """Return the day of the beginning, and the time where the rules take theirs from it."""
+    if all(rule.frequency <= Frequency.DAILY for rule in rules):
+        return f"{start:%Y-%m-%d}"
+    return _date_time(start)
+
+
+def _rules(rules: Sequence[Rule], start: datetime | None) -> str:
+    """Return the rules; an end that all have is said once."""
+    ends = {_end(rule) for rule in rules}
+    common = ends.pop() if len(ends) == 1 else None
+    window = _window(rules, start)
+    if window is not None and common is not None:
+        return window + common
+    texts = [_rule(rule, start) + (_end(rule) if common is None else "") for rule in rules]
+    return "; and ".join(texts) + (common or "")
+
+
+def _end(rule: Rule) -> str:
+    if rule.count is not None:
+        return f", {_counted(rule.count, 'time')}"
+    if rule.until is None:
+        return ""
+    if not rule.until.is_utc and rule.until.seconds % _DAY == _DAY - 1:
+        return f", until {_datetime(Moment(rule.until.seconds, None, is_date=True)):%Y-%m-%d}"
+    until = _datetime(Moment(rule.until.seconds, None, is_date=False))
+    seconds = f":{until.second:02}" if until.second else ""
+    return f", until {until:%Y-%m-%d %H:%M}{seconds}" + (" UTC" if rule.until.is_utc else "")
+
+
+def _window(rules: Sequence[Rule], start: datetime | None) -> str | None:
+    """Return "every 15 minutes from 09:00 to 17:00 on …" for rules that come to just that; else None."""
+    bare = {replace(rule, hours=(), minutes=(), seconds=()) for rule in rules}
+    rule = bare.pop()
+    plain = rule.frequency in {Frequency.DAILY, Frequency.WEEKLY} and rule.interval == 1 and rule.count is None
+    if bare or not plain or rule.positions or rule.month_days or rule.year_days or rule.week_numbers:
+        return None
+    if (rule.frequency == Frequency.WEEKLY) != bool(rule.weekdays) or not all(one.hours for one in rules):
+        return None
+    times = sorted(
+        {
+            hour * 3600 + minute * 60 + second
+            for one in rules
+            for hour in one.hours
+            for minute in one.minutes or ((start.minute,) if start else (0,))
+            for second in one.seconds or ((start.second,) if start else (0,))
+        }
+    )
+    steps = {later - earlier for earlier, later in pairwise(times)}
+    if len(times) < _LEAST_TIMES or len(steps) > 1:
+        return None
+    step = steps.pop()
+    length, unit = next((step // size, name) for size, name in ((3600, "hour"), (60, "minute"), (1, "second")) if step % size == 0)
+    every = f"every {unit}" if length == 1 else f"every {length} {unit}s"
+    first, last = (_time(at // 3600, at // 60 % 60, at % 60) for at in (times[0], times[-1]))
+    days = f" on {_listed(_WEEKDAYS[day.weekday] for day in rule.weekdays)}" if rule.weekdays else ""
+    if frozenset(day.weekday for day in rule.weekdays) == _WORKING_DAYS:
+        days = " on weekdays"
+    months = f" in {_listed(_MONTHS[month - 1] for month in rule.months)}" if rule.months else ""
+    return f"{every} from {first} to {last}{days}{months}"
+
+
 def _rule(rule: Rule, start: datetime | None) -> str:
-    text = _days(rule, start)
-    if rule.months and not _is_birthday(rule):
+    counted = _counted_days(rule)
+    text = _days(rule, start) if counted is None else f"{_every(rule)} on {counted}"
+    if rule.months and not (_is_birthday(rule) and counted is None):
         text += f" in {_listed(_MONTHS[month - 1] for month in rule.months)}"
     text += _times(rule, start)
-    if rule.positions:
+    if rule.positions and counted is None:
         text = f"the {_listed(map(_ordinal, rule.positions))} of {text}"
     if rule.skip != "OMIT":
         neighbour = "last day before" if rule.skip == "BACKWARD" else "first day after"
         text += f" (or the {neighbour}, where there is no such day)"
-    if rule.count is not None:
-        text += f", {_counted(rule.count, 'time')}"
-    if rule.until is not None:
-        until = _datetime(Moment(rule.until.seconds, None, is_date=False))
-        zone = " UTC" if rule.until.is_utc else ""
-        text += f", until {until:%Y-%m-%d %H:%M}{zone}"
+    elif rule.frequency == Frequency.MONTHLY and any(day > _SHORTEST_MONTH for day in rule.month_days):
+        text += " (only in months that have that day)"
     return text
+
+
+def _counted_days(rule: Rule) -> str | None:
+    """Return "the last working day" for what RRULE says with BYSETPOS; None if it is anything else."""
+    days = frozenset(day.weekday for day in rule.weekdays)
+    plain = rule.positions and not any(day.nth for day in rule.weekdays)
+    months_apart = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and len(rule.months) < 2)  # noqa: PLR2004
+    others = rule.month_days or rule.year_days or rule.week_numbers or len(rule.hours) * len(rule.minutes) != 1
+    if not plain or not months_apart or others or days not in _COUNTED:
+        return None
+    return f"the {_listed(map(_ordinal, rule.positions))} {_COUNTED[days]}"
 
 
 def _is_birthday(rule: Rule) -> bool:
@@ -78,10 +170,14 @@ def _days(rule: Rule, start: datetime | None) -> str:
             month_days = (start.day,)
             months = months or (start.month,)
     every = _every(rule)
+    if rule.frequency == Frequency.DAILY and weekdays and rule.interval > 1:
+        left_out = sorted(_EVERY_DAY - {day.weekday for day in weekdays})
+        return f"{every} except {_listed(f'{_WEEKDAYS[day]}s' for day in left_out)}" if left_out else every
     if rule.frequency in {Frequency.WEEKLY, Frequency.DAILY} and weekdays and rule.interval == 1:
         every = _every_weekday(weekdays)
     elif weekdays:
-        every += f" on {_listed(map(_weekday, weekdays))}"
+        each = "every " if rule.frequency == Frequency.MONTHLY and not rule.positions else ""
+        every += f" on {_listed(_weekday(day, each) for day in weekdays)}"
     if month_days:
         days = _listed(map(_month_day, month_days))
         if _is_birthday(rule) and months:
@@ -109,9 +205,9 @@ def _every_weekday(weekdays: Sequence[NthDay]) -> str:
     return f"every {_listed(_WEEKDAYS[day] for day in sorted(days))}"
 
 
-def _weekday(day: NthDay) -> str:
+def _weekday(day: NthDay, each: str) -> str:
     name = _WEEKDAYS[day.weekday]
-    return f"the {_ordinal(day.nth)} {name}" if day.nth else name
+    return f"the {_ordinal(day.nth)} {name}" if day.nth else f"{each}{name}"
 
 
 def _month_day(number: int) -> str:
@@ -171,6 +267,19 @@ def _counted(count: int, thing: str) -> str:
 def _listed(items: Iterable[str]) -> str:
     *others, last = items
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def _date_time(local: datetime) -> str:
+    return f"{local:%Y-%m-%d} at {_time(local.hour, local.minute, local.second)}"
+
+
+def _moment_text(text: str) -> str:
+    """Return a date or a time as it stands in a list of them."""
+    moment = parse_moment(text, "date")
+    local = _datetime(moment)
+    if moment.is_date:
+        return f"{local:%Y-%m-%d}"
+    return _date_time(local) + (" " + text[19:] if moment.offset is not None else "")
 
 
 def _datetime(moment: Moment) -> datetime:

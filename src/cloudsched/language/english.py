@@ -32,7 +32,7 @@ ENGLISH = Language(
         "half": {30: "half", 15: "quarter|a quarter"},
         "article": {1: "the|a|an"},
         "a": {1: "a|an|one"},
-        "each": {1: "every|each|ev|every single|all"},
+        "each": {1: "every|each|ev|every single"},
         "other": {2: "other|alternate|alternating"},
         "unit": {
             0: "second|seconds|sec|secs",
@@ -190,6 +190,7 @@ ENGLISH = Language(
         "repeat": {1: "repeat|repeats|repeating|recurring|run|runs|running|occurring|happening|occurs|happens"},
         "filler": {1: "if there is one|if any|if it exists"},
         "skip-back": {1: "or the last day before, where there is no such day|or the last day of the month|or the last day"},
+        "skip-omit": {1: "only in months that have that day|in months that have that day|only in months that have it|if there is such a day"},
         "skip-forward": {1: "or the first day after, where there is no such day"},
         "week-number": {1: "week|weeks|week number"},
         "day-number": {1: "day|days"},

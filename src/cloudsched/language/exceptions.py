@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING
 
-from cloudsched.language.calendar import first_day, nth_day
+from cloudsched.language.calendar import at_time, first_day, nth_day
 from cloudsched.language.nodes import DAY, Date, Days, Months, Point, Relative, Unit
 from cloudsched.language.refusals import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
@@ -30,7 +30,10 @@ def leave_out(drafts: list[Draft], exceptions: Sequence[Except], context: Contex
             elif isinstance(point, Days) and not point.dates and _is_repeated(point):
                 _days(drafts, point)
             else:
-                dates.append(_date(point, context, base).isoformat())
+                found = _date(point, context, base)
+                clock = point.clock if isinstance(point, Date) else None
+                text = found.isoformat()
+                dates.append(text if clock is None else at_time(found, *context.time(clock)).isoformat())
     return dates
 
 
@@ -116,7 +119,7 @@ def _date(point: Point, context: Context, base: date) -> date:
         found = nth_day(point, context, base)
     else:
         raise Refused("inexpressible", point.span)
-    if found < context.today - timedelta(days=1):
+    if found < context.today and not (isinstance(point, Date) and point.year):
         raise Refused("past", point.span)
     context.choices.assume(f"Only {found:%Y-%m-%d} is left out.")
     return found

@@ -52,7 +52,7 @@ def _days(c: Cursor) -> Days | None:
 def _months(c: Cursor) -> Months | None:
     start = c.at
     c.take("only")
-    if c.take("in", "on") is None:
+    if c.take("in") is None:
         return None
     found = months(c)
     return Months(found, span=c.span(start)) if found else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import clock
@@ -103,7 +104,8 @@ def _interval(c: Cursor, start: int) -> list[Clause] | None:
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
-    if unit is None and nth and not c.sees("weekday", "weekdays", *_SETS, "month", "of", "and", "comma", "to-last"):
+    listed = c.sees("and", "comma") and c.sees("ordinal", "ordinal-end", "article", ahead=1)
+    if unit is None and nth and not listed and not c.sees("weekday", "weekdays", *_SETS, "month", "of", "to-last"):
         c.at, nth, interval = before, False, 1
         unit = c.take("unit")  # "every second" is a unit
     if unit is None:
@@ -309,8 +311,9 @@ def _excepted(c: Cursor) -> list[Point] | None:
     if single is not None and not isinstance(single, Days) and not (
         isinstance(single, Relative) and single.kind == "weekday" and single.ahead is None
     ):
-        more = c.at
-        return [single] if isinstance(single, Relative | Date | Year) and not c.sees("month", ahead=more - c.at) else None
+        if not isinstance(single, Date | Relative):
+            return None
+        return [_at_clock(c, single)] if isinstance(single, Date) else [single]
     c.at = start
     repeated = c.take("each") is not None
     found = days(c, each=repeated)
@@ -319,6 +322,17 @@ def _excepted(c: Cursor) -> list[Point] | None:
     if found.dates:
         return [*found.dates]
     return [found]
+
+
+def _at_clock(c: Cursor, date: Date) -> Date:
+    """Read the time at which a single occurrence is left out: "except 2027-03-01 at 09:00"."""
+    start = c.at
+    if date.year is not None and c.take("at") is not None:
+        at = clock(c, bare=False)
+        if at is not None:
+            return replace(date, clock=at)
+    c.at = start
+    return date
 
 
 def place_clause(c: Cursor) -> list[Clause] | None:
@@ -347,7 +361,7 @@ def mark(c: Cursor) -> list[Clause] | None:
     """Read words that bear on the whole."""
     start = c.at
     c.take("open")
-    for kind in ("synchronised", "skip-back", "skip-forward"):
+    for kind in ("synchronised", "skip-back", "skip-forward", "skip-omit"):
         if c.take(kind) is not None:
             c.take("close")
             return [Mark(kind, c.span(start))]

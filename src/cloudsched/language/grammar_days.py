@@ -367,7 +367,7 @@ def dates(c: Cursor) -> list[Date] | None:
 
 
 def _with_weekday(date: Date, weekday: int | None, c: Cursor, start: int) -> Date:
-    return Date(date.month, date.day, date.year, weekday, date.swapped, c.span(start))
+    return Date(date.month, date.day, date.year, weekday, date.swapped, span=c.span(start))
 
 
 def _weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | None:

@@ -68,7 +68,7 @@ class Language:
         for kind, values in self.words.items():
             for value, texts in values.items():
                 for text in texts.split("|"):
-                    words = tuple(text.replace("-", " ").split())
+                    words = tuple(text.replace("-", " ").replace(",", " ,").split())
                     found.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():
             found.setdefault(word, []).append(((word,), "number", number))

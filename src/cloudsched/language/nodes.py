@@ -123,6 +123,7 @@ class Date:
 
     Attributes:
         swapped: The other way to read it, where day and month can be exchanged.
+        clock: A time on that day, where only this is meant.
     """
 
     month: int | None = None
@@ -130,6 +131,7 @@ class Date:
     year: int | None = None
     weekday: int | None = None
     swapped: tuple[int, int] | None = None
+    clock: Clock | None = None
     span: Span = NOWHERE
 
 

@@ -77,7 +77,8 @@ def _rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
         chosen = context.choices.pick("which-of-month", group.months.span, options)
         days = [Days((Pick(1, DAY),), on=True)] if chosen else []
         group = replace(group, days=days, repeat=repeat if chosen else Repeat(1, Unit.DAY))
-    drafts = day_rules(group, context)
+    settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
+    drafts = day_rules(group, context, settled=settled)
     if not drafts:
         raise Refused("no-recurrence")
     times = _times(group, plan, context, drafts)
@@ -234,6 +235,8 @@ class _Builder:
             self._fill(draft)
             if "skip-back" in self.plan.marks:
                 draft.skip = "BACKWARD"
+            if "skip-forward" in self.plan.marks:
+                draft.skip = "FORWARD"
         for end in self.plan.ends:
             self._end(end)
         if self.count is not None and self.until is not None:

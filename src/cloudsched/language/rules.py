@@ -107,7 +107,7 @@ def fine_rule(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
     return [draft]
 
 
-def day_rules(group: Group, context: Context) -> list[Draft]:
+def day_rules(group: Group, context: Context, *, settled: bool = False) -> list[Draft]:
     """Return the rules of a group's days, still without times."""
     repeat = group.repeat
     months = list(group.months.months) if group.months else []
@@ -128,7 +128,8 @@ def day_rules(group: Group, context: Context) -> list[Draft]:
             draft.months = months
     for draft in drafts:
         _check(draft, group)
-        _ask_month_end(draft, group, context)
+        if not settled:
+            _ask_month_end(draft, group, context)
     return _merged(drafts)
 
 
@@ -254,6 +255,8 @@ def _picked(picks: Iterable[Pick], period: Period, interval: int, days: Days) ->
         return [Draft("WEEKLY", 1, [(0, pick.what) for pick in picks], months=months)]
     drafts = [Draft(freq, interval, months=list(months)) for _ in range(4)]
     by_weekday, by_day, by_workday, by_weekend = drafts
+    if months:
+        by_weekday.freq = by_day.freq = "YEARLY"
     for nth, what in picks:
         if what == WORKDAY:
             by_workday.positions.append(nth)
@@ -331,18 +334,24 @@ def _monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
         return [Draft("MONTHLY", interval)]
     drafts: list[Draft] = []
     for days in group.days:
-        if days.dates or days.weeks or (days.period and (days.period.interval > 1 or days.period.months)):
+        if days.dates or days.weeks or (days.period and days.period.interval > 1):
             raise Refused("contradiction", days.span)
+        if days.period and days.period.months:
+            if interval > 1 or repeat.unit != Unit.MONTH or days.period.year or not all(p.nth for p in days.picks):
+                raise Refused("contradiction", days.span)
+            drafts += _picked(days.picks, Period(Unit.YEAR, months=days.period.months), 1, days)
+            continue
         if all(not pick.nth for pick in days.picks):
-            if len(group.days) == 1 and not (days.marked and days.plural and interval > 1):
+            if not days.marked or days.plural:
                 first = [(1, pick.what) for pick in days.picks]
                 every = [(0, pick.what) for pick in days.picks]
                 options = (Option("the first of each month", first), Option("every one", every))
                 chosen = context.choices.pick("which-of-month", days.span, options)
                 assert isinstance(chosen, list)  # noqa: S101 -- one of the two above
-                drafts.append(Draft("MONTHLY", interval, list(chosen)))
             else:
-                drafts.append(Draft("MONTHLY", interval, [(0, pick.what) for pick in days.picks]))
+                chosen = [(0, pick.what) for pick in days.picks]
+            freq = "WEEKLY" if interval == 1 and not any(nth for nth, _ in chosen) else "MONTHLY"
+            drafts.append(Draft(freq, interval, list(chosen)))
             continue
         if repeat.unit == Unit.QUARTER and repeat.interval == 1 and not _is_day_of_month(days):
             drafts += _picked(days.picks, Period(Unit.QUARTER), 1, days)

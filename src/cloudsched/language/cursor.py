@@ -17,11 +17,12 @@ T = TypeVar("T")
 class Cursor:
     """Reads a phrase from left to right; every rule of the grammar takes words from it, or leaves it where it was."""
 
-    __slots__ = ("at", "language", "matches", "tokens")
+    __slots__ = ("at", "bare", "language", "matches", "tokens")
 
     def __init__(self, tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> None:
         self.tokens, self.matches, self.language = tokens, matches, language
         self.at = 0
+        self.bare = False  # a plain number is an hour, as in "make it 10"
 
     @property
     def ended(self) -> bool:

@@ -94,7 +94,7 @@ class Parser:
         self.matches: list[Matches] = classify(tokens, language)
         self.furthest = 0
         self.refused: Refused | None = None
-        self._cursor = Cursor(tokens, self.matches, language)
+        self.cursor = Cursor(tokens, self.matches, language)
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
     def parse(self) -> Phrase | None:
@@ -119,13 +119,21 @@ class Parser:
                 return Phrase(after, read, start)
         return None
 
-    def clauses_from(self, start: int) -> tuple[Clause, ...] | None:
-        """Return the clauses from a place to the end, without a title; None if they do not reach it."""
-        found = self._clauses(start)
-        return found[0] if found is not None and found[1] == len(self.tokens) else None
+    def clauses_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
+        """Return the clauses between two places, without a title; None if they do not fill them.
+
+        Args:
+            start: Where they begin.
+            end: Where they end.
+            bare: A plain number is an hour, as in "make it 10".
+        """
+        part = Parser(self.tokens[start:end], self.cursor.language)
+        part.cursor.bare = bare
+        found = part._clauses(0)  # noqa: SLF001 -- of the same class
+        return found[0] if found is not None and found[1] == end - start else None
 
     def _after_intro(self) -> int:
-        c = self._cursor
+        c = self.cursor
         c.at = 0
         while not c.ended and c.take("polite", "intro", "comma", "colon") is not None:
             pass
@@ -158,7 +166,7 @@ class Parser:
         return tuple(found), self._skip_end(at)
 
     def _joint(self, at: int) -> _Joint | None:
-        c = self._cursor
+        c = self.cursor
         c.at = at
         anded = False
         while True:
@@ -173,7 +181,7 @@ class Parser:
         return _Joint(c.at, anded) if c.at > at else None
 
     def _skip_end(self, at: int) -> int:
-        c = self._cursor
+        c = self.cursor
         c.at = at
         c.skip("comma", "stop", "polite", "filler", "also")
         return c.at
@@ -184,7 +192,7 @@ class Parser:
         return self._memo[at]
 
     def _read_clause(self, at: int) -> tuple[list[Clause], int] | None:
-        c = self._cursor
+        c = self.cursor
         for rule in _RULES:
             c.at = at
             try:
@@ -229,7 +237,7 @@ class Parser:
 
     def _outro(self, at: int) -> Span | None:
         """Return the title that follows the schedule: after a colon or dash, in quotes, or as "remind me to …"."""
-        c = self._cursor
+        c = self.cursor
         c.at = at
         shown = c.take("colon", "dash") is not None
         shown = c.take("outro") is not None or shown

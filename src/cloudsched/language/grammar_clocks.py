@@ -19,7 +19,7 @@ _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset",
 def times(c: Cursor) -> Times | Window | None:
     """Read ``at 9:00, 12 and 17:30``, ``3pm``, ``9am to 5pm``."""
     start = c.at
-    said_at = c.take("at") is not None
+    said_at = c.take("at") is not None or c.bare
     window = c.attempt(lambda c: _span(c, bare=said_at))
     if window is not None:
         return replace(window, span=c.span(start))

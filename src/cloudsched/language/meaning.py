@@ -28,7 +28,7 @@ def mean(clauses: Sequence[Clause], context: Context) -> Schedule:
     """
     plan = arrange(clauses)
     settle_zone(plan, context)
-    context.clock24 = any(_is_24(clock) for clock in all_clocks(plan))
+    context.clock24 = any(is_24(clock) for clock in all_clocks(plan))
     if _repeats(plan, context):
         if "once" in plan.marks:
             raise Refused("contradiction")
@@ -57,7 +57,8 @@ def all_clocks(plan: Plan) -> list[Clock]:
     return found + [end.clock for end in plan.ends if end.clock is not None]
 
 
-def _is_24(clock: Clock) -> bool:
+def is_24(clock: Clock) -> bool:
+    """Return whether a time shows that it is written on a clock of 24 hours."""
     return clock.exact and clock.half is None and not clock.named
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.describe import describe
 from cloudsched.domain.zones import tzinfo
-from cloudsched.errors import CloudschedError, InvalidSchedule
+from cloudsched.errors import InvalidSchedule
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.grammar import Parser
 from cloudsched.language.meaning import mean
-from cloudsched.language.questions import ask
-from cloudsched.language.reading import Problem, Reading
-from cloudsched.language.refusals import HINTS, Choices, Refused, Unclear
+from cloudsched.language.questions import MOST_READINGS, QUESTIONS, ask
+from cloudsched.language.reading import Alternative, Problem, Reading
+from cloudsched.language.refusals import Choices, Refused, Unclear
+from cloudsched.language.slips import corrections, shortens_title
 from cloudsched.language.tokens import tokenise
+from cloudsched.language.updates import find_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,11 +104,48 @@ class _Reader:
     def read(self) -> Reading:
         tokens = tokenise(self._text, ordinal_dot=self._language.ordinal_dot, splits=self._language.splits)
         parser = Parser(tokens, self._language)
+        if self._current is not None:
+            changed = self._change(parser, self._current)
+            if changed is not None:
+                return changed
         phrase = parser.parse()
         if phrase is None:
             refused = parser.refused or Refused("not-understood", self._place(parser))
-            return _refusal(refused, self._text)
-        return self._mean(phrase)
+            return self._slip(parser, None) or _refusal(refused, self._text)
+        return (self._slip(parser, phrase) if phrase.title is not None else None) or self._mean(phrase)
+
+    def _change(self, parser: Parser, current: Schedule) -> Reading | None:
+        change = find_change(parser)
+        if change is None:
+            return None
+
+        def build(choices: Choices) -> Schedule:
+            return change(current, Context(self._now, current.timezone, self._default, choices))
+
+        return self._result(build, None)
+
+    def _slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
+        """Return a question where a word that nobody understood is one letter away from one that makes sense."""
+        readings: list[Alternative] = []
+        span = (0, len(self._text))
+        for tokens in corrections(parser.tokens, parser.matches, self._language):
+            corrected = Parser(tokens, self._language).parse()
+            if corrected is None or (phrase is not None and not shortens_title(corrected, phrase)):
+                continue
+            reading = self._mean(corrected)
+            word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
+            span = (typed.start, typed.end)
+            if reading.schedule is not None:
+                readings.append(Alternative(reading.schedule, describe(reading.schedule), f"{word.text}, not {typed.text}"))
+            elif reading.kind == "question":
+                readings += reading.readings
+        if not readings:
+            return None
+        as_typed = self._mean(phrase) if phrase is not None else None
+        if as_typed is not None and as_typed.schedule is not None:
+            readings.append(Alternative(as_typed.schedule, describe(as_typed.schedule), "as it was typed"))
+        problem = Problem(span, "slip", QUESTIONS["slip"])
+        return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
     def _place(self, parser: Parser) -> tuple[int, int]:
         at = min(parser.furthest, len(parser.tokens) - 1)
@@ -113,8 +153,10 @@ class _Reader:
 
     def _mean(self, phrase: Phrase) -> Reading:
         title = self._text[slice(*phrase.title)].strip("\"“”„«»` ") if phrase.title else None  # noqa: RUF001
+        return self._result(self._builder(phrase), title)
+
+    def _result(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
         choices = Choices()
-        build = self._builder(phrase)
         try:
             schedule = build(choices)
         except Unclear as unclear:
@@ -138,4 +180,4 @@ def _refusal(refused: Refused, text: str) -> Reading:
     return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
 
 
-__all__ = ["HINTS", "CloudschedError", "language_of", "read"]
+__all__ = ["language_of", "read"]

@@ -33,7 +33,7 @@ def recurring(plan: Plan, context: Context) -> Schedule:
         Refused: It cannot be.
         Unclear: It can be read in several ways.
     """
-    drafts = [draft for group in plan.groups for draft in _rules(group, plan, context)]
+    drafts = [draft for group in plan.groups for draft in rules_of(group, plan, context)]
     today = context.today
     start = today
     if plan.start is not None and plan.start.point is not None:
@@ -47,10 +47,13 @@ def recurring(plan: Plan, context: Context) -> Schedule:
         until = date(year, 12, 31)
     bounded = plan.start is not None or plan.year is not None
     exdates = leave_out(drafts, plan.exceptions, context, start)
-    return _Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
+    return Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
 
 
-def _rules(group: Group, plan: Plan, context: Context) -> list[Draft]:
+def rules_of(group: Group, plan: Plan, context: Context, *, times_only: bool = False) -> list[Draft]:
+    """Return the rules of one group, with their times of day."""
+    if times_only:
+        return [Draft("DAILY", times=_times(group, plan, context, []))]
     repeat = group.repeat
     if group.months is not None and group.months.doubtful:
         context.choices.assume("The months are those of every year.")
@@ -218,7 +221,7 @@ def _steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list
     return [TimeOfDay(second // 3600, second // 60 % 60, second % 60) for second in found]
 
 
-class _Builder:
+class Builder:
     """Bounds the rules of a plan and anchors them."""
 
     def __init__(
@@ -228,6 +231,8 @@ class _Builder:
         self.start, self.until, self.bounded = start, until, bounded
         self.until_clock = TimeOfDay(23, 59, 59)
         self.count: int | None = None
+        self.kept: str | None = None
+        self.finished: date | None = None
 
     def build(self, exdates: list[str]) -> Schedule:
         """Return the schedule."""
@@ -246,7 +251,7 @@ class _Builder:
             raise Refused("too-many")
         if self.count is not None and len(texts) > 1:
             raise Refused("inexpressible", self.plan.ends[0].span, "give an end as a date")
-        dtstart = self._dtstart()
+        dtstart = self.kept or self._dtstart()
         suffix = ""
         if self.count is not None:
             suffix = f";COUNT={self.count}"

@@ -133,7 +133,7 @@ RECURRING = [
     _r("every Monday 9am Europe/Paris", walk(wd(MO), ["09:00"])),
     _r("every day at 15:00 Paris time", walk(any_day, ["15:00"])),
     _r("every day at 9am New York time", walk(any_day, ["15:00"])),
-    _r("weekdays at 8am in Tokyo", walk(wd(MO, TU, WE, TH, SU), ["00:00"])),
+    _r("weekdays at 8am in Tokyo", walk(WORK, ["00:00"])),
     _r("every day at 12:00 UTC", walk(any_day, ["13:00"])),
     _r("the 10th, 20th and last day of every month at 9am", walk(dom(10, 20, -1), ["09:00"])),
     _r("second last Friday of each month at 15:00", walk(nth(-2, FR), ["15:00"])),

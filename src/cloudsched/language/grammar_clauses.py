@@ -88,6 +88,12 @@ def _interval(c: Cursor, start: int) -> list[Clause] | None:
     other = c.take("other")
     count, nth = (other.value, False) if other is not None else (None, False)
     before = c.at
+    fraction = c.take("fraction")
+    if count is None and fraction is not None:
+        unit = c.take("unit")
+        if unit is not None and unit.value == Unit.HOUR:
+            return [Repeat(fraction.value, Unit.MINUTE, span=c.span(start))]
+    c.at = before
     if count is None:
         count = number(c)
         if count is None:
@@ -231,8 +237,7 @@ def end_clause(c: Cursor) -> list[Clause] | None:
             at = None
             middle = c.at
             if not before:
-                c.take("at")
-                at = clock(c, bare=True)
+                at = clock(c, bare=c.take("at") is not None)
                 if at is None:
                     c.at = middle
             return [End(found, before=before, clock=at, span=c.span(start))]

@@ -101,7 +101,8 @@ def _ordinals(c: Cursor) -> list[int]:
     while len(found) < MOST_ITEMS:
         before = c.at
         if found:
-            c.skip("comma", "and", "or", "also")
+            if not c.skip("comma", "and", "or", "also"):
+                break
             c.take("on")
             c.take("article")
         value = ordinal(c)

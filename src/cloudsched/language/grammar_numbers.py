@@ -125,6 +125,8 @@ def _fraction_of(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit, in
     finer = Unit(unit.value - 1)
     if "/" in text:
         whole, rest = divmod(60 * value[0], value[1]) if value[1] else (0, 1)
+    elif "." not in text:
+        return None
     else:
         whole, rest = divmod(60 * int("".join(map(str, value))), 10 ** len(text.split(".")[1]))
     return None if rest else (finer, whole)

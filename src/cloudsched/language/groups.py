@@ -22,6 +22,7 @@ from cloudsched.language.nodes import (
     Span,
     Start,
     Times,
+    Unit,
     Window,
     Year,
 )
@@ -127,7 +128,8 @@ def _in_group(plan: Plan, clause: Clause, joined: str) -> None:
             _once(group.repeat, clause.span)
             group.repeat = clause
         case Days() | Date() | Relative():
-            if joined and full:
+            fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
+            if joined and full and not (fine and not group.days):
                 group = _next(plan)
             if isinstance(clause, Relative):
                 if group.relatives and not joined:

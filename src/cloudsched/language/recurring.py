@@ -11,7 +11,7 @@ from cloudsched.errors import InvalidSchedule
 from cloudsched.language.calendar import at_time, first_day, last_day, later
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.exceptions import leave_out
-from cloudsched.language.nodes import DAY, Clock, Days, End, Length, Pick, Repeat, Unit, Window
+from cloudsched.language.nodes import DAY, Clock, Date, Days, End, Length, Pick, Relative, Repeat, Unit, Window
 from cloudsched.language.refusals import Option, Refused
 from cloudsched.language.rules import MAX_RULES, Draft, day_rules, fine_rule
 
@@ -33,6 +33,7 @@ def recurring(plan: Plan, context: Context) -> Schedule:
         Refused: It cannot be.
         Unclear: It can be read in several ways.
     """
+    _check_times(plan)
     drafts = [draft for group in plan.groups for draft in rules_of(group, plan, context)]
     today = context.today
     start = today
@@ -48,6 +49,21 @@ def recurring(plan: Plan, context: Context) -> Schedule:
     bounded = plan.start is not None or plan.year is not None
     exdates = leave_out(drafts, plan.exceptions, context, start)
     return Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
+
+
+def _check_times(plan: Plan) -> None:
+    """Refuse where one time of day would have to be dropped, or is missing."""
+    fine = [group.repeat is not None and group.repeat.unit <= Unit.HOUR for group in plan.groups]
+    timed = any(group.has_times for group in plan.groups)
+    if len(plan.groups) > 1 and any(not (group.has_times or is_fine) for group, is_fine in zip(plan.groups, fine, strict=True)):
+        raise Refused("incomplete", hint="say the time of day of each")
+    start = plan.start
+    if start is not None and start.clock is not None and timed and (not any(fine) or len(plan.groups) == 1):
+        raise Refused("contradiction", start.span)
+    for end in plan.ends:
+        named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
+        if end.clock is not None and not (named and (timed or any(fine) or (start is not None and start.clock))):
+            raise Refused("contradiction", end.span, "say the time of day before the end")
 
 
 def rules_of(group: Group, plan: Plan, context: Context, *, times_only: bool = False) -> list[Draft]:

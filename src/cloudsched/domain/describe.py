@@ -68,9 +68,16 @@ def _once(at: datetime, timezone: str) -> str:
 
 def _start(rules: Sequence[Rule], start: datetime) -> str:
     """Return the day of the beginning, and the time where the rules take theirs from it."""
-    if all(rule.frequency <= Frequency.DAILY for rule in rules):
+    time = (start.hour, start.minute, start.second)
+    named = all(rule.frequency <= Frequency.DAILY for rule in rules)
+    if named and all(_first_time(rule, start) >= time for rule in rules):
         return f"{start:%Y-%m-%d}"
     return _date_time(start)
+
+
+def _first_time(rule: Rule, start: datetime) -> tuple[int, int, int]:
+    hours, minutes, seconds = rule.hours or (start.hour,), rule.minutes or (start.minute,), rule.seconds or (0,)
+    return hours[0], minutes[0], seconds[0]
 
 
 def _rules(rules: Sequence[Rule], start: datetime | None) -> str:

@@ -161,8 +161,8 @@ ENGLISH = Language(
         "also": {1: "also|too|as well|additionally"},
         "then": {1: "and|and also|plus|also|and then"},
         "start": {
-            1: "starting|starting on|starting in|starting from|starts|starts on|starting at|start|beginning"
-            "|beginning on|beginning in|as of|commencing|effective|from|since|beginning at|beginning from|first on"
+            1: "starting|starting on|starting in|starting from|starts|starts on|start|beginning"
+            "|beginning on|beginning in|as of|commencing|effective|from|since|beginning from|first on"
             "|not before"
         },
         "onward": {1: "on|onward|onwards|forward"},

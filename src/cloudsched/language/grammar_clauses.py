@@ -175,14 +175,13 @@ def start_clause(c: Cursor) -> list[Clause] | None:
         return [ranged]
     if c.take("start") is None:
         return None
-    c.take("on", "at", "in")
+    said_at = c.take("on", "in") is None and c.take("at") is not None
     found = c.attempt(point)
     at = None
     if found is None:
-        at = clock(c, bare=True)
+        at = clock(c, bare=said_at)
     elif c.sees("at", "clock"):
-        c.take("at")
-        at = clock(c, bare=True)
+        at = clock(c, bare=c.take("at") is not None)
     if found is None and at is None:
         return None
     clauses: list[Clause] = [Start(found, at, span=c.span(start))]

@@ -72,11 +72,12 @@ def _named_days(c: Cursor, *, each: bool) -> _Found | None:
 def _item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     """Read one item: ordinals with what they count, or names of days."""
     start = c.at
-    c.take("article")
+    article = c.take("article") is not None
     nths = _ordinals(c)
     if not nths:
         c.at = start
         return _names(c) or _month_days(c, listed=listed)
+    alone = not (article or listed or c.sees("of", "each", "per", "month"))
     unit = c.take("day-word")
     if unit is not None and not c.sees("weekday"):
         return [Pick(nth, DAY) for nth in nths], False
@@ -90,7 +91,7 @@ def _item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
             c.at = start
             return None
         return [Pick(nth, what) for nth in nths], False
-    if c.sees("month", "unit", "part"):
+    if c.sees("month", "unit", "part") or (alone and nths[-1] < 0):
         c.at = start
         return None
     return [Pick(nth, DAY) for nth in nths], False
@@ -226,6 +227,9 @@ def of_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
     if repeated is not None:
         other = c.take("other")
         interval = 2 if other is not None else (number(c) or ordinal(c) or 1)
+        if interval < 1:
+            c.at = start
+            return None
     quarter_months: tuple[int, ...] = ()
     nths = [] if repeated else _ordinals(c)
     if nths and c.take("unit") is not None and c.take("of", "in") is not None:

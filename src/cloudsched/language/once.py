@@ -100,6 +100,8 @@ def _days(group: Group, context: Context) -> list[date] | None:
         if found and not days.on and len(group.days) == 1 and group.relatives:
             raise Refused("contradiction", days.span)
         found += _named(days, group, context)
+    if len({bool(days.dates) for days in group.days}) > 1:
+        raise Refused("contradiction", group.days[-1].span)
     if group.relatives and group.days:
         raise Refused("contradiction", group.days[0].span)
     if found:

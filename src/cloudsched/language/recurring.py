@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.schedule import Schedule
@@ -58,7 +58,8 @@ def _check_times(plan: Plan) -> None:
     if len(plan.groups) > 1 and any(not (group.has_times or is_fine) for group, is_fine in zip(plan.groups, fine, strict=True)):
         raise Refused("incomplete", hint="say the time of day of each")
     start = plan.start
-    if start is not None and start.clock is not None and timed and (not any(fine) or len(plan.groups) == 1):
+    exact = start is not None and isinstance(start.point, Date) and start.point.year is not None
+    if start is not None and start.clock is not None and timed and not exact:
         raise Refused("contradiction", start.span)
     for end in plan.ends:
         named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
@@ -396,12 +397,12 @@ class Builder:
         day = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 -- see above
         try:
             free = Schedule(rrule=texts, dtstart=day.isoformat(), timezone="UTC")
-            found = free.after(begin.replace(tzinfo=context.now.tzinfo).astimezone(context.now.tzinfo) - timedelta(days=2))
         except InvalidSchedule as error:
             raise Refused("never", hint=str(error)) from None
+        clock = self.plan.start.clock if self.plan.start is not None else None
+        if clock is not None and self.bounded:
+            begin = at_time(self.start, *context.time(clock))
         moment = begin - timedelta(seconds=1)
-        from datetime import UTC  # noqa: PLC0415 -- local times are compared as if in UTC
-
         found = free.after(moment.replace(tzinfo=UTC))
         if found is None:
             raise Refused("never")

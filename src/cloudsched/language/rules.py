@@ -164,6 +164,8 @@ def _check(draft: Draft, group: Group) -> None:
             raise Refused("never", span)
     if any(abs(day) > 31 or not day for day in draft.month_days):  # noqa: PLR2004 -- no month is longer
         raise Refused("no-such-date", span)
+    if draft.freq == "MONTHLY" and any(nth == -5 for nth, _ in draft.weekdays):  # noqa: PLR2004 -- from the end
+        raise Refused("inexpressible", span, "most months have no such day")
     if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):  # noqa: PLR2004 -- no month has more
         raise Refused("never", span)
 

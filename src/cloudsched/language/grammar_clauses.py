@@ -263,7 +263,8 @@ def _count(c: Cursor) -> list[Clause] | None:
 def _for(c: Cursor) -> list[Clause] | None:
     start = c.at
     if c.take("for") is None:
-        return None
+        found = length(c)
+        return None if found is None or c.take("for-after") is None else [End(length=found, span=c.span(start))]
     c.take("the-next")
     found = length(c)
     if found is None:

@@ -240,9 +240,10 @@ def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | No
     if oclock:
         minute = c.token
         if minute is not None and minute.kind == NUMBER and minute.value[0] <= 59 and not c.sees("unit", ahead=1):  # noqa: PLR2004
-            if c.language.minutes_follow and not c.sees("month", ahead=1):
+            if c.language.clock24 and not c.sees("month", ahead=1):
                 c.at += 1
                 found = replace(found, minute=minute.value[0])
+        found = replace(found, exact=found.exact or c.language.clock24)
     with_half = _with_half(c, found)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half

@@ -22,6 +22,7 @@ HARMLESS = frozenset(
     | {"number", "tens", "thousand", "ordinal", "fraction", "half", "halfday-short", "the-next", "clock-minute", "one"}
     | {"comma", "dash", "colon", "open", "close", "stop", "quote", "day-word", "unit-short", "zone-time", "also", "hence"}
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
+    | {"for-after"}
     | {"pair", "repeat-word"}
 )
 # Classes whose words may stand in a title where a word follows that is in no lexicon: "start the backup".
@@ -50,7 +51,7 @@ class Language:
         words: For each class what each text stands for; several texts for one value are divided by ``|``.
         month_first: Of ``3/4`` the month comes first; None where people differ.
         ordinal_dot: ``24.`` is an ordinal.
-        minutes_follow: Minutes follow the word for "o'clock", as in ``9 Uhr 30``.
+        clock24: The word for "o'clock" stands with the hours of a clock of 24, and minutes may follow it: ``9 Uhr 30``.
         glued_numbers: Numbers that are one word and not made of the others.
     """
 
@@ -58,7 +59,7 @@ class Language:
     words: Mapping[str, Mapping[int, str]]
     month_first: bool | None = None
     ordinal_dot: bool = False
-    minutes_follow: bool = False
+    clock24: bool = False
     glued_numbers: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property

@@ -10,6 +10,7 @@ from cloudsched.domain.zones import tzinfo
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
+from cloudsched.language.german import GERMAN
 from cloudsched.language.grammar import Parser
 from cloudsched.language.meaning import mean
 from cloudsched.language.questions import MOST_READINGS, QUESTIONS, ask
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cloudsched.language.nodes import Phrase
 
 MAX_LENGTH = 500
-LANGUAGES: dict[str, Language] = {"en": ENGLISH}
+LANGUAGES: dict[str, Language] = {"en": ENGLISH, "de": GERMAN}
 
 
 def read(

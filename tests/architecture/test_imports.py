@@ -17,6 +17,7 @@ MODULES = sorted(path.relative_to(SOURCE).with_suffix("").as_posix() for path in
 BELOW = {
     "errors": set[str](),
     "domain": {"errors"},
+    "language": {"domain", "errors"},
     "access": {"errors"},
     "sandbox": {"errors"},
     "config": {"access", "sandbox", "errors"},

@@ -50,7 +50,10 @@ class Draft:
         base += _part("BYMONTHDAY", sorted(set(self.month_days)))
         weekdays = sorted(set(self.weekdays))
         base += _part("BYDAY", [f"{nth or ''}{CODES[day]}" for nth, day in weekdays])
-        times = [";BYHOUR={};BYMINUTE={}{}".format(*block) for block in _blocks(self.times)] or [""]
+        # BYSETPOS would pick among the times of a day as well, so that each of them needs a rule of its own.
+        parts = [[time] for time in self.times] if self.positions else [self.times]
+        blocks = [block for part in parts for block in _blocks(part)]
+        times = [";BYHOUR={};BYMINUTE={}{}".format(*block) for block in blocks] or [""]
         after = _part("BYSETPOS", sorted(set(self.positions))) + (f";SKIP={self.skip}" if self.skip else "")
         return [base + time + after for time in times]
 

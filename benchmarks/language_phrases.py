@@ -100,7 +100,11 @@ def _range(random: Random) -> _Part:
 
 def _month_day(random: Random) -> _Part:
     chosen = sorted(random.sample(range(1, 29), random.choice((1, 1, 2))))
-    text = "on the " + _listed([_ordinal(number) for number in chosen]) + random.choice((" of every month", " of each month"))
+    text = (
+        "on the "
+        + _listed([_ordinal(number) for number in chosen])
+        + random.choice((" of every month", " of each month"))
+    )
     return _Part(text, lambda day: day.day in chosen)
 
 
@@ -136,7 +140,9 @@ def _working(random: Random) -> _Part:
 
 def _yearly(random: Random) -> _Part:
     month, number = random.randrange(1, 13), random.randrange(1, 29)
-    text = random.choice((f"every year on {MONTHS[month - 1]} {number}", f"every {_ordinal(number)} of {MONTHS[month - 1]}"))
+    text = random.choice(
+        (f"every year on {MONTHS[month - 1]} {number}", f"every {_ordinal(number)} of {MONTHS[month - 1]}")
+    )
     return _Part(text, lambda day: (day.month, day.day) == (month, number))
 
 
@@ -158,7 +164,11 @@ def _recurring(random: Random) -> Made | None:
     is_weekly = days.text.startswith(("every other", "every 2", "every 3", "every 4"))
     text = random.choice((f"{days.text} {at}", f"{at} {days.text}"))
     bound = random.choice(("", "", "", "except", "months", "until", "start", "count"))
-    if bound == "except" and days.text.split()[-1] in {"day", "daily", "everyday", "weekday", "weekdays"} and "the" not in text:
+    if (
+        bound == "except"
+        and days.text.split()[-1] in {"day", "daily", "everyday", "weekday", "weekdays"}
+        and "the" not in text
+    ):
         out = random.randrange(5)
         text, inner = f"{text} except {DAYS[out]}s", on
         on = lambda day: inner(day) and day.weekday() != out  # noqa: E731 -- one more condition

@@ -71,9 +71,15 @@ RECURRING = [
     _r("weekdays at 7:00 and weekends at 9:30", sorted(walk(WORK, ["07:00"]) + walk(WEEKEND, ["09:30"]))[:6]),
     _r("every 2 weeks on Wednesday at 11am", walk(both(wd(WE), weeks(2, "2026-11-25")), ["11:00"])),
     _r("every other Monday at noon", walk(both(wd(MO), weeks(2, "2026-11-23")), ["12:00"])),
-    _r("every 15 minutes from 9 to 17 on weekdays", [f"2026-11-20T10:{m}:00" for m in (30, 45)] + [f"2026-11-20T11:{m:02}:00" for m in (0, 15, 30, 45)]),
+    _r(
+        "every 15 minutes from 9 to 17 on weekdays",
+        [f"2026-11-20T10:{m}:00" for m in (30, 45)] + [f"2026-11-20T11:{m:02}:00" for m in (0, 15, 30, 45)],
+    ),
     _r("every 90 minutes", every("", 90)),
-    _r("every half hour between 8am and noon", walk(any_day, [f"{h:02}:{m:02}" for h in range(8, 12) for m in (0, 30)] + ["12:00"])),
+    _r(
+        "every half hour between 8am and noon",
+        walk(any_day, [f"{h:02}:{m:02}" for h in range(8, 12) for m in (0, 30)] + ["12:00"]),
+    ),
     _r("hourly from 13:00 to 18:00 on Saturdays", walk(wd(SA), [f"{h}:00" for h in range(13, 19)])),
     _r("on the 5th of every month at 6pm", walk(dom(5), ["18:00"])),
     _r("the 1st and 15th of each month at 10:30", walk(dom(1, 15), ["10:30"])),
@@ -150,7 +156,10 @@ RECURRING = [
     _r("each weekday at 8:05 p.m.", walk(WORK, ["20:05"])),
     _r("every third Thursday of the month at 18:00", walk(nth(3, TH), ["18:00"])),
     _r("every day 17:00 until Friday next week", walk(any_day, ["17:00"], 30, end=date(2026, 11, 27))),
-    _r("every Monday at 9am from March 1 to March 31", walk(wd(MO), ["09:00"], 30, start=date(2027, 3, 1), end=date(2027, 3, 31))),
+    _r(
+        "every Monday at 9am from March 1 to March 31",
+        walk(wd(MO), ["09:00"], 30, start=date(2027, 3, 1), end=date(2027, 3, 31)),
+    ),
     _r("on the last working day of every month at 16:00", walk(nth_of(-1, range(5)), ["16:00"])),
     _r("every day except the first Monday of the month at 9am", walk(but(nth(1, MO)), ["09:00"])),
     _r("every day except the 1st of the month at 9am", walk(but(dom(1)), ["09:00"])),
@@ -314,4 +323,4 @@ UPDATE = [
 ]
 OWN = RECURRING + ONCE + ASK + REFUSE + UPDATE
 HELD_OUT = OWN[2::3]
-TUNED = [own for number, own in enumerate(OWN) if number % 3 != 2]  # noqa: PLR2004 -- every third
+TUNED = [own for number, own in enumerate(OWN) if number % 3 != 2]

@@ -58,7 +58,7 @@ def _is_recurring(case: dict[str, Any], schedule: Schedule) -> bool:
     everything = schedule.upcoming(
         datetime.fromisoformat(first[0]).replace(tzinfo=tzinfo(case["zone"])) - timedelta(days=1), expect["total"] + 2
     )
-    return len(everything) == expect["total"] and _local(everything[-1], case)[:10] == expect["last"][:10]
+    return bool(len(everything) == expect["total"] and _local(everything[-1], case)[:10] == expect["last"][:10])
 
 
 def _local(at: datetime, case: dict[str, Any]) -> str:

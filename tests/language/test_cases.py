@@ -8,13 +8,13 @@ from random import Random
 from zoneinfo import ZoneInfo
 
 import pytest
-
 from benchmarks import language_phrases
-from cloudsched.language import Reading, read
 from tests.language.german_phrases import GERMAN_PHRASES
 from tests.language.own_phrases import HELD_OUT, OWN, Own
 from tests.language.scoring import CASES, judge, now_of
 from tests.language.walk import NOW, ZONE
+
+from cloudsched.language import Reading, read
 
 AIMS = {"recurring": 0.98, "once": 0.95, "update": 0.95, "refuse": 0.99, "ask": 1.0}
 MOST_WRONG = 0.005
@@ -84,7 +84,7 @@ def test_a_third_was_kept_aside() -> None:
 def test_phrases_from_templates(phrases: int) -> None:
     """Phrases put together by chance mean what a plain walk over the calendar says."""
     now = language_phrases.NOW.replace(tzinfo=HERE)
-    for made in language_phrases.make(Random(7), min(phrases, 20_000)):
+    for made in language_phrases.make(Random(7), min(phrases, 20_000)):  # noqa: S311 -- repeatable
         reading = read(made.phrase, now=now, timezone=language_phrases.ZONE)
         count = len(made.expected) + made.is_once
         assert reading.kind == "schedule", (made.phrase, reading)

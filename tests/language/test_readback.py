@@ -7,14 +7,14 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-
 from benchmarks import language_phrases
-from cloudsched.domain.schedule import Schedule
-from cloudsched.domain.zones import tzinfo
-from cloudsched.language import read
 from tests.language.own_phrases import OWN
 from tests.language.scoring import CASES, now_of
 from tests.language.walk import NOW, ZONE
+
+from cloudsched.domain.schedule import Schedule
+from cloudsched.domain.zones import tzinfo
+from cloudsched.language import read
 
 if TYPE_CHECKING:
     from cloudsched.language import Reading
@@ -60,7 +60,7 @@ def test_own_phrases_read_back(own: object) -> None:
 def test_phrases_from_templates_read_back(phrases: int) -> None:
     """The same for phrases put together by chance."""
     now = language_phrases.NOW.replace(tzinfo=tzinfo(ZONE))
-    for made in language_phrases.make(Random(11), min(phrases, 20_000) // 4):
+    for made in language_phrases.make(Random(11), min(phrases, 20_000) // 4):  # noqa: S311 -- repeatable
         for schedule in schedules_of(read(made.phrase, now=now, timezone=ZONE)):
             check(schedule, now)
 
@@ -68,7 +68,7 @@ def test_phrases_from_templates_read_back(phrases: int) -> None:
 @pytest.mark.timeout(7200)
 def test_random_schedules_read_back(phrases: int) -> None:
     """The same for schedules made by chance, of the forms that phrases become."""
-    random = Random(3)
+    random = Random(3)  # noqa: S311 -- repeatable
     for _ in range(phrases // 2):
         now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(10**8))
         check(random_schedule(random, now), now)
@@ -82,7 +82,9 @@ def random_schedule(random: Random, now: datetime) -> Schedule:
     if kind == "once":
         return Schedule.once(now.replace(microsecond=0) + timedelta(seconds=random.randrange(1, 10**8)), timezone=zone)
     if kind == "fine":
-        freq, interval = random.choice((("HOURLY", 2), ("MINUTELY", 15), ("HOURLY", 1), ("MINUTELY", 90), ("SECONDLY", 30)))
+        freq, interval = random.choice(
+            (("HOURLY", 2), ("MINUTELY", 15), ("HOURLY", 1), ("MINUTELY", 90), ("SECONDLY", 30))
+        )
         rule = f"FREQ={freq};INTERVAL={interval}" if interval > 1 else f"FREQ={freq}"
         rule += random.choice(("", "", f";BYDAY={_some_days(random)}", f";BYMONTH={random.randrange(1, 13)}"))
         return Schedule(rrule=rule, dtstart=local.isoformat(), timezone=zone)
@@ -114,7 +116,7 @@ def _until(local: datetime, random: Random) -> str:
 
 def first_of(rule: str, local: datetime) -> str:
     """Return the first local time that a rule names after another."""
-    plain = rule.split(";COUNT")[0].split(";UNTIL")[0]
+    plain = rule.split(";COUNT", maxsplit=1)[0].split(";UNTIL", maxsplit=1)[0]
     midnight = local.replace(hour=0, minute=0, second=0)
     found = Schedule(rrule=plain, dtstart=midnight.isoformat()).after(local.replace(tzinfo=UTC))
     assert found is not None
@@ -134,7 +136,9 @@ def _days_of(kind: str, random: Random, interval: int) -> str:
         skip = ";SKIP=BACKWARD" if random.random() < 0.3 else ""
         return f"FREQ=MONTHLY{step};BYMONTHDAY={_text(days)}{skip}"
     if kind == "nth":
-        chosen = {f"{random.choice((1, 2, 3, 4, 5, -1, -2))}{day}" for day in random.sample(DAYS, random.choice((1, 2)))}
+        chosen = {
+            f"{random.choice((1, 2, 3, 4, 5, -1, -2))}{day}" for day in random.sample(DAYS, random.choice((1, 2)))
+        }
         return f"FREQ=MONTHLY{step};BYDAY={','.join(sorted(chosen))}"
     if kind == "working":
         return f"FREQ=MONTHLY{step};BYDAY=MO,TU,WE,TH,FR"

@@ -34,7 +34,7 @@ def walk(on: On, times: Sequence[str], count: int = 8, start: date | None = None
 def every(start: str = "", minutes: int = 0, count: int = 8) -> list[str]:
     """Return times a fixed number of minutes apart, after NOW."""
     at = datetime.fromisoformat(start) if start else NOW
-    found = []
+    found: list[str] = []
     while len(found) < count:
         if at > NOW:
             found.append(at.isoformat())
@@ -115,8 +115,9 @@ def apart(interval: int, first: str) -> On:
 def months_apart(interval: int, first: str) -> On:
     """Every so many months."""
     begin = date.fromisoformat(first)
-    return lambda day: (day.year - begin.year) * 12 + day.month - begin.month >= 0 and (
-        ((day.year - begin.year) * 12 + day.month - begin.month) % interval == 0
+    return lambda day: (
+        (day.year - begin.year) * 12 + day.month - begin.month >= 0
+        and (((day.year - begin.year) * 12 + day.month - begin.month) % interval == 0)
     )
 
 

@@ -1,7 +1,7 @@
 """A schedule in English, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``.
 
-The text says all that the schedule means: its beginning, its end and its exceptions as well. A beginning in 1970 is that
-of schedules which mean the same whenever they begin, as cron expressions do, and is not said.
+The text says all that the schedule means: its beginning, its end and its exceptions as well. A beginning in 1970 is
+that of schedules which mean the same whenever they begin, as cron expressions do, and is not said.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ def describe(schedule: Schedule) -> str:
         dates = [_date_time(start), *(_moment_text(date) for date in schedule.rdates)]
         text = "; and ".join(f"on {date}" for date in dates)
     else:
-        text = _rules(rules, start)
+        text, end = _rules(rules, start)
         if start is not None and start >= _BEGINNING:
             text += f", starting {_start(rules, start)}"
+        text += end
         if schedule.rdates:
             text += f", plus {_listed(map(_moment_text, schedule.rdates))}"
     if schedule.exdates:
@@ -80,15 +81,15 @@ def _first_time(rule: Rule, start: datetime) -> tuple[int, int, int]:
     return hours[0], minutes[0], seconds[0]
 
 
-def _rules(rules: Sequence[Rule], start: datetime | None) -> str:
-    """Return the rules; an end that all have is said once."""
+def _rules(rules: Sequence[Rule], start: datetime | None) -> tuple[str, str]:
+    """Return the rules, and the end that all of them have."""
     ends = {_end(rule) for rule in rules}
     common = ends.pop() if len(ends) == 1 else None
     window = _window(rules, start)
     if window is not None and common is not None:
-        return window + common
+        return window, common
     texts = [_rule(rule, start) + (_end(rule) if common is None else "") for rule in rules]
-    return "; and ".join(texts) + (common or "")
+    return "; and ".join(texts), common or ""
 
 
 def _end(rule: Rule) -> str:
@@ -125,7 +126,9 @@ def _window(rules: Sequence[Rule], start: datetime | None) -> str | None:
     if len(times) < _LEAST_TIMES or len(steps) > 1:
         return None
     step = steps.pop()
-    length, unit = next((step // size, name) for size, name in ((3600, "hour"), (60, "minute"), (1, "second")) if step % size == 0)
+    length, unit = next(
+        (step // size, name) for size, name in ((3600, "hour"), (60, "minute"), (1, "second")) if step % size == 0
+    )
     every = f"every {unit}" if length == 1 else f"every {length} {unit}s"
     first, last = (_time(at // 3600, at // 60 % 60, at % 60) for at in (times[0], times[-1]))
     days = f" on {_listed(_WEEKDAYS[day.weekday] for day in rule.weekdays)}" if rule.weekdays else ""
@@ -167,7 +170,7 @@ def _is_birthday(rule: Rule) -> bool:
     return rule.frequency == Frequency.YEARLY and not (rule.weekdays or rule.year_days or rule.week_numbers)
 
 
-def _days(rule: Rule, start: datetime | None) -> str:
+def _days(rule: Rule, start: datetime | None) -> str:  # noqa: C901 -- one branch for each part of a rule
     weekdays, month_days, months = rule.weekdays, rule.month_days, rule.months
     named = weekdays or month_days or rule.year_days or rule.week_numbers
     if start is not None and not named:

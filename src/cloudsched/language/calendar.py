@@ -35,7 +35,7 @@ def delta(length: Length) -> relativedelta:
     """Return a length of time as calendar arithmetic takes it."""
     amounts: dict[str, int] = {}
     for unit, count in length.amounts:
-        if count > 100_000_000:  # noqa: PLR2004 -- beyond any calendar
+        if count > 100_000_000:
             raise Refused("never", length.span)
         amounts[_DELTA[unit]] = amounts.get(_DELTA[unit], 0) + count
     return relativedelta(**amounts)  # type: ignore[arg-type]  # years and months are whole
@@ -90,7 +90,7 @@ def date_of(said: Date, context: Context, base: date) -> date:
     said = settle_order(said, context)
     month, day = said.month, said.day
     if month == 0 and day is not None:
-        return _movable(day, said, context, base)
+        return _movable(day, said, base)
     if day is None:
         if month is None or said.year is None:
             raise Refused("no-such-date", said.span)
@@ -100,7 +100,9 @@ def date_of(said: Date, context: Context, base: date) -> date:
     if said.year is not None:
         found = _valid(said.year, month, day)
     else:
-        found = next((_valid(y, month, day) for y in range(base.year, base.year + 9) if _is_from(y, month, day, base)), None)
+        found = next(
+            (_valid(y, month, day) for y in range(base.year, base.year + 9) if _is_from(y, month, day, base)), None
+        )
     if found is None:
         raise Refused("no-such-date", said.span)
     if said.weekday is not None and found.weekday() != said.weekday:
@@ -124,7 +126,7 @@ def _date_name(month: int, day: int) -> str:
 
 
 def _valid(year: int, month: int, day: int) -> date | None:
-    if not 1583 <= year <= LAST_YEAR or day > monthrange(year, month)[1]:  # noqa: PLR2004 -- the Gregorian calendar
+    if not 1583 <= year <= LAST_YEAR or day > monthrange(year, month)[1]:
         return None
     return date(year, month, day)
 
@@ -134,12 +136,12 @@ def _is_from(year: int, month: int, day: int, base: date) -> bool:
     return found is not None and found >= base
 
 
-def _movable(kind: int, said: Date, context: Context, base: date) -> date:
+def _movable(kind: int, said: Date, base: date) -> date:
     """Return Easter Sunday, Good Friday or Easter Monday."""
     shift = {1: 0, 2: -2, 3: 1}[kind]
     years = [said.year] if said.year is not None else [base.year, base.year + 1]
     for year in years:
-        if not 1583 <= year <= 4099:  # noqa: PLR2004 -- what the computation covers
+        if not 1583 <= year <= 4099:
             raise Refused("no-such-date", said.span)
         found = easter(year) + timedelta(days=shift)
         if found >= base or said.year is not None:
@@ -196,15 +198,14 @@ def _weekday(said: Relative, weekday: int, context: Context) -> date:
     if said.ahead is None:
         return coming
     this_week = coming - timedelta(days=coming.weekday()) == today - timedelta(days=today.weekday())
-    sunday = today.weekday() == 6  # noqa: PLR2004 -- on a Sunday the week that begins is "this" and "next"
+    sunday = today.weekday() == 6
     if said.ahead == 0:
-        if this_week or (sunday and weekday != 6):  # noqa: PLR2004 -- see above
+        if this_week or (sunday and weekday != 6):
             return coming
         if coming - today == timedelta(days=7):
-            options = (Option(f"today, {today:%Y-%m-%d}", today), Option(f"{coming:%A, %Y-%m-%d}", coming))
-            return _picked(said, context, options)
-        options = (Option(f"{coming:%A, %Y-%m-%d}", coming),)
-        return _picked(said, context, options)
+            this = Option(f"today, {today:%Y-%m-%d}", today)
+            return _picked(said, context, (this, Option(f"{coming:%A, %Y-%m-%d}", coming)))
+        return _picked(said, context, (Option(f"{coming:%A, %Y-%m-%d}", coming),))
     if this_week or (sunday and weekday != 0):
         after = coming + timedelta(days=7)
         options = (Option(f"{coming:%A, %Y-%m-%d}", coming), Option(f"{after:%A, %Y-%m-%d}", after))

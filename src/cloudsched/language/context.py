@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from cloudsched.domain.zones import tzinfo
-from cloudsched.language.nodes import Clock
 from cloudsched.language.refusals import Choices, Option, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date, datetime
 
-    from cloudsched.language.nodes import Span, Window
+    from cloudsched.language.nodes import Clock, Span, Window
 
 PARTS = ("morning", "afternoon", "evening", "night")
 _PART_HOURS = (9, 15, 18, 21)
@@ -46,7 +45,7 @@ class Context:
 
     now: datetime
     timezone: str
-    default: TimeOfDay = TimeOfDay(9)
+    default: TimeOfDay = field(default_factory=lambda: TimeOfDay(9))
     choices: Choices = field(default_factory=Choices)
     clock24: bool = False
 
@@ -104,7 +103,7 @@ class Context:
         if hour == NOON:
             self.choices.assume(f"{TimeOfDay(hour, clock.minute)} is noon.")
             return self._exact(clock, hour)
-        if hour < 7:  # noqa: PLR2004 -- one to six are as often in the afternoon
+        if hour < 7:
             return self._asked(clock)
         time = self._exact(clock, hour)
         self.choices.assume(f"{time} is in the morning.")
@@ -131,7 +130,7 @@ class Context:
         return start, self.time(last)
 
     def _exact(self, clock: Clock, hour: int) -> TimeOfDay:
-        if not 0 <= hour <= 23:  # noqa: PLR2004 -- a day
+        if not 0 <= hour <= 23:
             raise Refused("no-such-time", clock.span)
         return TimeOfDay(hour, clock.minute, clock.second)
 
@@ -156,15 +155,10 @@ def _hour_in(part: int, hour: int, span: Span) -> int:
         return hour % NOON
     if part == 1:
         return hour % NOON + NOON
-    if part == 2:  # noqa: PLR2004 -- evening
+    if part == 2:
         if hour == NOON:
             raise Refused("too-vague", span, "say midnight, and of which day")
         return hour + NOON
     if hour == NOON:
         return 0
-    return hour + NOON if hour > 5 else hour  # noqa: PLR2004 -- from six on the night is in the evening
-
-
-def seconds(count: int) -> timedelta:
-    """Return a length of real time."""
-    return timedelta(seconds=count)
+    return hour + NOON if hour > 5 else hour

@@ -8,8 +8,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.rrule import Frequency, parse_rule
+from cloudsched.language.builder import BEGINNING, Builder
+from cloudsched.language.calendar import first_day
 from cloudsched.language.context import TimeOfDay
-from cloudsched.language.recurring import BEGINNING, Builder
 from cloudsched.language.refusals import Refused
 from cloudsched.language.rules import Draft
 
@@ -70,8 +71,6 @@ class Edit:
             builder.count = self.count
             if self.until is not None:
                 builder.until, builder.until_clock = self.until.date(), TimeOfDay(*self.until.timetuple()[3:6])
-        elif self.count is None:
-            builder.finished = self.until.date() if self.until is not None else None
         if own_start and plan.start is None and not self.moved:
             first = min((time for draft in self.drafts for time in draft.times), default=None)
             kept = self.dtstart if first is None else datetime.combine(self.dtstart.date(), datetime.min.time())
@@ -83,8 +82,6 @@ class Edit:
 
 def plan_start(plan: Plan, context: Context) -> date:
     """Return the day with which a plan begins."""
-    from cloudsched.language.calendar import first_day  # noqa: PLC0415 -- keeps this module's imports to editing
-
     if plan.start is None or plan.start.point is None:
         return context.today
     return first_day(plan.start.point, context, context.today)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from cloudsched.language.lexicon import Language
 
-_NUMBERS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-    "fifteenth sixteenth seventeenth eighteenth nineteenth"
-).split()
+_NUMBERS = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eightee"
+        "n
+    nineteen
+""".split()  # noqa: SIM905 -- easier to read
+_ORDINALS = """
+    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+    sixteenth seventeenth eighteenth nineteenth
+""".split()  # noqa: SIM905 -- easier to read
 
 ENGLISH = Language(
     code="en",
@@ -183,14 +184,20 @@ ENGLISH = Language(
         "except": {
             1: "except|except for|except on|except in|except during|but not|but not on|but not in|excluding|other than"
             "|apart from|without|save for|not on|not in|not|never|never on|but never on|unless|not during"
-            "|except if it is|excepting|minus|with the exception of|aside from|besides|barring|only not on|outside|omitting"
+            "|except if it is|excepting|minus|with the exception of|aside from|besides|barring|only not on"
+            "|outside|omitting"
         },
-        "only": {1: "only|exclusively"},
+        "only": {1: "only|just|exclusively"},
         "polite": {1: "please|pls|thanks|thank you|kindly"},
         "repeat": {1: "repeat|repeats|repeating|recurring|run|runs|running|occurring|happening|occurs|happens"},
         "filler": {1: "if there is one|if any|if it exists"},
-        "skip-back": {1: "or the last day before, where there is no such day|or the last day of the month|or the last day"},
-        "skip-omit": {1: "only in months that have that day|in months that have that day|only in months that have it|if there is such a day"},
+        "skip-back": {
+            1: "or the last day before, where there is no such day|or the last day of the month|or the last day"
+        },
+        "skip-omit": {
+            1: "only in months that have that day|in months that have that day|only in months that have it"
+            "|if there is such a day"
+        },
         "skip-forward": {1: "or the first day after, where there is no such day"},
         "week-number": {1: "week|weeks|week number"},
         "day-number": {1: "day|days"},
@@ -205,14 +212,21 @@ ENGLISH = Language(
         "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
         "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
         "closest": {1: "closest|nearest"},
-        "make": {1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at"}
-        | {2: "make it|make that|change it|move it|change|move|reschedule|reschedule it|put it|do it|let it be|switch it"},
+        "make": {1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at|use"}
+        | {
+            2: "make it|make that|change it|move it|change|move|reschedule|reschedule it|put it|do it|let it be"
+            "|switch it|use"
+        },
         "instead": {1: "instead|rather|now"},
         "add-more": {1: "also|also on|add|and also|and also on|also at|plus|too|as well|and"},
         "skip": {1: "skip|leave out|drop|cancel|omit|miss"},
-        "no-more": {1: "no longer|no more|stop|remove|drop|no|not|not on|no longer on|take out|without|except|except on"},
-        "one": {1: "one|occurrence|time|run|the next|the next one|the next time|the next occurrence|next one|next time"},
-        "same-time": {1: "same time|at the same time|the same time|same hour"},
+        "no-more": {
+            1: "no longer|no more|stop|remove|drop|no|not|not on|no longer on|take out|without|except|except on"
+        },
+        "one": {
+            1: "one|occurrence|time|run|the next|the next one|the next time|the next occurrence|next one|next time"
+        },
+        "same-time": {1: "same time|at the same time|the same time|same hour|same time but|the same time but"},
         "shift": {1: "later", -1: "earlier|sooner"},
         "postpone": {1: "postpone|postpone it|push|push it|push back|push it back|delay|delay it|move it back|defer it"}
         | {-1: "bring it forward|bring forward|pull forward|move it forward"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING
 
 from cloudsched.language.calendar import at_time, first_day, nth_day
@@ -12,6 +11,7 @@ from cloudsched.language.rules import ALL_MONTHS, Draft
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
     from cloudsched.language.context import Context
     from cloudsched.language.nodes import Except
@@ -99,7 +99,7 @@ def _nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None
     if not weekly or draft.interval > 1 or draft.positions or draft.month_days:
         raise Refused("inexpressible", point.span)
     signs = {nth > 0 for nth, _ in out}
-    if len(signs) > 1 or any(what > 6 or abs(nth) > 5 for nth, what in out):  # noqa: PLR2004 -- weekdays of a month
+    if len(signs) > 1 or any(what > 6 or abs(nth) > 5 for nth, what in out):
         raise Refused("inexpressible", point.span)
     sign = 1 if signs.pop() else -1
     found: list[tuple[int, int]] = []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cloudsched.language.lexicon import Language
 
-_UNITS = "null ein zwei drei vier fünf sechs sieben acht neun".split()
+_UNITS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
 _TENS = {20: "zwanzig", 30: "dreißig|dreissig", 40: "vierzig", 50: "fünfzig"}
-_ORDINALS = (
-    "erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte fünfzehnte"
-).split()
+_ORDINALS = """
+    erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte fünfzehnte
+""".split()  # noqa: SIM905 -- easier to read
 
 
 def _inflected(*stems: str, endings: str = "|n|r|s|m") -> str:
@@ -21,8 +21,17 @@ GERMAN = Language(
     words={
         "number": {
             **dict(enumerate(_UNITS)),
-            **{1: "eins", 10: "zehn", 11: "elf", 12: "zwölf", 13: "dreizehn", 14: "vierzehn", 15: "fünfzehn"},
-            **{16: "sechzehn", 17: "siebzehn", 18: "achtzehn", 19: "neunzehn"},
+            1: "eins",
+            10: "zehn",
+            11: "elf",
+            12: "zwölf",
+            13: "dreizehn",
+            14: "vierzehn",
+            15: "fünfzehn",
+            16: "sechzehn",
+            17: "siebzehn",
+            18: "achtzehn",
+            19: "neunzehn",
         },
         "tens": _TENS,
         "ordinal": {number: _inflected(word) for number, word in enumerate(_ORDINALS, 1)},
@@ -136,7 +145,9 @@ GERMAN = Language(
         "the-next": {1: "die nächsten|die kommenden"},
         "hence": {1: "ab jetzt|ab heute"},
         "edge": {1: "anfang|beginn", -1: "ende"},
-        "except": {1: "außer|ausser|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"},
+        "except": {
+            1: "außer|ausser|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"
+        },
         "only": {1: "nur|ausschließlich"},
         "polite": {1: "bitte|danke"},
         "week-number": {1: "woche|kalenderwoche|kw"},

@@ -15,7 +15,8 @@ from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
 from cloudsched.language.cursor import Cursor
-from cloudsched.language.grammar_days import days, months
+from cloudsched.language.grammar_days import days
+from cloudsched.language.grammar_periods import months
 from cloudsched.language.lexicon import Language, Matches, classify, may_be_title
 from cloudsched.language.nodes import Clause, Days, Mark, Months, Phrase, Span
 from cloudsched.language.refusals import Refused
@@ -129,7 +130,7 @@ class Parser:
         """
         part = Parser(self.tokens[start:end], self.cursor.language)
         part.cursor.bare = bare
-        found = part._clauses(0)  # noqa: SLF001 -- of the same class
+        found = part._clauses(0)
         return found[0] if found is not None and found[1] == end - start else None
 
     def _after_intro(self) -> int:
@@ -183,7 +184,7 @@ class Parser:
     def _skip_end(self, at: int) -> int:
         c = self.cursor
         c.at = at
-        c.skip("comma", "stop", "polite", "filler", "also")
+        c.skip("comma", "stop", "polite", "filler", "also", "only")
         return c.at
 
     def _clause(self, at: int) -> tuple[list[Clause], int] | None:

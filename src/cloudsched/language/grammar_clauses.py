@@ -6,15 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.grammar_clocks import clock
-from cloudsched.language.grammar_days import days, months
+from cloudsched.language.grammar_days import SETS, days
 from cloudsched.language.grammar_numbers import MOST_ITEMS, length, number, ordinal
-from cloudsched.language.grammar_points import edge, point
+from cloudsched.language.grammar_periods import months
+from cloudsched.language.grammar_points import point
 from cloudsched.language.nodes import (
     Clause,
     Date,
     Days,
     End,
     Except,
+    Length,
     Mark,
     Months,
     Part,
@@ -25,7 +27,6 @@ from cloudsched.language.nodes import (
     Repeat,
     Start,
     Unit,
-    Year,
 )
 from cloudsched.language.places import place
 from cloudsched.language.refusals import Refused
@@ -69,10 +70,8 @@ def _each_part(c: Cursor, start: int) -> list[Clause] | None:
     part = Part(named.value, each=weekday is None, span=c.span(start))
     if weekday is None:
         return [part]
-    from cloudsched.language.grammar_days import _SETS as sets  # noqa: PLC0415, PLC2701 -- the days of a set
-
     at = c.matches[start + 1]
-    chosen = (weekday.value,) if "weekday" in at else sets[weekday.value]
+    chosen = (weekday.value,) if "weekday" in at else SETS[weekday.value]
     return [Days(tuple(Pick(0, day) for day in chosen), marked=True, span=c.span(start)), part]
 
 
@@ -100,9 +99,9 @@ def _interval(c: Cursor, start: int) -> list[Clause] | None:
             c.at = before
             count = ordinal(c)
             nth = count is not None
-            if count is not None and count < 2:  # noqa: PLR2004 -- first and last are no intervals
+            if count is not None and count < 2:
                 return None
-    if count is not None and not 1 <= count <= 9999:  # noqa: PLR2004 -- beyond any calendar
+    if count is not None and not 1 <= count <= 9999:
         raise Refused("never", c.span(start))
     interval = 1 if count is None else count
     if count is not None and c.sees("weekday", "weekdays", *_SETS) and not c.sees("unit"):
@@ -146,8 +145,9 @@ def adverb(c: Cursor) -> list[Clause] | None:
     c.take("repeat")
     found = c.take("adverb")
     if found is not None:
-        interval, unit = (6, Unit.MONTH) if found.value == Unit.HALF_YEAR else (1, Unit(found.value))
-        return [Repeat(interval, unit, adverb=True, span=c.span(start))]
+        half_year = found.value == Unit.HALF_YEAR
+        named = Unit.MONTH if half_year else Unit(found.value)
+        return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
     bi = c.take("bi")
     if bi is not None:
         return [Repeat(2, Unit(bi.value), loose="bi", adverb=True, span=c.span(start))]
@@ -176,7 +176,7 @@ def start_clause(c: Cursor) -> list[Clause] | None:
     if c.take("start") is None:
         return None
     said_at = c.take("on", "in") is None and c.take("at") is not None
-    found = c.attempt(point)
+    found = point(c)
     at = None
     if found is None:
         at = clock(c, bare=said_at)
@@ -189,7 +189,7 @@ def start_clause(c: Cursor) -> list[Clause] | None:
     if c.take("onward") is not None:
         return clauses
     if found is not None and c.take("until", "to", "dash") is not None:
-        last = c.attempt(point)
+        last = point(c)
         if last is not None:
             return [*clauses, End(last, span=c.span(middle))]
         c.at = middle
@@ -231,7 +231,7 @@ def end_clause(c: Cursor) -> list[Clause] | None:
     before = c.sees("before") and not c.sees("until")
     if c.take("until", "before") is not None:
         c.take("on")
-        found = c.attempt(edge) or c.attempt(point)
+        found = point(c)
         if found is not None:
             at = None
             middle = c.at
@@ -269,10 +269,8 @@ def _for(c: Cursor) -> list[Clause] | None:
     found = length(c)
     if found is None:
         unit = c.take("unit")
-        if unit is None or c.at <= start + 1:
+        if unit is None or c.at <= start + 2:
             return None
-        from cloudsched.language.nodes import Length  # noqa: PLC0415 -- rare
-
         found = Length(((Unit(unit.value), 1),), c.span(start))
     return [End(length=found, span=c.span(start))]
 
@@ -312,9 +310,11 @@ def _excepted(c: Cursor) -> list[Point] | None:
     if named and not c.sees("number", "ordinal", "tens", "day-number"):
         return [Months(named, span=c.span(start))]
     c.at = start
-    single = c.attempt(point)
-    if single is not None and not isinstance(single, Days) and not (
-        isinstance(single, Relative) and single.kind == "weekday" and single.ahead is None
+    single = point(c)
+    if (
+        single is not None
+        and not isinstance(single, Days)
+        and not (isinstance(single, Relative) and single.kind == "weekday" and single.ahead is None)
     ):
         if not isinstance(single, Date | Relative):
             return None
@@ -378,6 +378,3 @@ def mark(c: Cursor) -> list[Clause] | None:
     if once is not None and once.value == 1 and not c.sees("per"):
         return [Mark("once", c.span(start))]
     return None
-
-
-__all__ = ["Year", "adverb", "each", "end_clause", "except_clause", "mark", "place_clause", "start_clause"]

@@ -96,7 +96,7 @@ def grid(c: Cursor) -> Grid | None:
         hours = numbers(c)
     if not hours:
         c.at = before
-    if not (minutes or hours) or max(minutes, default=0) > 59 or max(hours, default=0) > 23:  # noqa: PLR2004 -- a day
+    if not (minutes or hours) or max(minutes, default=0) > 59 or max(hours, default=0) > 23:
         c.at = start
         return None
     return Grid(minutes, hours, c.span(start))
@@ -153,7 +153,7 @@ def clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
     if found is None:
         c.at = start
         return None
-    if not (0 <= found.hour <= 23 and found.minute <= 59 and found.second <= 59):  # noqa: PLR2004 -- a day
+    if not (0 <= found.hour <= 23 and found.minute <= 59 and found.second <= 59):
         raise Refused("no-such-time", c.span(start))
     if found.half is not None and not 0 <= found.hour <= (12 if not found.exact else 23):
         raise Refused("no-such-time", c.span(start))
@@ -169,7 +169,7 @@ def _around(c: Cursor) -> Clock | None:
     """Read ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``."""
     half = c.take("half")
     count = number(c) if half is None else half.value
-    if count is None or count > 59:  # noqa: PLR2004 -- minutes
+    if count is None or count > 59:
         return None
     minutes = c.take("clock-minute") is not None
     side = c.take("past")
@@ -185,7 +185,7 @@ def _around(c: Cursor) -> Clock | None:
     if hour is None or hour.minute:
         return None
     total = hour.hour * 60 + direction * count
-    if hour.hour == 12 and hour.half is not None and total < 720:  # noqa: PLR2004 -- a quarter to 12pm
+    if hour.hour == 12 and hour.half is not None and total < 720:
         return replace(hour, hour=11, minute=total % 60, half=1 - hour.half)
     if total < 0:
         return Clock(23, total % 60, exact=True)
@@ -201,15 +201,15 @@ def _hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     if token.kind == CLOCK:
         c.at += 1
         hour, minute, *second = token.value
-        exact = hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text  # noqa: PLR2004 -- noon
+        exact = hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text
         c.take("oclock")
         return _with_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
     if token.kind == PAIR:
-        if not bare or "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":  # noqa: PLR2004 -- h.mm
+        if not bare or "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
             return None
         c.at += 1
         hour, minute = token.value
-        return _with_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))  # noqa: PLR2004 -- noon
+        return _with_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
     digits = token.text if token.kind == NUMBER else ""
     hour_said = number(c)
     if hour_said is None:
@@ -217,15 +217,15 @@ def _hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     found = Clock(hour_said)
     spoken = False
     if len(digits) in {3, 4}:
-        found = Clock(hour_said // 100, hour_said % 100, exact=hour_said >= 1300 or digits[0] == "0")  # noqa: PLR2004
-        bare = bare and (len(digits) == 4 or c.sees("in", "halfday"))  # noqa: PLR2004 -- at 1100
-    elif len(digits) > 4:  # noqa: PLR2004 -- no time has five digits
+        found = Clock(hour_said // 100, hour_said % 100, exact=hour_said >= 1300 or digits[0] == "0")
+        bare = bare and (len(digits) == 4 or c.sees("in", "halfday"))
+    elif len(digits) > 4:
         return None
     elif not digits and (c.sees("tens", "number", "dash")):
         before = c.at
         c.take("dash")
         minute_said = number(c)
-        if minute_said is not None and 10 <= minute_said <= 59:  # noqa: PLR2004 -- ten thirty
+        if minute_said is not None and 10 <= minute_said <= 59:
             found, spoken = Clock(hour_said, minute_said), True
         else:
             c.at = before
@@ -239,10 +239,10 @@ def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | No
     oclock = c.take("oclock") is not None
     if oclock:
         minute = c.token
-        if minute is not None and minute.kind == NUMBER and minute.value[0] <= 59 and not c.sees("unit", ahead=1):  # noqa: PLR2004
-            if c.language.clock24 and not c.sees("month", ahead=1):
-                c.at += 1
-                found = replace(found, minute=minute.value[0])
+        follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
+        if follows and minute is not None and not c.sees("unit", ahead=1) and not c.sees("month", ahead=1):
+            c.at += 1
+            found = replace(found, minute=minute.value[0])
         found = replace(found, exact=found.exact or c.language.clock24)
     with_half = _with_half(c, found)
     if with_half.half is not None or with_half.part is not None or oclock:
@@ -250,7 +250,7 @@ def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | No
     soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
     if not (bare or soon) or c.sees("unit", "times") or (last and c.sees(*_NOT_AFTER_AN_HOUR)):
         return None
-    return with_half if found.hour <= 24 or found.exact or not last else None  # noqa: PLR2004 -- 25 is a mistake, said so
+    return with_half if found.hour <= 24 or found.exact or not last else None
 
 
 def _with_half(c: Cursor, found: Clock) -> Clock:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from cloudsched.language.cursor import Cursor
 
 MOST_ITEMS = 62
+NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")
+"""Classes of words that show of a number before them that it is no day of a month."""
 
 
 def number(c: Cursor) -> int | None:
@@ -20,7 +22,7 @@ def number(c: Cursor) -> int | None:
         start = c.at
         c.take("dash")
         unit = c.take("number")
-        if unit is not None and 0 < unit.value < 10:  # noqa: PLR2004 -- units follow tens
+        if unit is not None and 0 < unit.value < 10:
             return tens.value + unit.value
         c.at = start
         return tens.value
@@ -32,7 +34,7 @@ def number(c: Cursor) -> int | None:
         start = c.at
         c.take("and")
         rest = number(c)
-        if rest is None or rest > 999:  # noqa: PLR2004 -- what follows the thousands
+        if rest is None or rest > 999:
             c.at = start
             rest = 0
         return found.value * 1000 + rest
@@ -49,7 +51,7 @@ def ordinal(c: Cursor) -> int | None:
     if tens is not None:
         c.take("dash")
     found = c.take("ordinal")
-    if found is None or (tens is not None and found.value > 9):  # noqa: PLR2004 -- units follow tens
+    if found is None or (tens is not None and found.value > 9):
         c.at = start
         return None
     value = found.value + (tens.value if tens else 0)
@@ -59,6 +61,30 @@ def ordinal(c: Cursor) -> int | None:
         return -value
     c.at = before
     return value
+
+
+def ordinals(c: Cursor) -> list[int]:
+    """Read a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
+    found: list[int] = []
+    while len(found) < MOST_ITEMS:
+        before = c.at
+        if found:
+            if not c.skip("comma", "and", "or", "also"):
+                break
+            c.take("on")
+            c.take("article")
+        value = ordinal(c)
+        if value is None:
+            c.at = before
+            break
+        middle = c.at
+        last = ordinal(c) if c.take("to", "dash") is not None else None
+        if last is not None and 0 < value < last <= 31:
+            found += range(value, last + 1)
+        else:
+            c.at = middle
+            found.append(value)
+    return found
 
 
 def length(c: Cursor) -> Length | None:
@@ -120,7 +146,7 @@ def _fraction_of(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit, in
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
-    if unit is None or unit.value not in (Unit.HOUR, Unit.MINUTE) or len(value) != 2:  # noqa: PLR2004 -- a pair
+    if unit is None or unit.value not in (Unit.HOUR, Unit.MINUTE) or len(value) != 2:
         return None
     finer = Unit(unit.value - 1)
     if "/" in text:

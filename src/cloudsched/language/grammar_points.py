@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_days import days, months, numeric_date, year_number
+from cloudsched.language.grammar_dates import numeric_date
+from cloudsched.language.grammar_days import days
 from cloudsched.language.grammar_numbers import length, number, ordinal
-from cloudsched.language.nodes import Date, Days, Months, Period, Pick, Point, Relative, Unit, Year
+from cloudsched.language.grammar_periods import months, of_period, year_number
+from cloudsched.language.nodes import Date, Days, Months, Pick, Point, Relative, Unit, Year
 from cloudsched.language.tokens import DATE, PAIR
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.language.cursor import Cursor
 
 _CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
@@ -58,7 +62,7 @@ def _from_now(c: Cursor) -> Relative | None:
     back = c.sees("before")
     if c.take("after", "from", "before") is None:
         return None
-    base = c.attempt(point)
+    base = point(c)
     if base is None or isinstance(base, Months | Year):
         return None
     return Relative("length", length=found, base=base, back=back, span=c.span(start))
@@ -79,7 +83,7 @@ def _counted_weekday(c: Cursor) -> Relative | None:
         return Relative("weekdays", count, named.value, span=c.span(start))
     if c.take("after") is None:
         return None
-    base = c.attempt(point)
+    base = point(c)
     if base is None or isinstance(base, Months | Year):
         return None
     return Relative("weekdays", count, named.value, base=base, span=c.span(start))
@@ -124,7 +128,7 @@ def _closest(c: Cursor) -> Relative | None:
     named = c.take("weekday")
     if named is None or c.take("to") is None:
         return None
-    base = c.attempt(point)
+    base = point(c)
     if not isinstance(base, Date | Relative):
         return None
     return Relative("closest", weekday=named.value, base=base, span=c.span(start))
@@ -162,23 +166,24 @@ def repeated_edge(c: Cursor) -> Days | None:
     if found is None:
         return None
     before = c.at
-    from cloudsched.language.grammar_days import of_period  # noqa: PLC0415 -- one circle less at import
-
     period = of_period(c, nth=True, each=False)
     if period is None:
         c.at = before
     what = 7
-    return Days((Pick(found.value, what),), period, marked=period is not None and period.each, on=True, span=c.span(start))
+    return Days(
+        (Pick(found.value, what),), period, marked=period is not None and period.each, on=True, span=c.span(start)
+    )
 
 
 def point(c: Cursor) -> Point | None:
     """Read a day, a month or a year that something begins with, ends with or leaves out."""
     start = c.at
-    found: Point | None = (
-        c.attempt(relative) or c.attempt(edge) or c.attempt(_next_unit) or c.attempt(_single_date) or c.attempt(_day_of)
-    )
-    if found is not None:
-        return found
+    rules: tuple[Callable[[Cursor], Point | None], ...] = (relative, edge, _next_unit, _single_date, _day_of)
+    for rule in rules:
+        found = rule(c)
+        if found is not None:
+            return found
+        c.at = start
     c.at = start
     c.take("in", "on")
     c.take("article")
@@ -248,6 +253,3 @@ def year_limit(c: Cursor) -> Year | None:
     if ahead is None or unit is None or unit.value != Unit.YEAR:
         return None
     return Year(ahead=ahead.value, span=c.span(start))
-
-
-__all__ = ["Period", "edge", "point", "relative", "repeated_edge", "year_limit"]

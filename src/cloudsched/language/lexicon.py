@@ -18,9 +18,37 @@ if TYPE_CHECKING:
 # Classes whose words may stand in a title as well; all others belong to a schedule.
 HARMLESS = frozenset(
     {"article", "a", "on", "on-day", "in", "of", "at", "for", "to", "and", "or", "with", "then", "by", "from", "after"}
-    | {"before", "per", "past", "up", "about", "than", "it", "done", "time", "times", "polite", "intro", "outro", "only"}
+    | {
+        "before",
+        "per",
+        "past",
+        "up",
+        "about",
+        "than",
+        "it",
+        "done",
+        "time",
+        "times",
+        "polite",
+        "intro",
+        "outro",
+        "only",
+    }
     | {"number", "tens", "thousand", "ordinal", "fraction", "half", "halfday-short", "the-next", "clock-minute", "one"}
-    | {"comma", "dash", "colon", "open", "close", "stop", "quote", "day-word", "unit-short", "zone-time", "also", "hence"}
+    | {
+        "comma",
+        "dash",
+        "colon",
+        "open",
+        "close",
+        "stop",
+        "quote",
+        "day-word",
+        "unit-short",
+        "zone-time",
+        "also",
+        "hence",
+    }
     | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
     | {"for-after"}
     | {"pair", "repeat-word"}

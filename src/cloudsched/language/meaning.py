@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.groups import Plan, arrange
-from cloudsched.language.nodes import DAY, Clock, Days, Unit
+from cloudsched.language.nodes import DAY, Clock, Days
 from cloudsched.language.once import once
 from cloudsched.language.recurring import recurring
 from cloudsched.language.refusals import Option, Refused
@@ -101,6 +100,3 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool) -> bool:
 def _asked(days: Days, context: Context) -> bool:
     options = (Option("every time", True), Option("only the next time", False))
     return bool(context.choices.pick("once-or-repeat", days.span, options))
-
-
-__all__ = ["Unit", "all_clocks", "mean", "replace", "settle_zone"]

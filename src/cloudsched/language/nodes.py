@@ -292,21 +292,7 @@ class Mark:
 
 
 Clause = (
-    Repeat
-    | Days
-    | Date
-    | Relative
-    | Times
-    | Part
-    | Window
-    | Grid
-    | Months
-    | Year
-    | Start
-    | End
-    | Except
-    | Place
-    | Mark
+    Repeat | Days | Date | Relative | Times | Part | Window | Grid | Months | Year | Start | End | Except | Place | Mark
 )
 
 

@@ -92,10 +92,8 @@ def _moment(said: Relative, context: Context) -> datetime | None:
 
 def _days(group: Group, context: Context) -> list[date] | None:
     """Return the days that a group names; None if it names only a time."""
-    found: list[date] = []
     today = context.today
-    for said in group.relatives:
-        found.append(relative_day(said, context, today))
+    found = [relative_day(said, context, today) for said in group.relatives]
     for days in group.days:
         if found and not days.on and len(group.days) == 1 and group.relatives:
             raise Refused("contradiction", days.span)

@@ -91,10 +91,12 @@ def _cities() -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for name in names():
         area, _, city = name.rpartition("/")
-        if area and not area.startswith(("Etc", "posix", "right", "SystemV", "US", "Canada", "Brazil", "Mexico", "Chile")):
+        if area and not area.startswith(
+            ("Etc", "posix", "right", "SystemV", "US", "Canada", "Brazil", "Mexico", "Chile")
+        ):
             key = city.replace("_", " ").replace("-", " ").lower()
-            if len(key) > 3:  # noqa: PLR2004 -- no words such as "troll" are as short
-                found[key] = (name,) if key not in found else found[key]
+            if len(key) > 3:
+                found.setdefault(key, (name,))
     return found | _NAMED
 
 
@@ -130,7 +132,7 @@ def place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool]
         key = " ".join(words)
         zones = _cities().get(key)
         if zones is not None:
-            abbreviation = key in _NAMED and len(key) in {3, 4} and key not in {"peking"}
+            abbreviation = key in _NAMED and len(key) in {3, 4}
             best = zones, end, key in _NEEDS_TIME or not abbreviation
     if best is None and token.text in _iana():
         best = (_iana()[token.text],), at + 1, True
@@ -142,6 +144,6 @@ def _offset(text: str, at: int) -> tuple[tuple[str, ...], int, bool] | None:
     if text[:3] not in {"UTC", "GMT"}:
         return None
     hours, _, minutes = text[3:].partition(":")
-    if int(minutes or 0) or not -12 <= int(hours) <= 14:  # noqa: PLR2004 -- the zones there are
+    if int(minutes or 0) or not -12 <= int(hours) <= 14:
         return None
     return ((f"Etc/GMT{-int(hours):+}" if int(hours) else "UTC"),), at + 1, False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.describe import describe
@@ -22,6 +22,7 @@ from cloudsched.language.updates import find_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from cloudsched.domain.schedule import Schedule
     from cloudsched.language.lexicon import Language
@@ -87,8 +88,6 @@ def regional(language: Language, region: str) -> Language:
     month_first = region in {"US", "PH", "CA", "BZ"}
     key = language.code, month_first
     if key not in _REGIONAL:
-        from dataclasses import replace  # noqa: PLC0415 -- only for regions
-
         _REGIONAL[key] = replace(language, month_first=month_first)
     return _REGIONAL[key]
 
@@ -107,8 +106,7 @@ class _Reader:
         parser = Parser(tokens, self._language)
         if self._current is not None:
             changed = self._change(parser, self._current)
-            if changed is not None:
-                return changed
+            return changed if changed is not None else _refusal(Refused("no-update", self._place(parser)), self._text)
         phrase = parser.parse()
         if phrase is None:
             refused = parser.refused or Refused("not-understood", self._place(parser))
@@ -137,7 +135,9 @@ class _Reader:
             word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
             span = (typed.start, typed.end)
             if reading.schedule is not None:
-                readings.append(Alternative(reading.schedule, describe(reading.schedule), f"{word.text}, not {typed.text}"))
+                readings.append(
+                    Alternative(reading.schedule, describe(reading.schedule), f"{word.text}, not {typed.text}")
+                )
             elif reading.kind == "question":
                 readings += reading.readings
         if not readings:
@@ -153,7 +153,7 @@ class _Reader:
         return (parser.tokens[at].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
 
     def _mean(self, phrase: Phrase) -> Reading:
-        title = self._text[slice(*phrase.title)].strip("\"“”„«»` ") if phrase.title else None  # noqa: RUF001
+        title = self._text[slice(*phrase.title)].strip('"“”„«»` ') if phrase.title else None
         return self._result(self._builder(phrase), title)
 
     def _result(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
@@ -179,6 +179,3 @@ class _Reader:
 def _refusal(refused: Refused, text: str) -> Reading:
     span = refused.span if refused.span is not None else (0, len(text))
     return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))
-
-
-__all__ = ["language_of", "read"]

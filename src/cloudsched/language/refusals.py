@@ -25,11 +25,11 @@ HINTS = {
     "completion": "a schedule follows the clock and not the end of the work; say every 3 hours",
     "too-many": "these are more rules than one schedule may have; say less at once",
     "date-order": "write the month as a word, or the date as 2027-01-31",
-    "no-update": "there is nothing of this to change in the schedule",
+    "no-update": "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one",
 }
 
 
-class Refused(Exception):  # noqa: N818 -- control flow of this package, never seen outside
+class Refused(Exception):
     """The phrase cannot be read."""
 
     def __init__(self, code: str, span: Span | None = None, hint: str | None = None) -> None:
@@ -44,7 +44,7 @@ class Option(NamedTuple):
     value: object
 
 
-class Unclear(Exception):  # noqa: N818 -- control flow, see above
+class Unclear(Exception):
     """A decision that the phrase leaves open, and its possible answers."""
 
     def __init__(self, code: str, span: Span, options: tuple[Option, ...]) -> None:

@@ -85,7 +85,7 @@ def _blocks(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
     ]
 
 
-def fine_rule(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
+def fine_rule(group: Group, repeat: Repeat) -> list[Draft]:
     """Return the rule of a group that repeats within the day, on the days it is limited to."""
     draft = Draft(_FINE[repeat.unit], repeat.interval)
     if group.months:
@@ -144,7 +144,10 @@ def _merged(drafts: list[Draft]) -> list[Draft]:
             (
                 one
                 for one in merged
-                if not one.positions and not draft.positions and one.weekdays and draft.weekdays
+                if not one.positions
+                and not draft.positions
+                and one.weekdays
+                and draft.weekdays
                 and replace(one, weekdays=[]) == replace(draft, weekdays=[])
             ),
             None,
@@ -165,11 +168,11 @@ def _check(draft: Draft, group: Group) -> None:
         most = max(longest.get(month, 31) for month in draft.months)
         if all(abs(day) > most for day in draft.month_days):
             raise Refused("never", span)
-    if any(abs(day) > 31 or not day for day in draft.month_days):  # noqa: PLR2004 -- no month is longer
+    if any(abs(day) > 31 or not day for day in draft.month_days):
         raise Refused("no-such-date", span)
-    if draft.freq == "MONTHLY" and any(nth == -5 for nth, _ in draft.weekdays):  # noqa: PLR2004 -- from the end
+    if draft.freq == "MONTHLY" and any(nth == -5 for nth, _ in draft.weekdays):
         raise Refused("inexpressible", span, "most months have no such day")
-    if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):  # noqa: PLR2004 -- no month has more
+    if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):
         raise Refused("never", span)
 
 
@@ -177,7 +180,7 @@ def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
     """Ask what becomes of day 29, 30 or 31 in months that lack it."""
     if draft.freq != "MONTHLY" or draft.interval == 0:
         return
-    late = max((day for day in draft.month_days if day > 28), default=0)  # noqa: PLR2004 -- every month has 28
+    late = max((day for day in draft.month_days if day > 28), default=0)
     if not late:
         return
     longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
@@ -214,7 +217,7 @@ def _asked_nth(days: Days, context: Context) -> list[Draft]:
         return monthly
     weekly = [Draft("WEEKLY", nth, [(0, pick.what) for pick in days.picks])]
     options = (Option("one such day each month", monthly), Option(f"every {nth} weeks", weekly))
-    if nth > 5:  # noqa: PLR2004 -- no month has a sixth
+    if nth > 5:
         return weekly
     chosen = context.choices.pick("nth-or-interval", days.span, options)
     assert isinstance(chosen, list)  # noqa: S101 -- one of the two above
@@ -235,9 +238,7 @@ def _by_date(days: Days, interval: int, context: Context) -> list[Draft]:
     of_months: dict[tuple[int, ...], list[int]] = {}
     for day, months in months_of.items():
         of_months.setdefault(tuple(sorted(months)), []).append(day)
-    return [
-        Draft("YEARLY", interval, months=list(months), month_days=found) for months, found in of_months.items()
-    ]
+    return [Draft("YEARLY", interval, months=list(months), month_days=found) for months, found in of_months.items()]
 
 
 def _picked(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
@@ -277,7 +278,7 @@ def _picked(picks: Iterable[Pick], period: Period, interval: int, days: Days) ->
             by_day.month_days.append(nth)
     if freq == "YEARLY" and len(months) > 1 and (by_workday.positions or by_weekend.positions):
         raise Refused("inexpressible", days.span)
-    if any(abs(day) > 366 for day in by_day.year_days) or any(abs(nth) > 53 for nth, _ in by_weekday.weekdays):  # noqa: PLR2004
+    if any(abs(day) > 366 for day in by_day.year_days) or any(abs(nth) > 53 for nth, _ in by_weekday.weekdays):
         raise Refused("never", days.span)
     return [draft for draft in drafts if draft.weekdays or draft.month_days or draft.year_days]
 

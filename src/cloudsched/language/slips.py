@@ -47,7 +47,9 @@ def is_slip(typed: str, meant: str) -> bool:
     """Return whether two words differ by one letter, or by two neighbours exchanged."""
     if typed == meant or abs(len(typed) - len(meant)) > 1:
         return False
-    at = next((place for place, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), min(len(typed), len(meant)))
+    at = next(
+        (place for place, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), min(len(typed), len(meant))
+    )
     if len(typed) == len(meant):
         exchanged = typed[at : at + 2] == meant[at : at + 2][::-1] and typed[at + 2 :] == meant[at + 2 :]
         return exchanged or typed[at + 1 :] == meant[at + 1 :]
@@ -69,6 +71,3 @@ def _index(code: str, language: Language) -> dict[str, set[str]]:
                     index.setdefault(text, set()).add(word)
         _INDEXES[code] = index
     return _INDEXES[code]
-
-
-__all__ = ["candidates", "corrections", "is_slip", "shortens_title"]

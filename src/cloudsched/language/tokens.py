@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 WORD, NUMBER, ORDINAL, CLOCK, DATE, PAIR, QUOTE, PATH, MARK = (
     *("word", "number", "ordinal", "clock", "date", "pair", "quote", "path", "mark"),
 )
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}  # noqa: RUF001 -- the quotation marks of several languages
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
 
 _PATTERN = re.compile(
     r"""
       (?P<date>\d{4}-\d{1,2}-\d{1,2})(?![\d/-])T?
-    | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?![\d:])|\d{1,2}h\d{2}(?![\dh]))Z?
+    | (?P<clock>\d{1,2}:\d{2}(?::\d{2})?(?!\d|:\d)|\d{1,2}h\d{2}(?![\dh]))Z?
     | (?P<ordinal>\d{1,4}(?:st|nd|rd|th))(?![^\W\d])
     | (?P<pair>\d{1,4}[/.]\d{1,4}(?:[/.]\d{2,4})?|\d{1,2}-\d{1,2}(?:-\d{2,4})?)(?![\d/:]|[.-]\d)
     | (?P<path>[^\W\d]\w*(?:/[^\W\d][\w+-]*)+|(?:UTC|GMT)[+-]\d{1,2}(?::\d{2})?)
@@ -94,7 +94,7 @@ def _token(found: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -
         return Token(PATH, typed, start, end, (), glued)
     if kind == MARK:
         return Token(MARK, plain, start, end, (), glued)
-    value = tuple(int(number) for number in re.findall(r"\d+", plain) if len(number) < 10)  # noqa: PLR2004
+    value = tuple(int(number) for number in re.findall(r"\d+", plain) if len(number) < 10)
     if not value:
         return Token(WORD, plain, start, end, (), glued)
     if kind == NUMBER and ordinal_dot and re.match(r"\.(?=\s*[^\s\d])", text[end:]):

@@ -18,10 +18,11 @@ from cloudsched.language.exceptions import leave_out
 from cloudsched.language.grammar_numbers import length
 from cloudsched.language.groups import Group, Plan, arrange
 from cloudsched.language.meaning import all_clocks, is_24, settle_zone
-from cloudsched.language.nodes import Days, Except, Relative, Unit
+from cloudsched.language.nodes import Days, Except, Relative, Repeat, Unit
 from cloudsched.language.once import once
 from cloudsched.language.recurring import rules_of
-from cloudsched.language.refusals import Refused
+from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.rules import fine_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
 
 Change = "Callable[[Schedule, Context], Schedule]"
 _DAY_SECONDS = 86_400
+_PERIODS = {
+    Unit.WEEK: ("WEEKLY", 1),
+    Unit.FORTNIGHT: ("WEEKLY", 2),
+    Unit.MONTH: ("MONTHLY", 1),
+    Unit.QUARTER: ("MONTHLY", 3),
+    Unit.HALF_YEAR: ("MONTHLY", 6),
+    Unit.YEAR: ("YEARLY", 1),
+}
 
 
 def find_change(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
@@ -78,22 +87,21 @@ def _skip_next(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
 def _same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     c.at = 0
     c.take("make")
-    if c.take("same-time") is None:
-        return None
+    same = c.take("same-time") is not None
     ahead, unit = c.take("next"), c.take("unit")
-    c.skip("polite", "stop")
-    if ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK or not c.ended:
+    said = c.skip("polite", "stop", "same-time", "instead", "comma") or same
+    if not said or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK or not c.ended:
         return None
     return _next_week
 
 
 def _clauses(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     """Read what is to be set, added or left out."""
-    end = _end_of(parser, "instead", "also", "polite", "stop")
+    end = _end_of(parser, "instead", "also", "polite", "stop", "only")
     tail = parser.matches[end] if end < len(parser.tokens) else {}
     adds_after = "also" in tail
     instead = any("instead" in parser.matches[at] for at in range(end, len(parser.tokens)))
-    for kind in ("make", "add-more", "no-more", "skip", ""):
+    for kind in ("same-time", "make", "add-more", "no-more", "skip", ""):
         c.at = 0
         c.take("polite")
         head = c.take(kind) if kind else None
@@ -116,8 +124,11 @@ def _end_of(parser: Parser, *kinds: str) -> int:
     end = len(parser.tokens)
     while end:
         last = next(
-            (at for at in range(end - 1, max(end - 3, -1), -1) if any(
-                kind in parser.matches[at] and parser.matches[at][kind].end == end for kind in kinds)),
+            (
+                at
+                for at in range(end - 1, max(end - 3, -1), -1)
+                if any(kind in parser.matches[at] and parser.matches[at][kind].end == end for kind in kinds)
+            ),
             None,
         )
         if last is None:
@@ -143,7 +154,7 @@ def _removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedule, Con
                     raise Refused("never")
             return edit.schedule(Plan(), context)
         months = [group.months] if group.months is not None and not points else []
-        chosen = [_single(point, edit) if single else point for point in points] + months
+        chosen = [_single(point) if single else point for point in points] + months
         if not chosen or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
             raise Refused("no-update")
         dates = leave_out(edit.drafts, [Except(tuple(chosen))], context, context.today)
@@ -152,7 +163,7 @@ def _removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedule, Con
     return change
 
 
-def _single(point: Days | Relative, edit: Edit) -> Days | Relative:
+def _single(point: Days | Relative) -> Days | Relative:
     """Return the coming day where one weekday is to be skipped, and not all of them."""
     if isinstance(point, Days) and not point.marked and len(point.picks) == 1 and not point.picks[0].nth:
         return Relative("weekday", weekday=point.picks[0].what, span=point.span)
@@ -222,11 +233,18 @@ def _changed(current: Schedule, context: Context, read: Sequence[Clause], *, add
     context.timezone = current.timezone
     settle_zone(plan, context)
     context.clock24 = any(is_24(clock) for clock in all_clocks(plan))
-    if len(plan.groups) > 1:
-        raise Refused("no-update", hint="say the whole schedule anew")
     if current.at is not None:
         return _changed_once(current, plan, context, adds=adds)
     edit = take_apart(current, context)
+    if len(plan.groups) > 1:
+        if (
+            adds
+            or plan.exceptions
+            or not all(one.has_days and one.has_times and not one.relatives for one in plan.groups)
+        ):
+            raise Refused("no-update")
+        edit.drafts, edit.moved = [draft for one in plan.groups for draft in rules_of(one, plan, context)], True
+        return edit.schedule(plan, context)
     group = plan.groups[0]
     if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit"}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
@@ -237,7 +255,7 @@ def _changed(current: Schedule, context: Context, read: Sequence[Clause], *, add
 
 
 def _changed_once(current: Schedule, plan: Plan, context: Context, *, adds: bool) -> Schedule:
-    if current.at is None or adds or plan.exceptions or plan.ends or plan.start:
+    if current.at is None or adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
         raise Refused("no-update")
     local = current.at.astimezone(tzinfo(current.timezone)).replace(tzinfo=None)
     group = plan.groups[0]
@@ -250,7 +268,9 @@ def _changed_once(current: Schedule, plan: Plan, context: Context, *, adds: bool
             day = relative_day(group.relatives[0], context, context.today)
             return _at(at_time(day, local.hour, local.minute, local.second), context)
         context.default = TimeOfDay(local.hour, local.minute, local.second)
-        return once(plan, context)
+        found = once(plan, context)
+        context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
+        return found
     if not group.has_days:
         times = context.times(group.clocks, group.part.part if group.part else None) if group.clocks else []
         if len(times) != 1:
@@ -269,9 +289,9 @@ def _set_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: 
     if group.has_times and not group.has_days and group.months is None:
         if group.window is not None or group.grid is not None or fine:
             raise Refused("no-update", hint="say the whole schedule anew")
-        times = rules_of(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times
+        named = rules_of(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times
         for draft in edit.drafts:
-            draft.times = sorted({*draft.times, *times}) if adds else times
+            draft.times = sorted({*draft.times, *named}) if adds else named
         return
     if group.months is not None and not group.has_days and not group.has_times:
         for draft in edit.drafts:
@@ -279,7 +299,10 @@ def _set_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: 
         return
     if not group.has_days:
         return
-    times = None if group.has_times or fine else edit.times
+    if fine:
+        _limit(edit, group, adds=adds)
+        return
+    times = None if group.has_times else edit.times
     drafts = _new_days(edit, group, plan, context, times)
     if adds:
         _add(edit, drafts)
@@ -290,18 +313,43 @@ def _set_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: 
 
 def _new_days(edit: Edit, group: Group, plan: Plan, context: Context, times: list[TimeOfDay] | None) -> list[Draft]:
     repeat = group.repeat
-    if repeat is not None and not group.days and repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
-        weekly = [draft for draft in edit.drafts if draft.freq == "WEEKLY"]
-        if len(weekly) == len(edit.drafts):
-            found = [replace(draft, interval=repeat.interval * (1 + (repeat.unit == Unit.FORTNIGHT))) for draft in weekly]
-            return found
+    if repeat is not None and not group.days and repeat.unit != Unit.DAY:
+        return _other_interval(edit, repeat, context)
     marked = [replace(days, marked=True) for days in group.days]
     drafts = rules_of(replace(group, days=marked), plan, context)
     if times is not None:
         context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
         for draft in drafts:
             draft.times = list(times)
+    old = edit.drafts[0]
+    if repeat is None and all(
+        (one.freq, one.interval, one.months) == (old.freq, old.interval, old.months) for one in edit.drafts
+    ):
+        for draft in drafts:  # what the change does not name stays: every other week, in July
+            if draft.freq == old.freq and draft.interval == 1:
+                draft.interval = old.interval
+                draft.months = draft.months or (list(old.months) if draft.freq != "YEARLY" else [])
     return drafts
+
+
+def _other_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft]:
+    """Return the same days at another interval, if they are days of such periods."""
+    freq, count = _PERIODS[repeat.unit]
+    interval = repeat.interval * count
+    if repeat.loose == "bi":
+        context.choices.pick("bi", repeat.span, (Option(f"every two {repeat.unit.name.lower()}s", True),))
+    same = all(one.freq == freq for one in edit.drafts)
+    if not same or repeat.rate > 1 or all(one.interval == interval for one in edit.drafts):
+        raise Refused("no-update", repeat.span, "say on which days")
+    return [replace(draft, interval=interval) for draft in edit.drafts]
+
+
+def _limit(edit: Edit, group: Group, *, adds: bool) -> None:
+    """Limit what repeats within the day to some days."""
+    if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
+        raise Refused("no-update")
+    only = fine_rule(group, Repeat(1, Unit.HOUR))[0]
+    edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
 
 
 def _add(edit: Edit, drafts: list[Draft]) -> None:

@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from benchmarks import language_phrases
+from benchmarks.language_scoring import CASES, judge, now_of
 from tests.language.german_phrases import GERMAN_PHRASES
+from tests.language.later_phrases import LATER
 from tests.language.own_phrases import HELD_OUT, OWN, Own
-from tests.language.scoring import CASES, judge, now_of
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.language import Reading, read
@@ -27,7 +28,7 @@ def test_the_score_over_the_collected_phrases(capsys: pytest.CaptureFixture[str]
     score: Counter[tuple[bool, str, str]] = Counter()
     for case in CASES:
         reading = read(case["phrase"], now=now_of(case), timezone=case["zone"])
-        score[case["firm"], case["kind"], judge(case, reading)] += 1
+        score[case["firm"], case["kind"], judge(case, reading.schedule)] += 1
     kinds = sorted({(firm, kind) for firm, kind, _ in score}, reverse=True)
     with capsys.disabled():
         for firm, kind in kinds:
@@ -63,7 +64,7 @@ def check(own: Own, locale: str = "en") -> None:
     assert local_times(reading, len(own.expected) + ends) == own.expected
 
 
-@pytest.mark.parametrize("own", OWN, ids=lambda own: own.phrase)
+@pytest.mark.parametrize("own", OWN + LATER, ids=lambda own: own.phrase)
 def test_a_phrase_of_our_own(own: Own) -> None:
     """The phrase names what a plain walk over the calendar names; a doubtful one is asked back, nonsense refused."""
     check(own)

@@ -9,7 +9,7 @@ from time import thread_time
 
 import pytest
 from benchmarks import language_phrases
-from tests.language.scoring import CASES, now_of
+from benchmarks.language_scoring import CASES, now_of
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.zones import tzinfo

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks import language_phrases
+from benchmarks.language_scoring import CASES, now_of
 from tests.language.own_phrases import OWN
-from tests.language.scoring import CASES, now_of
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.schedule import Schedule

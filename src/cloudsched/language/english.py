@@ -5,9 +5,8 @@ from __future__ import annotations
 from cloudsched.language.lexicon import Language
 
 _NUMBERS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eightee"
-        "n
-    nineteen
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen
 """.split()  # noqa: SIM905 -- easier to read
 _ORDINALS = """
     first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
@@ -39,7 +38,7 @@ ENGLISH = Language(
             0: "second|seconds|sec|secs",
             1: "minute|minutes|min|mins",
             2: "hour|hours|hr|hrs",
-            3: "day|days",
+            3: "day|days|day of the week|days of the week",
             4: "week|weeks|wk|wks",
             5: "month|months",
             6: "quarter|quarters",
@@ -150,7 +149,7 @@ ENGLISH = Language(
         "on": {1: "on"},
         "on-day": {1: "on|on the|on day|on days|the|for|day|days"},
         "in": {1: "in|in the month of|during|within the month of"},
-        "of": {1: "of|in|of the|in the month of|of the month of"},
+        "of": {1: "of|in|in the month of|of the month of"},
         "per": {1: "per|a|an|in a|every|each"},
         "for": {1: "for"},
         "up": {1: "up to"},

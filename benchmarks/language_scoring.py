@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cloudsched.domain.schedule import Schedule
 from cloudsched.domain.zones import tzinfo
 
-if TYPE_CHECKING:
-    from cloudsched.language import Reading
-
-COLLECTED = Path(__file__).parents[3] / "shared" / "plain-language" / "cases.json"
+COLLECTED = Path(__file__).parents[2] / "shared" / "plain-language" / "cases.json"
 CASES: list[dict[str, Any]] = json.loads(COLLECTED.read_text(encoding="utf-8"))["cases"] if COLLECTED.exists() else []
 
 
@@ -22,14 +19,14 @@ def now_of(case: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(case["now"]).replace(tzinfo=tzinfo(case["zone"]))
 
 
-def judge(case: dict[str, Any], reading: Reading) -> str:
-    """Return ``right``, ``wrong`` (silently) or ``refused``."""
+def judge(case: dict[str, Any], schedule: Schedule | None) -> str:
+    """Return ``right``, ``wrong`` (silently) or ``refused``; no schedule is the right answer where there is none."""
     if case["kind"] in {"refuse", "ask"}:
-        return "wrong" if reading.schedule is not None else "right"
-    if reading.schedule is None:
+        return "wrong" if schedule is not None else "right"
+    if schedule is None:
         return "refused"
     fits = _is_once if case["kind"] == "once" else _is_recurring
-    return "right" if fits(case, reading.schedule) else "wrong"
+    return "right" if fits(case, schedule) else "wrong"
 
 
 def _is_once(case: dict[str, Any], schedule: Schedule) -> bool:
@@ -45,6 +42,8 @@ def _is_recurring(case: dict[str, Any], schedule: Schedule) -> bool:
     if expect["compare"] == "rule":
         dtstart = expect.get("anchor") or expect["dtstart"]
         begin = datetime.fromisoformat(dtstart).replace(tzinfo=tzinfo(case["zone"])) - timedelta(seconds=1)
+        if schedule.at is not None:
+            return False
         schedule = Schedule.model_validate({**schedule.model_dump(), "dtstart": dtstart})
     elif expect["compare"] == "dates":
         begin = now.replace(hour=0, minute=0, second=0) - timedelta(seconds=1)

@@ -19,6 +19,18 @@ from cloudsched.language.english import ENGLISH
 VOCABULARY = sorted({word for entries in ENGLISH.entries.values() for words, _, _ in entries for word in words})
 OTHERS = ["banana", "mum", "report", "9", "17", "3", "9:30", "5pm", "1/2", "2027-01-31", "12/7/2026", "30th", "2nd"]
 OTHERS += ["Europe/Paris", "-", ":", '"x y"', "(", ")", "é", "\u0301", "😀", "99999999999", "'", "a.m.", "1-7", "17.30"]
+OTHERS += [
+    "2026-13-45",
+    "0000-00-00",
+    "99/99/9999",
+    "0",
+    "00:00",
+    "24:00",
+    "31/2/2027",
+    "1.1.1",
+    "9998-12-31",
+    "29.2.2027",
+]
 MOST_MILLISECONDS = 20
 MEANINGLESS = {"the", "a", "an", "please", "on", "at", "of", "in", "for", "and", "or", "&", "only", "also", "with"}
 FOREIGN = ("banana", "xyzzy", "kangaroo")

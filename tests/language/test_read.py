@@ -138,6 +138,26 @@ def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None)
         assert phrase[slice(*problem.span)] == place
 
 
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "at 10 bananas every day",
+        "meet at 10 downtown every day",
+        "every day at 9am or 10am",
+        "every monday at 9am and friday",
+        "starting monday at 8am, every day at 10am",
+        "every monday until 2028 10am",
+        "the last Thursday of every month before Christmas",
+        "every day at 9am on the 5th",
+        "daily sunday 4pm",
+        "2026-13-45",
+    ],
+)
+def test_no_part_of_a_schedule_is_dropped(phrase: str) -> None:
+    """Where a time, a day or a bound would have to be dropped, nothing is made of the phrase."""
+    assert ask(phrase).schedule is None
+
+
 def test_a_region_settles_the_order_of_day_and_month() -> None:
     """03/04 is the 4th of March in the United States, and the 3rd of April in Britain."""
     american, british = ask("on 03/04 at 9am", "en-US"), ask("on 03/04 at 9am", "en_GB")

@@ -10,7 +10,7 @@ from cloudsched.domain.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 from cloudsched.language.calendar import at_time, first_day, last_day, later
 from cloudsched.language.context import TimeOfDay
-from cloudsched.language.nodes import Clock, End, Length, Unit
+from cloudsched.language.nodes import Clock, End, Length, Relative, Unit
 from cloudsched.language.refusals import Option, Refused
 from cloudsched.language.rules import MAX_RULES, Draft
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BEGINNING = "1970-01-01T00:00:00"
 """DTSTART of a schedule that means the same whenever it begins, as for cron expressions."""
+_STEPS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 _SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
 
 
@@ -137,10 +138,13 @@ class Builder:
         elif plain and draft.freq == "MONTHLY" and unit == Unit.MONTH and len(draft.month_days) == 1:
             self.count = amount * a_day
         elif length.finest < Unit.DAY:
-            step = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}.get(draft.freq)
+            step = _STEPS.get(draft.freq)
             if not single or step is None:
                 raise Refused("inexpressible", length.span)
             self.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
+        elif draft.freq in _STEPS and not self.bounded:
+            self.until = later(self.start, length)
+            self.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
         else:
             self.until = later(self.start, length) - timedelta(days=1)
             self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
@@ -164,11 +168,17 @@ class Builder:
 
     def _fine_start(self, clock: Clock | None) -> str:
         context = self.context
+        point = self.plan.start.point if self.plan.start is not None else None
+        if isinstance(point, Relative) and point.kind == "now":
+            return context.local.isoformat()
         if self.bounded:
             time = context.time(clock) if clock is not None else TimeOfDay(0)
             begin = at_time(self.start, *time)
             return begin.isoformat()
         context.choices.assume("It is counted from now.")
+        if self.count is not None:  # now is no occurrence, and not counted
+            step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
+            return (context.local + timedelta(seconds=step)).isoformat()
         return context.local.isoformat()
 
     def _first_occurrence(self) -> datetime:

@@ -187,7 +187,7 @@ ENGLISH = Language(
             "|outside|omitting"
         },
         "only": {1: "only|just|exclusively"},
-        "polite": {1: "please|pls|thanks|thank you|kindly"},
+        "polite": {1: "please|pls|thanks|thank you|kindly|sharp|exactly|on the dot"},
         "repeat": {1: "repeat|repeats|repeating|recurring|run|runs|running|occurring|happening|occurs|happens"},
         "filler": {1: "if there is one|if any|if it exists"},
         "skip-back": {

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _Read = tuple[tuple[Clause, ...], int]
+_COUNTED = frozenset({"at", "on", "from", "to", "until", "before", "after", "in", "past", "for"})
 _NO_TITLE_ENDS = frozenset({"comma", "dash", "colon", "for", "stop"})
 
 
@@ -211,6 +212,8 @@ class Parser:
         if self.tokens[before].kind == QUOTE:
             return True
         following = self.matches[start] if start < len(self.matches) else None
+        if "number" in self.matches[before] and before and not _COUNTED.isdisjoint(self.matches[before - 1]):
+            return False  # "at 10" is of no title
         return may_be_title(self.matches[before], following)
 
     def _is_title(self, begin: int, end: int) -> bool:

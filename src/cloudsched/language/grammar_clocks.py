@@ -30,7 +30,7 @@ def times(c: Cursor) -> Times | Window | None:
     clocks = [first]
     while len(clocks) < MOST_ITEMS:
         before = c.at
-        joined = c.skip("comma", "and", "or", "also")
+        joined = c.skip("comma", "and", "also")
         at = c.take("at") is not None
         another = clock(c, bare=True, last=True) if joined else None
         if another is None or (not at and not said_at and _is_bare(another) and not _is_bare(first)):
@@ -60,8 +60,13 @@ def window(c: Cursor) -> Window | None:
 
 def _span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
     first = clock(c, bare=True)
-    if first is None or c.take(joined, "to", "until", "dash") is None:
+    if first is None:
         return None
+    until = not c.sees(joined, "to", "dash")
+    if c.take(joined, "to", "until", "dash") is None:
+        return None
+    if until and c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2:
+        return None  # "at 9 until 2028" has a year
     c.take("at")
     last = clock(c, bare=True, last=True)
     if last is None or (not bare and _is_bare(first) and _is_bare(last)):

@@ -149,6 +149,8 @@ def numeric_date(c: Cursor) -> Date | None:
         return None  # "1-7 of June" is a range
     if token.kind == DATE:
         year, month, day = token.value
+        if not (1 <= month <= 12 and 1 <= day <= 31):
+            raise Refused("no-such-date", c.span(start))
         return Date(month, day, year, span=c.span(start))
     year_said = token.value[2] if len(token.value) > 2 else None
     if year_said is not None and year_said < 100:

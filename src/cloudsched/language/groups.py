@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cloudsched.language.nodes import (
@@ -158,7 +158,10 @@ def _in_group(plan: Plan, clause: Clause, joined: str) -> None:
             _once(group.window or group.clocks or group.grid, clause.span)
             group.grid = clause
         case Part():
-            if joined and full and not group.clocks:
+            if joined and group.part is not None:
+                clause = replace(clause, each=clause.each or group.part.each)
+                group = _next(plan)
+            elif joined and full and not group.clocks:
                 group = _next(plan)
             _once(group.part, clause.span)
             group.part = clause

@@ -170,7 +170,7 @@ def _check(draft: Draft, group: Group) -> None:
             raise Refused("never", span)
     if any(abs(day) > 31 or not day for day in draft.month_days):
         raise Refused("no-such-date", span)
-    if draft.freq == "MONTHLY" and any(nth == -5 for nth, _ in draft.weekdays):
+    if draft.freq == "MONTHLY" and draft.weekdays and all(nth == -5 for nth, _ in draft.weekdays):
         raise Refused("inexpressible", span, "most months have no such day")
     if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):
         raise Refused("never", span)

@@ -54,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("histories")
     group.addoption("--histories", type=int, default=210, help="how many random histories to live through")
     group.addoption("--seed", type=int, default=None, help="live through the history of this seed only")
+    parser.getgroup("language").addoption("--phrases", type=int, default=2000, help="how many random phrases to read")
 
 
 @pytest.fixture
@@ -67,6 +68,12 @@ def seed(request: pytest.FixtureRequest) -> int | None:
     """The one history to live through, if there is one."""
     value: int | None = request.config.getoption("--seed")
     return value
+
+
+@pytest.fixture
+def phrases(request: pytest.FixtureRequest) -> int:
+    """How many random phrases to read."""
+    return int(request.config.getoption("--phrases"))
 
 
 @pytest.fixture(scope="session")

@@ -33,14 +33,55 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
         ("FREQ=YEARLY;BYMONTH=12;BYMONTHDAY=24;BYHOUR=18", "every year on the 24th of December at 18:00"),
         ("FREQ=YEARLY;BYYEARDAY=100", "every year on the 100th day of the year at 09:00"),
         ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "every year on Monday in week 20 at 09:00"),
-        ("FREQ=DAILY;COUNT=1", "every day at 09:00, 1 time"),
-        ("FREQ=DAILY;UNTIL=20271231T230000Z", "every day at 09:00, until 2027-12-31 23:00 UTC"),
+        ("FREQ=DAILY;COUNT=1", "every day at 09:00|, 1 time"),
+        ("FREQ=DAILY;UNTIL=20271231T230000Z", "every day at 09:00|, until 2027-12-31 23:00 UTC"),
         ("FREQ=MINUTELY;INTERVAL=15;BYHOUR=9,10,11,12,17", "every 15 minutes in hour 9 to 12 and 17"),
         ("FREQ=DAILY;BYMONTH=6,7", "every day in June and July at 09:00"),
     ],
 )
 def test_a_rule(rule: str, text: str) -> None:
-    assert Schedule(rrule=rule, **START).describe() == f"{text}, Europe/Paris"
+    """A rule is said with the times and days that it takes from its beginning, and with the beginning itself."""
+    text, _, end = text.partition("|")
+    start = ", starting 2027-01-04" + (" at 09:00" if "08:00" in text or "minutes" in text else "")
+    assert Schedule(rrule=rule, **START).describe() == f"{text}{start}{end}, Europe/Paris"
+
+
+def test_a_beginning_in_1970_is_not_said() -> None:
+    """Schedules that mean the same whenever they begin, such as those of cron expressions, have no beginning to say."""
+    assert Schedule.parse("0 9 * * 1-5").describe() == "every weekday at 09:00, UTC"
+
+
+@pytest.mark.parametrize(
+    ("rules", "text"),
+    [
+        (["FREQ=DAILY;BYHOUR=9,10,11,12,13;BYMINUTE=0"], "every hour from 09:00 to 13:00"),
+        (
+            [
+                "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9,10;BYMINUTE=0,30",
+                "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=11",
+            ],
+            "every 30 minutes from 09:00 to 11:00 on weekdays",
+        ),
+        (
+            ["FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=9;BYMINUTE=0"],
+            "every month on the last working day at 09:00",
+        ),
+        (
+            ["FREQ=MONTHLY;BYMONTHDAY=31;BYHOUR=9"],
+            "every month on the 31st at 09:00 (only in months that have that day)",
+        ),
+        (["FREQ=DAILY;BYHOUR=9;UNTIL=20271231T235959"], "every day at 09:00, until 2027-12-31"),
+    ],
+)
+def test_a_rule_in_few_words(rules: list[str], text: str) -> None:
+    """Windows of the day, working days, days that not every month has and ends of days are said as people do."""
+    assert Schedule(rrule=rules, dtstart="1970-01-01T00:00:00").describe() == f"{text}, UTC"
+
+
+def test_a_time_that_comes_twice() -> None:
+    """The second of two equal local times is said in UTC, for the local time alone means the first."""
+    at = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+    assert Schedule.once(at, timezone="Europe/Paris").describe() == "once, on 2026-10-25 at 01:30, UTC"
 
 
 def test_other_schedules() -> None:
@@ -51,6 +92,9 @@ def test_other_schedules() -> None:
     both = Schedule(
         rrule=["FREQ=DAILY", "FREQ=WEEKLY;BYHOUR=18"], rdates=["2027-01-05"], exdates=["2027-01-06"], **START
     )
-    text = "every day at 09:00; and every Monday at 18:00, plus 1 date, except 1 date, Europe/Paris"
+    text = (
+        "every day at 09:00; and every Monday at 18:00, "
+        "starting 2027-01-04, plus 2027-01-05, except 2027-01-06, Europe/Paris"
+    )
     assert both.describe() == text
     assert Schedule(**START).describe() == "on 2027-01-04 at 09:00, Europe/Paris"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.transitions.claim import Claim, on_dispatch
 from cloudsched.domain.transitions.planning import Dispatch
-from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import VersionConflict
 from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.queue import QueueMessage
 
 MINUTE = timedelta(minutes=1)
 

@@ -1,0 +1,222 @@
+"""Plain words: how often they are read right, and how often silently wrong, beside what one would use instead.
+
+    pip install --target RIVALS recurrent chronologia
+    npm install --prefix RIVALS rrule
+    python benchmarks/language.py --rivals RIVALS
+
+The phrases are those that people typed into schedulers, where their collection lies beside the checkout, and 1,000
+made from templates, whose dates a plain walk over the calendar gives. Rivals that are not in the folder are left out.
+"chronologia, strict" refuses what chronologia leaves over. A phrase is right if the schedule is the one that was
+meant, wrong if it is another and nobody is told, and else refused; of phrases that mean nothing, or two things, every
+schedule is wrong. An interval in a template begins with the first day that fits. Times are CPU time for one phrase,
+in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from argparse import ArgumentParser
+from collections import Counter
+from datetime import datetime
+from importlib import import_module
+from importlib.metadata import distributions
+from pathlib import Path
+from random import Random
+from time import thread_time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.errors import CloudschedError
+from cloudsched.language import read
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks import language_phrases
+from benchmarks.language_scoring import CASES, judge, now_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+KINDS = ("recurring", "once", "refuse", "ask")
+_NODE = """
+const { RRule } = require(process.argv[1] + '/node_modules/rrule');
+const phrases = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+const rules = phrases.map((phrase) => {
+  try {
+    const options = RRule.parseText(phrase);
+    return options && options.freq !== undefined ? RRule.optionsToString(options) : null;
+  } catch (error) { return null; }
+});
+console.log(JSON.stringify(rules));
+"""
+
+
+class Phrase(NamedTuple):
+    """One phrase, with the moment and the zone in which it is read."""
+
+    text: str
+    now: datetime
+    zone: str
+
+
+def ours(phrases: Sequence[Phrase]) -> list[Schedule | None]:
+    """Read phrases with this project."""
+    return [read(phrase.text, now=phrase.now, timezone=phrase.zone).schedule for phrase in phrases]
+
+
+def recurrent(phrases: Sequence[Phrase]) -> list[Schedule | None]:
+    """Read phrases with recurrent."""
+    event = import_module("recurrent").RecurringEvent
+
+    def one(phrase: Phrase) -> Schedule | None:
+        found = event(now_date=phrase.now.replace(tzinfo=None)).parse(phrase.text)
+        if isinstance(found, datetime):
+            return Schedule.once(found.replace(tzinfo=load_tzinfo(phrase.zone)), timezone=phrase.zone)
+        return _ruled(found, phrase)
+
+    return [_tried(one, phrase) for phrase in phrases]
+
+
+def chronologia(phrases: Sequence[Phrase], *, strict: bool = False) -> list[Schedule | None]:
+    """Read phrases with chronologia; strictly, a phrase of which words are left over is refused."""
+    module = import_module("chronologia")
+
+    def one(phrase: Phrase) -> Schedule | None:
+        anchor = phrase.now.replace(tzinfo=None)
+        found = module.extract_recurrence(phrase.text, "en-us", anchor)
+        if found is not None:
+            return None if strict and found.remainder.strip() else _ruled(found.recurrence.to_string(), phrase)
+        span = module.extract_timespan(phrase.text, "en-us", anchor)
+        if span is None or (strict and span.remainder.strip()):
+            return None
+        at = span.span.start
+        local = datetime(at.year, at.month, at.day, at.hour or 0, at.minute or 0, at.second or 0)  # noqa: DTZ001 -- local
+        return Schedule.once(local.replace(tzinfo=load_tzinfo(phrase.zone)), timezone=phrase.zone)
+
+    return [_tried(one, phrase) for phrase in phrases]
+
+
+def chronologia_strict(phrases: Sequence[Phrase]) -> list[Schedule | None]:
+    """Read phrases with chronologia, and refuse those of which words are left over."""
+    return chronologia(phrases, strict=True)
+
+
+def rrule_js(phrases: Sequence[Phrase], folder: Path) -> list[Schedule | None]:
+    """Read phrases with rrule.js, which knows no single instants."""
+    command = ["node", "-e", _NODE, str(folder)]
+    texts = json.dumps([phrase.text for phrase in phrases])
+    done = subprocess.run(command, input=texts, capture_output=True, text=True, check=True)  # noqa: S603 -- our own
+    rules = json.loads(done.stdout)
+    rule_of = dict(zip(phrases, rules, strict=True))
+    return [_tried(lambda phrase: _ruled(rule_of[phrase], phrase), phrase) for phrase in phrases]
+
+
+def _ruled(rule: str | None, phrase: Phrase) -> Schedule | None:
+    if not rule:
+        return None
+    lines = rule.replace("RRULE:", "\nRRULE:").splitlines() if "\n" not in rule else rule.splitlines()
+    dtstart = next((line.partition(":")[2] for line in lines if line.startswith("DTSTART")), None)
+    text = next((line.removeprefix("RRULE:") for line in lines if "FREQ" in line), None)
+    exdates = [date for line in lines if line.startswith("EXDATE") for date in line.partition(":")[2].split(",")]
+    if text is None:
+        return None
+    schedule = Schedule(
+        rrule=text.replace("Z", "") if "UNTIL" in text else text, dtstart=dtstart, timezone=phrase.zone, exdates=exdates
+    )
+    return schedule.anchored(phrase.now)
+
+
+def _tried(one: Callable[[Phrase], Schedule | None], phrase: Phrase) -> Schedule | None:
+    """Read one phrase; what breaks is not understood."""
+    try:
+        return one(phrase)
+    except CloudschedError:
+        return None
+    except Exception:  # noqa: BLE001 -- rivals raise what they like
+        return None
+
+
+def readers(folder: Path | None) -> dict[str, Callable[[Sequence[Phrase]], list[Schedule | None]]]:
+    """Return ours and the rivals that are installed in a folder, by name and version."""
+    found: dict[str, Callable[[Sequence[Phrase]], list[Schedule | None]]] = {"cloudsched": ours}
+    if folder is None:
+        return found
+    sys.path.append(str(folder))
+    versions = {one.metadata["Name"]: one.version for one in distributions(path=[str(folder)])}
+    if "recurrent" in versions:
+        found[f"recurrent {versions['recurrent']}"] = recurrent
+    if "chronologia" in versions:
+        found[f"chronologia {versions['chronologia']}"] = chronologia
+        found["chronologia, strict"] = chronologia_strict
+    package = folder / "node_modules" / "rrule" / "package.json"
+    if package.exists():
+        version = json.loads(package.read_text(encoding="utf-8"))["version"]
+        found[f"rrule.js {version}"] = lambda phrases: rrule_js(phrases, folder)
+    return found
+
+
+def collected(reader: Callable[[Sequence[Phrase]], list[Schedule | None]]) -> Counter[tuple[str, str]]:
+    """Return the score over the firm phrases of the collection."""
+    firm = [case for case in CASES if case["firm"]]
+    schedules = reader([Phrase(case["phrase"], now_of(case), case["zone"]) for case in firm])
+    return Counter((case["kind"], _judged(case, one)) for case, one in zip(firm, schedules, strict=True))
+
+
+def _judged(case: dict[str, Any], schedule: Schedule | None) -> str:
+    try:
+        return judge(case, schedule)
+    except CloudschedError:
+        return "wrong"
+
+
+def made(reader: Callable[[Sequence[Phrase]], list[Schedule | None]], count: int) -> tuple[Counter[str], float]:
+    """Return the score over phrases from templates, and the CPU time that one takes."""
+    zone = load_tzinfo(language_phrases.ZONE)
+    now = language_phrases.NOW.replace(tzinfo=zone)
+    phrases = list(language_phrases.make(Random(2026), count))  # noqa: S311 -- repeatable
+    asked = [Phrase(one.phrase, now, language_phrases.ZONE) for one in phrases]
+    reader(asked[:20])
+    begin = thread_time()
+    schedules = reader(asked)
+    taken = (thread_time() - begin) / count * 1000
+    score: Counter[str] = Counter()
+    for one, schedule in zip(phrases, schedules, strict=True):
+        if schedule is None:
+            score["refused"] += 1
+            continue
+        try:
+            found = schedule.upcoming(now, len(one.expected) + one.is_once)
+        except CloudschedError:
+            found = []
+        local = tuple(at.astimezone(zone).replace(tzinfo=None).isoformat() for at in found)
+        score["right" if local == one.expected else "wrong"] += 1
+    return score, taken
+
+
+def main() -> None:
+    """Print the scores."""
+    parser = ArgumentParser(description="How plain words are read, beside other engines")
+    parser.add_argument("--rivals", type=Path, help="the folder in which rivals are installed")
+    parser.add_argument("--phrases", type=int, default=1000, help="how many phrases to make from templates")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    columns = [*KINDS] if CASES else []
+    print("right % / silently wrong %")
+    print(f"{'':24}" + "".join(f"{kind:>15}" for kind in columns) + f"{'templates':>15}{'ms':>8}")
+    for name, reader in readers(options.rivals).items():
+        line = f"{name:24}"
+        score = collected(reader) if CASES else Counter()
+        for kind in columns:
+            total = sum(count for (of, _), count in score.items() if of == kind)
+            line += f"{100 * score[kind, 'right'] / total:8.1f} /{100 * score[kind, 'wrong'] / total:5.1f}"
+        from_templates, taken = made(reader, options.phrases)
+        right, wrong = (100 * from_templates[verdict] / options.phrases for verdict in ("right", "wrong"))
+        print(f"{line}{right:8.1f} /{wrong:5.1f}" + (f"{taken:8.2f}" if "js" not in name else f"{'-':>8}"))
+
+
+if __name__ == "__main__":
+    main()

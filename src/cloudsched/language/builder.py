@@ -1,0 +1,203 @@
+"""Rules bounded and anchored: from drafts of rules, a beginning and an end to a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.errors import InvalidSchedule
+from cloudsched.language.calendar import at_time, first_day, last_day, later
+from cloudsched.language.context import TimeOfDay
+from cloudsched.language.nodes import Clock, End, Length, Relative, Unit
+from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.rules import MAX_RULES, Draft
+
+if TYPE_CHECKING:
+    from cloudsched.language.context import Context
+    from cloudsched.language.groups import Plan
+
+BEGINNING = "1970-01-01T00:00:00"
+"""DTSTART of a schedule that means the same whenever it begins, as for cron expressions."""
+_STEPS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
+_SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
+
+
+class Builder:
+    """Bounds the rules of a plan and anchors them."""
+
+    def __init__(
+        self, plan: Plan, context: Context, drafts: list[Draft], start: date, until: date | None, *, bounded: bool
+    ) -> None:
+        self.plan, self.context, self.drafts = plan, context, drafts
+        self.start, self.until, self.bounded = start, until, bounded
+        self.until_clock = TimeOfDay(23, 59, 59)
+        self.count: int | None = None
+        self.kept: str | None = None
+
+    def build(self, exdates: list[str]) -> Schedule:
+        """Return the schedule."""
+        for draft in self.drafts:
+            self._fill(draft)
+            if "skip-back" in self.plan.marks:
+                draft.skip = "BACKWARD"
+            if "skip-forward" in self.plan.marks:
+                draft.skip = "FORWARD"
+        for end in self.plan.ends:
+            self._end(end)
+        if self.count is not None and self.until is not None:
+            raise Refused("contradiction", self.plan.ends[-1].span, "keep either the number of times or the end")
+        texts = [text for draft in self.drafts for text in draft.texts()]
+        if len(texts) > MAX_RULES:
+            raise Refused("too-many")
+        if self.count is not None and len(texts) > 1:
+            raise Refused("inexpressible", self.plan.ends[0].span, "give an end as a date")
+        dtstart = self.kept or self._dtstart()
+        suffix = ""
+        if self.count is not None:
+            suffix = f";COUNT={self.count}"
+        elif self.until is not None:
+            suffix = f";UNTIL={at_time(self.until, *self.until_clock):%Y%m%dT%H%M%S}"
+        try:
+            schedule = Schedule(
+                rrule=[text + suffix for text in texts],
+                dtstart=dtstart,
+                timezone=self.context.timezone,
+                exdates=exdates,
+            )
+        except InvalidSchedule as error:
+            raise Refused("never", hint=str(error)) from None
+        if schedule.after(self.context.now) is None:
+            raise Refused("past")
+        return schedule
+
+    @property
+    def _needs_phase(self) -> bool:
+        fine = any(draft.freq in {"HOURLY", "MINUTELY", "SECONDLY"} for draft in self.drafts)
+        open_ended = self.count is None and self.until is None and not self.bounded
+        return fine or not open_ended or any(draft.interval > 1 for draft in self.drafts)
+
+    def _fill(self, draft: Draft) -> None:
+        """Name the days that a rule leaves to its beginning: "every month" is on today's day of the month."""
+        if draft.freq == "WEEKLY" and not draft.weekdays:
+            draft.weekdays = [(0, self.start.weekday())]
+            self.context.choices.assume(f"It is on {self.start:%A}.")
+        elif draft.freq == "MONTHLY" and not (draft.weekdays or draft.month_days):
+            draft.month_days = [self.start.day]
+            self.context.choices.assume(f"It is on day {self.start.day} of the month.")
+            if self.start.day > 28:
+                options = (Option("only in months that have that day", ""), Option("on the last day else", "BACKWARD"))
+                draft.skip = str(self.context.choices.pick("month-end", (0, 0), options))
+        elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
+            draft.months, draft.month_days = draft.months or [self.start.month], [self.start.day]
+            self.context.choices.assume(f"It is on {self.start:%B} {self.start.day}.")
+        else:
+            return
+        self.floating = True
+
+    floating = False
+
+    def _end(self, end: End) -> None:
+        if end.count is not None:
+            if self.count is not None:
+                raise Refused("contradiction", end.span)
+            if end.before and not self.drafts[0].freq.endswith(("HOURLY", "MINUTELY", "SECONDLY")):
+                options = (Option(f"{end.count} times in all", end.count),)
+                self.context.choices.pick("count-or-rate", end.span, options)
+            self.count = end.count
+            return
+        if end.length is not None:
+            self._lasting(end.length)
+            return
+        if end.point is None or self.until is not None:
+            raise Refused("contradiction", end.span)
+        base = max(self.start, self.context.today)
+        self.until = last_day(end.point, self.context, base)
+        if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
+            raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
+        if end.before:
+            self.until = first_day(end.point, self.context, base) - timedelta(days=1)
+        if end.clock is not None:
+            self.until_clock = self.context.time(end.clock)
+        if self.until < self.start:
+            raise Refused("never" if self.bounded else "past", end.span)
+        self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
+
+    def _lasting(self, length: Length) -> None:
+        """End after a length of time: by the number of occurrences where that is exact, else by a date."""
+        draft = self.drafts[0]
+        unit, amount = length.amounts[0]
+        single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.texts()) == 1
+        a_day = max(len(draft.times), 1)
+        plain = single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions)
+        if plain and draft.freq == "DAILY" and unit in (Unit.DAY, Unit.WEEK):
+            self.count = amount * (7 if unit == Unit.WEEK else 1) * a_day
+        elif plain and draft.freq == "WEEKLY" and unit == Unit.WEEK:
+            self.count = amount * len(set(draft.weekdays)) * a_day
+        elif plain and draft.freq == "MONTHLY" and unit == Unit.MONTH and len(draft.month_days) == 1:
+            self.count = amount * a_day
+        elif length.finest < Unit.DAY:
+            step = _STEPS.get(draft.freq)
+            if not single or step is None:
+                raise Refused("inexpressible", length.span)
+            self.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
+        elif draft.freq in _STEPS and not self.bounded:
+            self.until = later(self.start, length)
+            self.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
+        else:
+            self.until = later(self.start, length) - timedelta(days=1)
+            self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
+
+    def _dtstart(self) -> str:
+        if not self._needs_phase:
+            return BEGINNING
+        context = self.context
+        fine = next((draft for draft in self.drafts if draft.freq in {"HOURLY", "MINUTELY", "SECONDLY"}), None)
+        clock = self.plan.start.clock if self.plan.start is not None else None
+        if fine is not None:
+            return self._fine_start(clock)
+        first = min(time for draft in self.drafts for time in draft.times)
+        phase = at_time(self.start, *first)
+        if self.floating and not (self.count is not None and phase <= context.local and not self.bounded):
+            return phase.isoformat()
+        daily = all(draft.freq == "DAILY" and draft.interval > 1 for draft in self.drafts)
+        if daily and not self.bounded and self.count is None and not any(d.weekdays or d.months for d in self.drafts):
+            return phase.isoformat()
+        return self._first_occurrence().isoformat()
+
+    def _fine_start(self, clock: Clock | None) -> str:
+        context = self.context
+        point = self.plan.start.point if self.plan.start is not None else None
+        if isinstance(point, Relative) and point.kind == "now":
+            return context.local.isoformat()
+        if self.bounded:
+            time = context.time(clock) if clock is not None else TimeOfDay(0)
+            begin = at_time(self.start, *time)
+            return begin.isoformat()
+        context.choices.assume("It is counted from now.")
+        if self.count is not None:  # now is no occurrence, and not counted
+            step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
+            return (context.local + timedelta(seconds=step)).isoformat()
+        return context.local.isoformat()
+
+    def _first_occurrence(self) -> datetime:
+        """Return the first local time that the rules name, from the start on and, if there is none, after now."""
+        context = self.context
+        texts = [text for draft in self.drafts for text in replace(draft, interval=1).texts()]
+        begin = datetime(self.start.year, self.start.month, self.start.day)  # noqa: DTZ001 -- on the zone's clock
+        if not self.bounded:
+            begin = max(begin, context.local + timedelta(seconds=1))
+        day = datetime(begin.year, begin.month, begin.day)  # noqa: DTZ001 -- see above
+        try:
+            free = Schedule(rrule=texts, dtstart=day.isoformat(), timezone="UTC")
+        except InvalidSchedule as error:
+            raise Refused("never", hint=str(error)) from None
+        clock = self.plan.start.clock if self.plan.start is not None else None
+        if clock is not None and self.bounded:
+            begin = at_time(self.start, *context.time(clock))
+        moment = begin - timedelta(seconds=1)
+        found = free.after(moment.replace(tzinfo=UTC))
+        if found is None:
+            raise Refused("never")
+        return found.replace(tzinfo=None)

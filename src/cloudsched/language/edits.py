@@ -1,0 +1,152 @@
+"""A schedule taken apart into drafts of its rules, and put together again after a change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from itertools import product
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
+from cloudsched.language.builder import BEGINNING, Builder
+from cloudsched.language.calendar import first_day
+from cloudsched.language.context import TimeOfDay
+from cloudsched.language.refusals import Refused
+from cloudsched.language.rules import Draft
+
+if TYPE_CHECKING:
+    from cloudsched.domain.recurrence.rrule import Rule
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.language.context import Context
+    from cloudsched.language.groups import Plan
+
+
+@dataclass
+class Edit:
+    """A schedule that repeats, while it is changed.
+
+    Attributes:
+        drafts: Its rules.
+        begin: The day with which it begins; None if it has no beginning of its own.
+        dtstart: Its DTSTART as it was.
+        until: The last moment.
+        count: How often it comes.
+        exdates: What it leaves out.
+        moved: Its days have changed, so that intervals are counted anew.
+    """
+
+    current: Schedule
+    drafts: list[Draft]
+    dtstart: datetime
+    until: datetime | None = None
+    count: int | None = None
+    exdates: list[str] = field(default_factory=list)
+    moved: bool = False
+
+    @property
+    def times(self) -> list[TimeOfDay]:
+        """The times of day that all its rules have.
+
+        Raises:
+            Refused: They differ.
+        """
+        first = self.drafts[0].times
+        if any(draft.times != first for draft in self.drafts):
+            raise Refused("no-update", hint="it has different times on different days; say the whole schedule anew")
+        return list(first)
+
+    def schedule(self, plan: Plan, context: Context) -> Schedule:
+        """Return the schedule as it is now.
+
+        Raises:
+            Refused: Nothing is left of it, or its end cannot be said.
+        """
+        own_start = self.dtstart.isoformat() != BEGINNING
+        begin = max(self.dtstart.date(), context.today) if own_start else context.today
+        bounded = own_start and self.dtstart > context.local
+        builder = Builder(plan, context, self.drafts, begin, None, bounded=bounded)
+        if plan.start is not None:
+            builder.start, builder.bounded = plan_start(plan, context), True
+        if not plan.ends:
+            builder.count = self.count
+            if self.until is not None:
+                builder.until, builder.until_clock = self.until.date(), TimeOfDay(*self.until.timetuple()[3:6])
+        if own_start and plan.start is None and not self.moved:
+            first = min((time for draft in self.drafts for time in draft.times), default=None)
+            kept = self.dtstart if first is None else datetime.combine(self.dtstart.date(), datetime.min.time())
+            if first is not None:
+                kept = kept.replace(hour=first.hour, minute=first.minute, second=first.second)
+            builder.kept = kept.isoformat()
+        return builder.build(self.exdates)
+
+
+def plan_start(plan: Plan, context: Context) -> date:
+    """Return the day with which a plan begins."""
+    if plan.start is None or plan.start.point is None:
+        return context.today
+    return first_day(plan.start.point, context, context.today)
+
+
+def take_apart(current: Schedule, context: Context) -> Edit:
+    """Return a schedule as something that can be changed.
+
+    Raises:
+        Refused: It says what no phrase can say.
+    """
+    anchored = current.anchored(context.now)
+    if anchored.dtstart is None or not anchored.rules or anchored.rdates:
+        raise Refused("no-update", hint="say the whole schedule anew")
+    dtstart = datetime.fromisoformat(anchored.dtstart)
+    rules = [parse_rule(rule) for rule in anchored.rules]
+    ends = {(rule.until, rule.count) for rule in rules}
+    if len(ends) > 1:
+        raise Refused("no-update", hint="its rules end at different times; say the whole schedule anew")
+    until, count = ends.pop()
+    last = None
+    if until is not None:
+        if until.is_utc:
+            raise Refused("no-update", hint="its end is given in UTC; say the whole schedule anew")
+        last = datetime(1970, 1, 1) + timedelta(seconds=until.seconds)  # noqa: DTZ001 -- on the zone's clock
+    drafts = _joined([_draft(rule, dtstart) for rule in rules])
+    return Edit(anchored, drafts, dtstart, last, count, list(anchored.exdates))
+
+
+def _draft(rule: Rule, dtstart: datetime) -> Draft:
+    fine = rule.frequency > Frequency.DAILY
+    if (fine and (rule.hours or rule.minutes or rule.seconds)) or (rule.positions and len(rule.hours) > 1):
+        raise Refused("no-update", hint="say the whole schedule anew")
+    draft = Draft(
+        rule.frequency.name,
+        rule.interval,
+        [(day.nth, day.weekday) for day in rule.weekdays],
+        list(rule.month_days),
+        list(rule.year_days),
+        list(rule.week_numbers),
+        list(rule.months),
+        list(rule.positions),
+        skip="" if rule.skip == "OMIT" else rule.skip,
+    )
+    if not fine:
+        hours, minutes = rule.hours or (dtstart.hour,), rule.minutes or (dtstart.minute,)
+        seconds = rule.seconds or (dtstart.second,)
+        draft.times = [TimeOfDay(*time) for time in product(hours, minutes, seconds)]
+    if draft.freq == "WEEKLY" and not draft.weekdays:
+        draft.weekdays = [(0, dtstart.weekday())]
+    named = draft.weekdays or draft.month_days or draft.year_days or draft.weeks
+    if draft.freq in {"MONTHLY", "YEARLY"} and not named:
+        draft.month_days = [dtstart.day]
+        if draft.freq == "YEARLY":
+            draft.months = draft.months or [dtstart.month]
+    return draft
+
+
+def _joined(drafts: list[Draft]) -> list[Draft]:
+    """Join rules that differ only in their times of day."""
+    joined: list[Draft] = []
+    for draft in drafts:
+        twin = next((one for one in joined if replace(one, times=[]) == replace(draft, times=[])), None)
+        if twin is not None:
+            twin.times = sorted(set(twin.times) | set(draft.times))
+        else:
+            joined.append(draft)
+    return joined

@@ -1,0 +1,243 @@
+"""The words of English."""
+
+from __future__ import annotations
+
+from cloudsched.language.lexicon import Language
+
+_NUMBERS = """
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen
+""".split()  # noqa: SIM905 -- easier to read
+_ORDINALS = """
+    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+    sixteenth seventeenth eighteenth nineteenth
+""".split()  # noqa: SIM905 -- easier to read
+
+ENGLISH = Language(
+    code="en",
+    words={
+        "number": dict(enumerate(_NUMBERS)),
+        "tens": dict(zip(range(20, 60, 10), ["twenty", "thirty", "forty", "fifty"], strict=True))
+        | {60: "sixty", 70: "seventy", 80: "eighty", 90: "ninety"},
+        "ordinal": dict(enumerate(_ORDINALS, 1)) | {20: "twentieth", 30: "thirtieth"},
+        "ordinal-end": {
+            -1: "last|very last|final",
+            -2: "penultimate|next-to-last|second-to-last|second last|2nd last|2nd-to-last|last but one",
+            -3: "last but two|third-to-last|antepenultimate",
+        },
+        "to-last": {1: "to last|to the last|last|from last|from the end|to the end"},
+        "thousand": {1000: "thousand"},
+        "fraction": {30: "half|half a|half an|1/2", 15: "quarter|quarter of a|quarter of an|a quarter of an"}
+        | {45: "three-quarters of an|three quarters of an|three-quarters of a"},
+        "half": {30: "half", 15: "quarter|a quarter"},
+        "article": {1: "the|a|an"},
+        "a": {1: "a|an|one"},
+        "each": {1: "every|each|ev|every single"},
+        "other": {2: "other|alternate|alternating"},
+        "unit": {
+            0: "second|seconds|sec|secs",
+            1: "minute|minutes|min|mins",
+            2: "hour|hours|hr|hrs",
+            3: "day|days|day of the week|days of the week",
+            4: "week|weeks|wk|wks",
+            5: "month|months",
+            6: "quarter|quarters",
+            7: "year|years|yr|yrs",
+            8: "fortnight|fortnights",
+        },
+        "unit-short": {0: "s", 1: "m", 2: "h", 3: "d", 4: "w"},
+        "day-word": {1: "day|days"},
+        "adverb": {
+            1: "minutely",
+            2: "hourly",
+            3: "daily|everyday",
+            4: "weekly",
+            5: "monthly",
+            6: "quarterly",
+            7: "yearly|annually|annual",
+            8: "fortnightly",
+            9: "semi-annually|semiannually|half-yearly|twice yearly",
+        },
+        "bi": {
+            4: "biweekly|bi-weekly",
+            5: "bimonthly|bi-monthly",
+            7: "biyearly|bi-yearly|biannually|bi-annually|biannual",
+            3: "bidaily|bi-daily",
+            2: "bihourly|bi-hourly",
+        },
+        "weekday": {
+            0: "monday|mon",
+            1: "tuesday|tue|tues",
+            2: "wednesday|wed|weds",
+            3: "thursday|thu|thur|thurs",
+            4: "friday|fri",
+            5: "saturday|sat",
+            6: "sunday|sun",
+        },
+        "weekdays": {
+            0: "mondays|mons",
+            1: "tuesdays",
+            2: "wednesdays",
+            3: "thursdays",
+            4: "fridays",
+            5: "saturdays",
+            6: "sundays",
+        },
+        "dayset": {
+            0: "weekday|workday|work day|working day|business day|week day",
+            1: "weekend",
+            2: "weekend day",
+            3: "day of the week",
+        },
+        "daysets": {
+            0: "weekdays|workdays|work days|working days|business days|week days",
+            1: "weekends",
+            2: "weekend days",
+        },
+        "month": {
+            1: "january|jan",
+            2: "february|feb",
+            3: "march|mar",
+            4: "april|apr",
+            5: "may",
+            6: "june|jun",
+            7: "july|jul",
+            8: "august|aug",
+            9: "september|sep|sept",
+            10: "october|oct",
+            11: "november|nov",
+            12: "december|dec",
+        },
+        "relday": {
+            -1: "yesterday",
+            0: "today",
+            1: "tomorrow|tmrw|tmr|tomorow|tommorow|tommorrow",
+            2: "day after tomorrow|the day after tomorrow|overmorrow",
+        },
+        "now": {0: "now|right now|immediately|asap|as soon as possible"},
+        "tonight": {0: "tonight"},
+        "part": {0: "morning", 1: "afternoon", 2: "evening", 3: "night"},
+        "parts": {0: "mornings", 1: "afternoons", 2: "evenings", 3: "nights"},
+        "named-time": {720: "noon|midday|12 noon|12 midday", 0: "midnight|12 midnight"},
+        "halfday": {0: "am|a m|in the am", 1: "pm|p m|in the pm"},
+        "halfday-short": {0: "a", 1: "p"},
+        "oclock": {1: "o'clock|oclock"},
+        "past": {1: "past|after", -1: "to|before|till|of"},
+        "clock-minute": {1: "minute|minutes|min|mins"},
+        "feast": {
+            101: "new year's day|new years day|new year",
+            214: "valentine's day|valentines day|valentine's",
+            1031: "halloween",
+            1224: "christmas eve|xmas eve",
+            1225: "christmas|christmas day|xmas|xmas day",
+            1226: "boxing day",
+            1231: "new year's eve|new years eve|nye",
+            1: "easter|easter sunday",
+            2: "good friday",
+            3: "easter monday",
+        },
+        "holiday": {
+            1: "holiday|holidays|public holiday|public holidays|bank holiday|bank holidays|thanksgiving|ramadan|diwali"
+        },
+        "vague": {
+            1: "sometime|some time|anytime|soon|later today|sometimes|often|regularly|occasionally|now and then"
+            "|once in a while|from time to time|early|late|mid|asap-ish|a few|few|several|a couple of|a couple|couple"
+            "|approximately|roughly|ish|within|eventually|whenever|shortly"
+            "|around"
+        },
+        "at": {1: "at|on the stroke of"},
+        "on": {1: "on"},
+        "on-day": {1: "on|on the|on day|on days|the|for|day|days"},
+        "in": {1: "in|in the month of|during|within the month of"},
+        "of": {1: "of|in|in the month of|of the month of"},
+        "per": {1: "per|a|an|in a|every|each"},
+        "for": {1: "for"},
+        "up": {1: "up to"},
+        "from": {1: "from"},
+        "between": {1: "between"},
+        "to": {1: "to|through|thru"},
+        "and": {1: "and|and also|as well as|plus|and then"},
+        "or": {1: "or"},
+        "also": {1: "also|too|as well|additionally"},
+        "then": {1: "and|and also|plus|also|and then"},
+        "start": {
+            1: "starting|starting on|starting in|starting from|starts|starts on|start|beginning"
+            "|beginning on|beginning in|as of|commencing|effective|from|since|beginning from|first on"
+            "|not before"
+        },
+        "onward": {1: "on|onward|onwards|forward"},
+        "until": {
+            1: "until|till|til|ending|ending on|up until|up to|up to and including|through|ends|ends on|finishing"
+            "|stopping|end on|not after|until and including|no later than"
+        },
+        "before": {1: "before"},
+        "after": {1: "after"},
+        "times": {1: "times|time|x|occurrences|occurrence|repetitions|instances|runs|repeats"},
+        "twice": {1: "once", 2: "twice", 3: "thrice"},
+        "next": {1: "next|coming|the next|the coming|following|the following|upcoming", 0: "this|the current|current"},
+        "the-next": {1: "the next|next|the coming|up to the next|up to"},
+        "past-last": {1: "last"},
+        "ago": {1: "ago"},
+        "hence": {1: "from now|hence|later|from right now|from today|from this moment|out"},
+        "edge": {1: "beginning|start|the beginning|the start", -1: "end|the end"},
+        "except": {
+            1: "except|except for|except on|except in|except during|but not|but not on|but not in|excluding|other than"
+            "|apart from|without|save for|not on|not in|not|never|never on|but never on|unless|not during"
+            "|except if it is|excepting|minus|with the exception of|aside from|besides|barring|only not on"
+            "|outside|omitting"
+        },
+        "only": {1: "only|just|exclusively"},
+        "polite": {1: "please|pls|thanks|thank you|kindly|sharp|exactly|on the dot"},
+        "repeat": {1: "repeat|repeats|repeating|recurring|run|runs|running|occurring|happening|occurs|happens"},
+        "filler": {1: "if there is one|if any|if it exists"},
+        "skip-back": {
+            1: "or the last day before, where there is no such day|or the last day of the month|or the last day"
+        },
+        "skip-omit": {
+            1: "only in months that have that day|in months that have that day|only in months that have it"
+            "|if there is such a day"
+        },
+        "skip-forward": {1: "or the first day after, where there is no such day"},
+        "week-number": {1: "week|weeks|week number"},
+        "day-number": {1: "day|days"},
+        "minute-number": {1: "minute|minutes|at minute|at minutes|minute past the hour"},
+        "hour-number": {1: "hour|hours"},
+        "half-hour": {1: "on the hour|at the top of the hour", 30: "on the half hour|at half past"},
+        "synchronised": {1: "synchronized|synchronised|on the clock|aligned"},
+        "intro": {
+            0: "remind me to|remind me|please|please schedule|schedule me|please remind me|please remind me to"
+            "|i want to|can you|could you|schedule|set|set up|create|add|make|run|execute|trigger|send|let us|let's",
+        },
+        "outro": {1: "remind me to|remind me|remind me about|i want to|call it|titled|named|to|for"},
+        "zone-time": {1: "time|local time|standard time|timezone|time zone|time-zone"},
+        "closest": {1: "closest|nearest"},
+        "make": {1: "make it|change it to|move it to|change to|move to|switch to|set it to|reschedule to|put it at|use"}
+        | {
+            2: "make it|make that|change it|move it|change|move|reschedule|reschedule it|put it|do it|let it be"
+            "|switch it|use"
+        },
+        "instead": {1: "instead|rather|now"},
+        "add-more": {1: "also|also on|add|and also|and also on|also at|plus|too|as well|and"},
+        "skip": {1: "skip|leave out|drop|cancel|omit|miss"},
+        "no-more": {
+            1: "no longer|no more|stop|remove|drop|no|not|not on|no longer on|take out|without|except|except on"
+        },
+        "one": {
+            1: "one|occurrence|time|run|the next|the next one|the next time|the next occurrence|next one|next time"
+        },
+        "same-time": {1: "same time|at the same time|the same time|same hour|same time but|the same time but"},
+        "shift": {1: "later", -1: "earlier|sooner"},
+        "postpone": {1: "postpone|postpone it|push|push it|push back|push it back|delay|delay it|move it back|defer it"}
+        | {-1: "bring it forward|bring forward|pull forward|move it forward"},
+        "by": {1: "by"},
+        "than": {1: "of|than"},
+        "completion": {1: "when done|after completion|after i finish|after i finish it|when finished|once done"},
+        "twice-daily": {1: "am and pm"},
+        "with": {1: "with"},
+        "ones": {1: "once"},
+        "time": {1: "time"},
+        "it": {1: "it"},
+        "done": {1: "done"},
+    },
+    month_first=None,
+)

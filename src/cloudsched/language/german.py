@@ -1,0 +1,175 @@
+"""The words of German. What differs in word order and notation is said by the settings at the end."""
+
+from __future__ import annotations
+
+from cloudsched.language.lexicon import Language
+
+_UNITS = ["null", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
+_TENS = {20: "zwanzig", 30: "dreißig|dreissig", 40: "vierzig", 50: "fünfzig"}
+_ORDINALS = """
+    erste zweite dritte vierte fünfte sechste siebte achte neunte zehnte elfte zwölfte dreizehnte vierzehnte fünfzehnte
+""".split()  # noqa: SIM905 -- easier to read
+
+
+def _inflected(*stems: str, endings: str = "|n|r|s|m") -> str:
+    """Return every stem with its endings."""
+    return "|".join(stem + ending for stem in stems for ending in endings.split("|"))
+
+
+GERMAN = Language(
+    code="de",
+    words={
+        "number": {
+            **dict(enumerate(_UNITS)),
+            1: "eins",
+            10: "zehn",
+            11: "elf",
+            12: "zwölf",
+            13: "dreizehn",
+            14: "vierzehn",
+            15: "fünfzehn",
+            16: "sechzehn",
+            17: "siebzehn",
+            18: "achtzehn",
+            19: "neunzehn",
+        },
+        "tens": _TENS,
+        "ordinal": {number: _inflected(word) for number, word in enumerate(_ORDINALS, 1)},
+        "ordinal-end": {-1: _inflected("letzte"), -2: _inflected("vorletzte"), -3: _inflected("drittletzte")},
+        "fraction": {30: "halben|halbe|einer halben|einer halbe", 15: "viertel|einer viertel", 45: "dreiviertel"},
+        "half": {-30: "halb", 15: "viertel"},
+        "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines"},
+        "a": {1: "ein|eine|einen|einem|einer"},
+        "each": {1: "jeden|jede|jedes|jeder|jedem|alle|allen"},
+        "unit": {
+            0: "sekunde|sekunden",
+            1: "minute|minuten|min",
+            2: "stunde|stunden|std",
+            3: "tag|tage|tagen|tages",
+            4: "woche|wochen",
+            5: "monat|monate|monaten|monats",
+            6: "quartal|quartale|quartalen|quartals",
+            7: "jahr|jahre|jahren|jahres",
+        },
+        "unit-short": {0: "s", 1: "m", 2: "h", 3: "d"},
+        "day-word": {1: "tag|tages|tage"},
+        "adverb": {
+            1: "minütlich",
+            2: "stündlich",
+            3: "täglich",
+            4: "wöchentlich",
+            5: "monatlich",
+            6: "vierteljährlich|quartalsweise",
+            7: "jährlich",
+            8: "vierzehntägig|zweiwöchentlich",
+            9: "halbjährlich",
+        },
+        "weekday": {
+            0: "montag|mo",
+            1: "dienstag|di",
+            2: "mittwoch|mi",
+            3: "donnerstag|do",
+            4: "freitag|fr",
+            5: "samstag|sa|sonnabend",
+            6: "sonntag|so",
+        },
+        "weekdays": {
+            0: "montags",
+            1: "dienstags",
+            2: "mittwochs",
+            3: "donnerstags",
+            4: "freitags",
+            5: "samstags|sonnabends",
+            6: "sonntags",
+        },
+        "dayset": {0: "werktag|arbeitstag|wochentag", 1: "wochenende"},
+        "daysets": {0: "werktags|wochentags|arbeitstage|werktagen|arbeitstagen", 1: "wochenends|wochenenden"},
+        "month": {
+            1: "januar|jänner|jan",
+            2: "februar|feb",
+            3: "märz|mär",
+            4: "april|apr",
+            5: "mai",
+            6: "juni|jun",
+            7: "juli|jul",
+            8: "august|aug",
+            9: "september|sep|sept",
+            10: "oktober|okt",
+            11: "november|nov",
+            12: "dezember|dez",
+        },
+        "relday": {-1: "gestern", 0: "heute", 1: "morgen", 2: "übermorgen"},
+        "now": {0: "jetzt|sofort"},
+        "tonight": {0: "heute abend|heute nacht"},
+        "part": {0: "vormittag|morgen|früh", 1: "nachmittag", 2: "abend", 3: "nacht"},
+        "parts": {0: "vormittags|morgens", 1: "nachmittags", 2: "abends", 3: "nachts"},
+        "named-time": {720: "mittag|mittags", 0: "mitternacht"},
+        "halfday": {0: "morgens|vormittags|früh", 1: "nachmittags|abends"},
+        "oclock": {1: "uhr"},
+        "past": {1: "nach", -1: "vor"},
+        "clock-minute": {1: "minuten|minute|min"},
+        "feast": {
+            101: "neujahr",
+            1224: "heiligabend",
+            1225: "weihnachten",
+            1231: "silvester",
+            1: "ostern|ostersonntag",
+            2: "karfreitag",
+            3: "ostermontag",
+        },
+        "holiday": {1: "feiertag|feiertage|feiertagen|feiertags"},
+        "vague": {1: "irgendwann|bald|manchmal|oft|gelegentlich|demnächst|später|ungefähr|etwa|gegen|ein paar|einige"},
+        "at": {1: "um"},
+        "on": {1: "am|an|an den|an dem"},
+        "on-day": {1: "am|an"},
+        "in": {1: "in|im"},
+        "of": {1: "des|der|vom|im|in|von"},
+        "per": {1: "pro|am|im|in der|je"},
+        "for": {1: "für"},
+        "for-after": {1: "lang"},
+        "from": {1: "von|vom"},
+        "between": {1: "zwischen"},
+        "to": {1: "bis|bis zum"},
+        "and": {1: "und|sowie|und auch"},
+        "or": {1: "oder"},
+        "also": {1: "auch|ebenfalls"},
+        "then": {1: "und|und auch"},
+        "start": {1: "ab|ab dem|ab der|beginnend|beginnend am|von|vom|seit|beginnend mit dem"},
+        "onward": {1: "an"},
+        "until": {1: "bis|bis zum|bis zur|bis einschließlich"},
+        "before": {1: "vor"},
+        "after": {1: "nach"},
+        "times": {1: "mal|male"},
+        "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},
+        "next": {1: _inflected("nächste", "kommende", "folgende"), 0: "diesen|diese|dieser|dieses|diesem"},
+        "the-next": {1: "die nächsten|die kommenden"},
+        "hence": {1: "ab jetzt|ab heute"},
+        "edge": {1: "anfang|beginn", -1: "ende"},
+        "except": {
+            1: "außer|ausser|außer an|außer am|außer im|nicht|aber nicht|nicht am|nicht im|ohne|ausgenommen|nie"
+        },
+        "only": {1: "nur|ausschließlich"},
+        "polite": {1: "bitte|danke"},
+        "week-number": {1: "woche|kalenderwoche|kw"},
+        "intro": {0: "erinnere mich daran|erinnere mich|erinner mich|bitte erinnere mich"},
+        "outro": {1: "daran|erinnere mich daran|erinnere mich"},
+        "zone-time": {1: "zeit|ortszeit"},
+        "make": {1: "mach es um|ändere es auf|verschiebe es auf", 2: "mach es|verschiebe es"},
+        "instead": {1: "stattdessen|lieber"},
+        "add-more": {1: "auch|auch am|zusätzlich"},
+        "skip": {1: "überspringe|lass aus"},
+        "no-more": {1: "nicht mehr|nicht mehr am|nicht|ohne"},
+        "one": {1: "nächste|nächsten|das nächste|den nächsten|das nächste mal"},
+        "shift": {1: "später", -1: "früher"},
+    },
+    month_first=False,
+    ordinal_dot=True,
+    clock24=True,
+    glued_numbers={
+        f"{unit}und{word}": ten + number
+        for number, unit in enumerate(_UNITS)
+        if number
+        for ten, words in _TENS.items()
+        for word in words.split("|")
+    },
+)

@@ -1,0 +1,380 @@
+"""Clauses beside days and times: how often, from when, until when, how many times, except when, and where."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cloudsched.language.grammar_clocks import clock
+from cloudsched.language.grammar_days import SETS, days
+from cloudsched.language.grammar_numbers import MOST_ITEMS, length, number, ordinal
+from cloudsched.language.grammar_periods import months
+from cloudsched.language.grammar_points import point
+from cloudsched.language.nodes import (
+    Clause,
+    Date,
+    Days,
+    End,
+    Except,
+    Length,
+    Mark,
+    Months,
+    Part,
+    Pick,
+    Place,
+    Point,
+    Relative,
+    Repeat,
+    Start,
+    Unit,
+)
+from cloudsched.language.places import place
+from cloudsched.language.refusals import Refused
+
+if TYPE_CHECKING:
+    from cloudsched.language.cursor import Cursor
+
+_SETS = ("dayset", "daysets")
+
+
+def each(c: Cursor) -> list[Clause] | None:
+    """Read what "every" begins: an interval, days, a part of the day, or months with days in them."""
+    start = c.at
+    c.take("on", "for")
+    c.take("repeat")
+    if c.take("each") is None:
+        return None
+    if c.token is not None and c.token.text == "!":
+        raise Refused("completion", c.span(start))
+    return (
+        c.attempt(lambda c: _interval(c, start))
+        or c.attempt(lambda c: _each_month(c, start))
+        or c.attempt(lambda c: _each_part(c, start))
+        or c.attempt(lambda c: _each_days(c, start))
+    )
+
+
+def _each_days(c: Cursor, start: int) -> list[Clause] | None:
+    if c.sees("holiday"):
+        c.take("holiday")
+        raise Refused("holidays", c.span(start))
+    found = days(c, each=True)
+    return None if found is None else [found]
+
+
+def _each_part(c: Cursor, start: int) -> list[Clause] | None:
+    weekday = c.take("weekday", "dayset")
+    named = c.take("part")
+    if named is None:
+        return None
+    part = Part(named.value, each=weekday is None, span=c.span(start))
+    if weekday is None:
+        return [part]
+    at = c.matches[start + 1]
+    chosen = (weekday.value,) if "weekday" in at else SETS[weekday.value]
+    return [Days(tuple(Pick(0, day) for day in chosen), marked=True, span=c.span(start)), part]
+
+
+def _each_month(c: Cursor, start: int) -> list[Clause] | None:
+    """Read ``every January on the 15th``, ``every aug on day 20 and 30``, ``every April and December``."""
+    named = months(c)
+    if not named or c.sees("number", "ordinal", "tens"):
+        return None
+    return [Repeat(1, Unit.YEAR, span=c.span(start)), Months(named, span=c.span(start))]
+
+
+def _interval(c: Cursor, start: int) -> list[Clause] | None:
+    other = c.take("other")
+    count, nth = (other.value, False) if other is not None else (None, False)
+    before = c.at
+    fraction = c.take("fraction")
+    if count is None and fraction is not None:
+        unit = c.take("unit")
+        if unit is not None and unit.value == Unit.HOUR:
+            return [Repeat(fraction.value, Unit.MINUTE, span=c.span(start))]
+    c.at = before
+    if count is None:
+        count = number(c)
+        if count is None:
+            c.at = before
+            count = ordinal(c)
+            nth = count is not None
+            if count is not None and count < 2:
+                return None
+    if count is not None and not 1 <= count <= 9999:
+        raise Refused("never", c.span(start))
+    interval = 1 if count is None else count
+    if count is not None and c.sees("weekday", "weekdays", *_SETS) and not c.sees("unit"):
+        return _interval_of_days(c, start, interval, nth=nth)
+    unit = c.take("unit")
+    if unit is None and c.token is not None and c.token.glued:
+        unit = c.take("unit-short")
+    listed = c.sees("and", "comma") and c.sees("ordinal", "ordinal-end", "article", ahead=1)
+    if unit is None and nth and not listed and not c.sees("weekday", "weekdays", *_SETS, "month", "of", "to-last"):
+        c.at, nth, interval = before, False, 1
+        unit = c.take("unit")  # "every second" is a unit
+    if unit is None:
+        return None
+    if count is None and unit.value == Unit.SECOND and c.sees(*_SETS, "weekday"):
+        return None
+    if nth and unit.value == Unit.DAY and c.sees("of", "in"):
+        return None
+    return [Repeat(interval, Unit(unit.value), loose="", span=c.span(start))]
+
+
+def _interval_of_days(c: Cursor, start: int, interval: int, *, nth: bool) -> list[Clause] | None:
+    """Read ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``; an ordinal here is left to the days."""
+    if nth:
+        return None
+    special = c.take(*_SETS)
+    if special is not None and special.value != 1:
+        raise Refused("inexpressible", c.span(start))
+    if special is None:
+        found = days(c, each=True)
+        if found is None or any(pick.nth for pick in found.picks):
+            return None
+    else:
+        found = Days((Pick(0, 5), Pick(0, 6)), marked=True, on=True, span=c.span(start))
+    on = Days(found.picks, found.period, weeks=found.weeks, marked=True, on=True, span=found.span)
+    return [Repeat(interval, Unit.WEEK, span=c.span(start)), on]
+
+
+def adverb(c: Cursor) -> list[Clause] | None:
+    """Read ``daily``, ``biweekly``, ``once a week``, ``3 times a day``."""
+    start = c.at
+    c.take("repeat")
+    found = c.take("adverb")
+    if found is not None:
+        half_year = found.value == Unit.HALF_YEAR
+        named = Unit.MONTH if half_year else Unit(found.value)
+        return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
+    bi = c.take("bi")
+    if bi is not None:
+        return [Repeat(2, Unit(bi.value), loose="bi", adverb=True, span=c.span(start))]
+    rate = c.take("twice")
+    count = rate.value if rate is not None else number(c)
+    if count is None or (rate is None and c.take("times") is None):
+        return None
+    daily = c.take("adverb")
+    if daily is not None:
+        return [Repeat(1, Unit(daily.value), rate=count, adverb=True, span=c.span(start))]
+    if c.take("per") is None:
+        return None
+    every = number(c) or 1
+    unit = c.take("unit")
+    if unit is None:
+        return None
+    return [Repeat(every, Unit(unit.value), rate=count, adverb=True, span=c.span(start))]
+
+
+def start_clause(c: Cursor) -> list[Clause] | None:
+    """Read ``starting next Monday``, ``from 1 May on``, ``from November until June``, ``from Monday to Friday``."""
+    start = c.at
+    ranged = c.attempt(_weekday_range) or c.attempt(_month_range)
+    if ranged is not None:
+        return [ranged]
+    if c.take("start") is None:
+        return None
+    said_at = c.take("on", "in") is None and c.take("at") is not None
+    found = point(c)
+    at = None
+    if found is None:
+        at = clock(c, bare=said_at)
+    elif c.sees("at", "clock"):
+        at = clock(c, bare=c.take("at") is not None)
+    if found is None and at is None:
+        return None
+    clauses: list[Clause] = [Start(found, at, span=c.span(start))]
+    middle = c.at
+    if c.take("onward") is not None:
+        return clauses
+    if found is not None and c.take("until", "to", "dash") is not None:
+        last = point(c)
+        if last is not None:
+            return [*clauses, End(last, span=c.span(middle))]
+        c.at = middle
+    return clauses
+
+
+def _weekday_range(c: Cursor) -> Days | None:
+    start = c.at
+    if c.take("from", "between") is None:
+        return None
+    first = c.take("weekday", "weekdays")
+    if first is None or c.take("to", "dash", "and") is None:
+        return None
+    last = c.take("weekday", "weekdays")
+    if last is None:
+        return None
+    chosen = tuple(Pick(0, (first.value + step) % 7) for step in range((last.value - first.value) % 7 + 1))
+    return Days(chosen, on=True, marked=True, plural=True, span=c.span(start))
+
+
+def _month_range(c: Cursor) -> Months | None:
+    """Read ``from June to August``; with "until" it is a start and an end."""
+    start = c.at
+    if c.take("from", "between") is None:
+        return None
+    first = c.take("month")
+    if first is None or c.take("to", "dash", "and") is None:
+        return None
+    last = c.take("month")
+    if last is None or c.sees("number", "ordinal", "tens"):
+        return None
+    chosen = tuple((first.value - 1 + step) % 12 + 1 for step in range((last.value - first.value) % 12 + 1))
+    return Months(chosen, doubtful=True, span=c.span(start))
+
+
+def end_clause(c: Cursor) -> list[Clause] | None:
+    """Read ``until June 30``, ``before Christmas``, ``for 3 weeks``, ``10 times``."""
+    start = c.at
+    before = c.sees("before") and not c.sees("until")
+    if c.take("until", "before") is not None:
+        c.take("on")
+        found = point(c)
+        if found is not None:
+            at = None
+            middle = c.at
+            if not before:
+                at = clock(c, bare=c.take("at") is not None)
+                if at is None:
+                    c.at = middle
+            return [End(found, before=before, clock=at, span=c.span(start))]
+        c.at = start
+    return c.attempt(_count) or c.attempt(_for)
+
+
+def _count(c: Cursor) -> list[Clause] | None:
+    start = c.at
+    c.take("for")
+    c.take("up")
+    rate = c.take("twice")
+    if rate is not None and rate.value > 1:
+        return None if c.sees("per", "adverb") else [End(count=rate.value, before=True, span=c.span(start))]
+    c.at = c.at if rate is None else start
+    count = number(c)
+    if count is None or c.take("times") is None or c.sees("per", "adverb"):
+        return None
+    if count < 1:
+        raise Refused("never", c.span(start))
+    return [End(count=count, span=c.span(start))]
+
+
+def _for(c: Cursor) -> list[Clause] | None:
+    start = c.at
+    if c.take("for") is None:
+        found = length(c)
+        return None if found is None or c.take("for-after") is None else [End(length=found, span=c.span(start))]
+    c.take("the-next")
+    found = length(c)
+    if found is None:
+        unit = c.take("unit")
+        if unit is None or c.at <= start + 2:
+            return None
+        found = Length(((Unit(unit.value), 1),), c.span(start))
+    return [End(length=found, span=c.span(start))]
+
+
+def except_clause(c: Cursor) -> list[Clause] | None:
+    """Read ``except Fridays``, ``but not in July and August``, ``except on 6 March and Christmas``."""
+    start = c.at
+    c.skip("comma", "open")
+    if c.take("except") is None:
+        return None
+    points: list[Point] = []
+    while len(points) < MOST_ITEMS:
+        before = c.at
+        if points:
+            if not c.skip("comma", "and", "or"):
+                break
+            c.take("except")
+        c.take("on", "for", "in", "start")
+        if c.sees("holiday"):
+            c.take("holiday")
+            raise Refused("holidays", c.span(start))
+        found = c.attempt(_excepted)
+        if found is None:
+            c.at = before
+            break
+        points += found
+    if not points:
+        return None
+    c.take("close")
+    return [Except(tuple(points), c.span(start))]
+
+
+def _excepted(c: Cursor) -> list[Point] | None:
+    start = c.at
+    c.take("article")
+    named = months(c)
+    if named and not c.sees("number", "ordinal", "tens", "day-number"):
+        return [Months(named, span=c.span(start))]
+    c.at = start
+    single = point(c)
+    if (
+        single is not None
+        and not isinstance(single, Days)
+        and not (isinstance(single, Relative) and single.kind == "weekday" and single.ahead is None)
+    ):
+        if not isinstance(single, Date | Relative):
+            return None
+        return [_at_clock(c, single)] if isinstance(single, Date) else [single]
+    c.at = start
+    repeated = c.take("each") is not None
+    found = days(c, each=repeated)
+    if found is None:
+        return None
+    if found.dates:
+        return [*found.dates]
+    return [found]
+
+
+def _at_clock(c: Cursor, date: Date) -> Date:
+    """Read the time at which a single occurrence is left out: "except 2027-03-01 at 09:00"."""
+    start = c.at
+    if date.year is not None and c.take("at") is not None:
+        at = clock(c, bare=False)
+        if at is not None:
+            return replace(date, clock=at)
+    c.at = start
+    return date
+
+
+def place_clause(c: Cursor) -> list[Clause] | None:
+    """Read a time zone: ``New York time``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
+    start = c.at
+    c.take("open")
+    after_comma = c.at > 0 and c.tokens[c.at - 1].text == ","
+    said = c.take("in", "at", "on") is not None
+    c.take("article")
+    if c.ended:
+        return None
+    found = place(c.tokens, c.at)
+    if found is None:
+        return None
+    names, c.at, needs_time = found
+    time = c.take("zone-time") is not None
+    c.take("close")
+    if needs_time and not (time or said or (after_comma and c.ended)):
+        return None
+    if not time and said and not needs_time and len(names) > 1:
+        return None
+    return [Place(names, c.span(start))]
+
+
+def mark(c: Cursor) -> list[Clause] | None:
+    """Read words that bear on the whole."""
+    start = c.at
+    c.take("open")
+    for kind in ("synchronised", "skip-back", "skip-forward", "skip-omit"):
+        if c.take(kind) is not None:
+            c.take("close")
+            return [Mark(kind, c.span(start))]
+    c.at = start
+    if c.sees("completion"):
+        c.take("completion")
+        raise Refused("completion", c.span(start))
+    once = c.take("twice")
+    if once is not None and once.value == 1 and not c.sees("per"):
+        return [Mark("once", c.span(start))]
+    return None

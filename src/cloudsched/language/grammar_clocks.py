@@ -1,0 +1,275 @@
+"""Times of day, parts of the day, and windows from one time to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cloudsched.language.grammar_numbers import MOST_ITEMS, number
+from cloudsched.language.nodes import Clock, Grid, Part, Times, Window
+from cloudsched.language.refusals import Refused
+from cloudsched.language.tokens import CLOCK, NUMBER, PAIR
+
+if TYPE_CHECKING:
+    from cloudsched.language.cursor import Cursor
+
+_NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset", "daysets", "of", "number", "tens")
+
+
+def times(c: Cursor) -> Times | Window | None:
+    """Read ``at 9:00, 12 and 17:30``, ``3pm``, ``9am to 5pm``."""
+    start = c.at
+    said_at = c.take("at") is not None or c.bare
+    window = c.attempt(lambda c: _span(c, bare=said_at))
+    if window is not None:
+        return replace(window, span=c.span(start))
+    first = clock(c, bare=said_at)
+    if first is None:
+        c.at = start
+        return None
+    clocks = [first]
+    while len(clocks) < MOST_ITEMS:
+        before = c.at
+        joined = c.skip("comma", "and", "also")
+        at = c.take("at") is not None
+        another = clock(c, bare=True, last=True) if joined else None
+        if another is None or (not at and not said_at and _is_bare(another) and not _is_bare(first)):
+            c.at = before
+            break
+        clocks.append(another)
+    return Times(tuple(clocks), c.span(start))
+
+
+def _is_bare(one: Clock) -> bool:
+    return one.half is None and not one.exact and one.part is None and not one.minute
+
+
+def window(c: Cursor) -> Window | None:
+    """Read ``from 9 to 17``, ``between 9am and 5pm``, ``after 2pm and before 4pm``."""
+    start = c.at
+    if c.take("from") is not None:
+        found = c.attempt(lambda c: _span(c, bare=True))
+    elif c.take("between") is not None:
+        found = c.attempt(lambda c: _span(c, bare=True, joined="and"))
+    elif c.take("after") is not None:
+        found = c.attempt(_after)
+    else:
+        return None
+    return replace(found, span=c.span(start)) if found is not None else None
+
+
+def _span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
+    first = clock(c, bare=True)
+    if first is None:
+        return None
+    until = not c.sees(joined, "to", "dash")
+    if c.take(joined, "to", "until", "dash") is None:
+        return None
+    if until and c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2:
+        return None  # "at 9 until 2028" has a year
+    c.take("at")
+    last = clock(c, bare=True, last=True)
+    if last is None or (not bare and _is_bare(first) and _is_bare(last)):
+        return None
+    return Window(first, last)
+
+
+def _after(c: Cursor) -> Window | None:
+    first = clock(c, bare=True)
+    c.take("and")
+    if first is None or c.take("before") is None:
+        return None
+    last = clock(c, bare=True)
+    return None if last is None else Window(first, last, open_first=True, open_last=True)
+
+
+def grid(c: Cursor) -> Grid | None:
+    """Read ``at minute 0, 15 and 30 in hour 9 to 17``, as schedules are described."""
+    start = c.at
+    c.take("at")
+    minutes: tuple[int, ...] = ()
+    if c.take("minute-number") is not None:
+        minutes = numbers(c)
+        if not minutes:
+            return None
+        c.take("in")
+    elif c.take("in") is None:
+        return None
+    hours: tuple[int, ...] = ()
+    before = c.at
+    if c.take("hour-number") is not None:
+        hours = numbers(c)
+    if not hours:
+        c.at = before
+    if not (minutes or hours) or max(minutes, default=0) > 59 or max(hours, default=0) > 23:
+        c.at = start
+        return None
+    return Grid(minutes, hours, c.span(start))
+
+
+def numbers(c: Cursor) -> tuple[int, ...]:
+    """Read numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
+    found: list[int] = []
+    while len(found) < MOST_ITEMS:
+        before = c.at
+        if found:
+            c.skip("comma", "and", "or")
+        value = number(c)
+        if value is None:
+            c.at = before
+            break
+        middle = c.at
+        last = number(c) if c.take("to", "dash") is not None else None
+        if last is None or not value < last < value + MOST_ITEMS:
+            c.at = middle
+            last = value
+        found += range(value, last + 1)
+    return tuple(found)
+
+
+def part(c: Cursor) -> Part | None:
+    """Read a part of the day: ``in the morning``, ``this evening``, ``tonight``, ``mornings``."""
+    start = c.at
+    if c.take("tonight") is not None:
+        return Part(3, today=True, span=c.span(start))
+    this = c.take("next")
+    if this is not None:
+        named = c.take("part") if this.value == 0 else None
+        return Part(named.value, today=True, span=c.span(start)) if named is not None else None
+    c.take("in", "on", "at")
+    c.take("article")
+    plural = c.take("parts")
+    if plural is not None:
+        return Part(plural.value, each=True, span=c.span(start))
+    named = c.take("part")
+    return Part(named.value, span=c.span(start)) if named is not None else None
+
+
+def clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
+    """Read one time of day.
+
+    Args:
+        c: The place.
+        bare: A plain number may be an hour.
+        last: A plain number must not be the begin of something else.
+    """
+    start = c.at
+    found = _named(c) or c.attempt(_around) or c.attempt(lambda c: _hour(c, bare=bare, last=last))
+    if found is None:
+        c.at = start
+        return None
+    if not (0 <= found.hour <= 23 and found.minute <= 59 and found.second <= 59):
+        raise Refused("no-such-time", c.span(start))
+    if found.half is not None and not 0 <= found.hour <= (12 if not found.exact else 23):
+        raise Refused("no-such-time", c.span(start))
+    return replace(found, span=c.span(start))
+
+
+def _named(c: Cursor) -> Clock | None:
+    named = c.take("named-time")
+    return None if named is None else Clock(named.value // 60, named.value % 60, exact=True, named=True)
+
+
+def _around(c: Cursor) -> Clock | None:
+    """Read ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``."""
+    half = c.take("half")
+    count = number(c) if half is None else half.value
+    if count is None or count > 59:
+        return None
+    minutes = c.take("clock-minute") is not None
+    side = c.take("past")
+    if side is not None and side.value < 0 and half is None and not minutes:
+        return None  # "9 to 17" is a window
+    if side is None:
+        if half is None or half.value >= 0 or not c.sees("number", "tens"):
+            return None
+        direction = 1  # a language in which half nine is 8:30 has a negative half
+    else:
+        direction = side.value
+    hour = _named(c) or _hour(c, bare=True, last=False)
+    if hour is None or hour.minute:
+        return None
+    total = hour.hour * 60 + direction * count
+    if hour.hour == 12 and hour.half is not None and total < 720:
+        return replace(hour, hour=11, minute=total % 60, half=1 - hour.half)
+    if total < 0:
+        return Clock(23, total % 60, exact=True)
+    if not hour.hour and hour.half is None and not hour.exact:
+        return None
+    return replace(hour, hour=total // 60, minute=total % 60, named=False)
+
+
+def _hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
+    token = c.token
+    if token is None:
+        return None
+    if token.kind == CLOCK:
+        c.at += 1
+        hour, minute, *second = token.value
+        exact = hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text
+        c.take("oclock")
+        return _with_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
+    if token.kind == PAIR:
+        if not bare or "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
+            return None
+        c.at += 1
+        hour, minute = token.value
+        return _with_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
+    digits = token.text if token.kind == NUMBER else ""
+    hour_said = number(c)
+    if hour_said is None:
+        return None
+    found = Clock(hour_said)
+    spoken = False
+    if len(digits) in {3, 4}:
+        found = Clock(hour_said // 100, hour_said % 100, exact=hour_said >= 1300 or digits[0] == "0")
+        bare = bare and (len(digits) == 4 or c.sees("in", "halfday"))
+    elif len(digits) > 4:
+        return None
+    elif not digits and (c.sees("tens", "number", "dash")):
+        before = c.at
+        c.take("dash")
+        minute_said = number(c)
+        if minute_said is not None and 10 <= minute_said <= 59:
+            found, spoken = Clock(hour_said, minute_said), True
+        else:
+            c.at = before
+    elif digits.startswith("0"):
+        found = Clock(hour_said, exact=True)
+    return _said_hour(c, found, bare=bare or spoken, last=last)
+
+
+def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | None:
+    """Return an hour given as a number, if something shows that it is one."""
+    oclock = c.take("oclock") is not None
+    if oclock:
+        minute = c.token
+        follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
+        if follows and minute is not None and not c.sees("unit", ahead=1) and not c.sees("month", ahead=1):
+            c.at += 1
+            found = replace(found, minute=minute.value[0])
+        found = replace(found, exact=found.exact or c.language.clock24)
+    with_half = _with_half(c, found)
+    if with_half.half is not None or with_half.part is not None or oclock:
+        return with_half
+    soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
+    if not (bare or soon) or c.sees("unit", "times") or (last and c.sees(*_NOT_AFTER_AN_HOUR)):
+        return None
+    return with_half if found.hour <= 24 or found.exact or not last else None
+
+
+def _with_half(c: Cursor, found: Clock) -> Clock:
+    token = c.token
+    half = c.take("halfday")
+    if half is None and token is not None and token.glued:
+        half = c.take("halfday-short")
+    if half is not None:
+        return replace(found, half=half.value)
+    before = c.at
+    if c.take("in", "at") is not None:
+        c.take("article")
+        named = c.take("part")
+        if named is not None:
+            return replace(found, part=named.value)
+    c.at = before
+    return found

@@ -1,0 +1,158 @@
+"""Numbers, ordinals and lengths of time in words and digits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.language.nodes import Length, Unit
+from cloudsched.language.tokens import PAIR
+
+if TYPE_CHECKING:
+    from cloudsched.language.cursor import Cursor
+
+MOST_ITEMS = 62
+NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")
+"""Classes of words that show of a number before them that it is no day of a month."""
+
+
+def number(c: Cursor) -> int | None:
+    """Read a whole number: ``12``, ``twelve``, ``twenty-one``, ``two thousand and thirty two``."""
+    tens = c.take("tens")
+    if tens is not None:
+        start = c.at
+        c.take("dash")
+        unit = c.take("number")
+        if unit is not None and 0 < unit.value < 10:
+            return tens.value + unit.value
+        c.at = start
+        return tens.value
+    found = c.take("number")
+    if found is None:
+        return None
+    if c.sees("thousand"):
+        c.take("thousand")
+        start = c.at
+        c.take("and")
+        rest = number(c)
+        if rest is None or rest > 999:
+            c.at = start
+            rest = 0
+        return found.value * 1000 + rest
+    return found.value
+
+
+def ordinal(c: Cursor) -> int | None:
+    """Read one ordinal: ``3rd``, ``twenty-third``, ``last`` (-1), ``second to last`` (-2), ``4th last`` (-4)."""
+    end = c.take("ordinal-end")
+    if end is not None:
+        return end.value
+    start = c.at
+    tens = c.take("tens")
+    if tens is not None:
+        c.take("dash")
+    found = c.take("ordinal")
+    if found is None or (tens is not None and found.value > 9):
+        c.at = start
+        return None
+    value = found.value + (tens.value if tens else 0)
+    before = c.at
+    c.take("dash")
+    if c.take("to-last"):
+        return -value
+    c.at = before
+    return value
+
+
+def ordinals(c: Cursor) -> list[int]:
+    """Read a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
+    found: list[int] = []
+    while len(found) < MOST_ITEMS:
+        before = c.at
+        if found:
+            if not c.skip("comma", "and", "or", "also"):
+                break
+            c.take("on")
+            c.take("article")
+        value = ordinal(c)
+        if value is None:
+            c.at = before
+            break
+        middle = c.at
+        last = ordinal(c) if c.take("to", "dash") is not None else None
+        if last is not None and 0 < value < last <= 31:
+            found += range(value, last + 1)
+        else:
+            c.at = middle
+            found.append(value)
+    return found
+
+
+def length(c: Cursor) -> Length | None:
+    """Read a length of time: ``2 weeks``, ``an hour and 30 minutes``, ``half an hour``, ``2.5 hours``."""
+    start = c.at
+    amounts: list[tuple[Unit, int]] = []
+    while len(amounts) < MOST_ITEMS:
+        before = c.at
+        if amounts:
+            c.take("and", "comma")
+        found = _amount(c)
+        if found is None or any(unit == found[0] for unit, _ in amounts):
+            c.at = before
+            break
+        amounts.append(found)
+    if not amounts:
+        c.at = start
+        return None
+    return Length(tuple(amounts), c.span(start))
+
+
+def _amount(c: Cursor) -> tuple[Unit, int] | None:
+    start = c.at
+    token = c.token
+    fraction = c.take("fraction")
+    if fraction is not None:
+        unit = c.take("unit")
+        if unit is not None and unit.value == Unit.HOUR:
+            return Unit.MINUTE, fraction.value
+        c.at = start
+    if token is not None and token.kind == PAIR:
+        found = _fraction_of(c, token.text, token.value)
+        if found is not None:
+            return found
+        c.at = start
+        return None
+    a = c.take("a")
+    count = a.value if a is not None and not c.sees("number", "tens") else number(c)
+    unit = c.take("unit")
+    if unit is None and c.token is not None and c.token.glued:
+        unit = c.take("unit-short")
+    if count is None or unit is None:
+        c.at = start
+        return None
+    return _plain(Unit(unit.value), count)
+
+
+def _plain(unit: Unit, count: int) -> tuple[Unit, int]:
+    if unit == Unit.FORTNIGHT:
+        return Unit.WEEK, 2 * count
+    if unit == Unit.QUARTER:
+        return Unit.MONTH, 3 * count
+    return unit, count
+
+
+def _fraction_of(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit, int] | None:
+    """Read ``2.5 hours`` and ``1/2 hour``, where whole minutes or seconds come of it."""
+    c.at += 1
+    unit = c.take("unit")
+    if unit is None and c.token is not None and c.token.glued:
+        unit = c.take("unit-short")
+    if unit is None or unit.value not in (Unit.HOUR, Unit.MINUTE) or len(value) != 2:
+        return None
+    finer = Unit(unit.value - 1)
+    if "/" in text:
+        whole, rest = divmod(60 * value[0], value[1]) if value[1] else (0, 1)
+    elif "." not in text:
+        return None
+    else:
+        whole, rest = divmod(60 * int("".join(map(str, value))), 10 ** len(text.split(".")[1]))
+    return None if rest else (finer, whole)

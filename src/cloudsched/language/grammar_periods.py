@@ -1,0 +1,105 @@
+"""What days are counted in: months, quarters and years, by name, number or place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.language.grammar_numbers import MOST_ITEMS, number, ordinal, ordinals
+from cloudsched.language.nodes import Period, Unit
+
+if TYPE_CHECKING:
+    from cloudsched.language.cursor import Cursor
+
+
+def of_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
+    """Read what days are counted in: ``of every month``, ``in November``, ``of the second month of each quarter``."""
+    start = c.at
+    said = c.take("of", "in") is not None
+    if not said and not (nth and c.sees("month")) and not (nth and c.sees("each", "per")):
+        return None
+    article = c.take("article") is not None
+    ahead = c.take("next")
+    if ahead is not None:
+        unit = c.take("unit")
+        if unit is not None and unit.value in (Unit.MONTH, Unit.QUARTER, Unit.YEAR):
+            return Period(Unit(unit.value), ahead=ahead.value)
+        c.at = start
+        return None
+    repeated = c.take("each")
+    named = months(c)
+    if named:
+        year = year_number(c)
+        return Period(Unit.YEAR, months=named, year=year, each=repeated is not None or each)
+    interval = 1
+    if repeated is not None:
+        other = c.take("other")
+        interval = 2 if other is not None else (number(c) or ordinal(c) or 1)
+        if interval < 1:
+            c.at = start
+            return None
+    quarter_months: tuple[int, ...] = ()
+    nths = [] if repeated else ordinals(c)
+    if nths and c.take("unit") is not None and c.take("of", "in") is not None:
+        quarter_months = tuple(nths)
+        article = c.take("article") is not None
+        repeated = c.take("each")
+    elif nths:
+        c.at = start
+        return None
+    unit = c.take("unit")
+    if unit is not None and unit.value in (Unit.MONTH, Unit.QUARTER, Unit.YEAR):
+        if quarter_months and (unit.value != Unit.QUARTER or not all(1 <= n <= 3 for n in quarter_months)):
+            c.at = start
+            return None
+        return Period(
+            Unit(unit.value),
+            interval,
+            quarter_months=quarter_months,
+            each=repeated is not None,
+            definite=article and repeated is None,
+        )
+    year = year_number(c) if unit is None and said and nth and not repeated else None
+    if year is None:
+        c.at = start
+        return None
+    return Period(Unit.YEAR, year=year)
+
+
+def months(c: Cursor) -> tuple[int, ...]:
+    """Read names of months: lists, and ranges such as ``June to August``."""
+    found: list[int] = []
+    while len(found) < MOST_ITEMS:
+        before = c.at
+        if found:
+            if not c.skip("comma", "and", "or"):
+                break
+            c.take("in")
+        month = c.take("month")
+        if month is None or c.sees("ordinal") or (found and c.sees("number", "tens")):
+            c.at = before
+            break
+        middle = c.at
+        if c.take("to", "dash") is not None:
+            last = c.take("month")
+            if last is not None and not c.sees("number", "ordinal", "tens"):
+                found += [(month.value - 1 + step) % 12 + 1 for step in range((last.value - month.value) % 12 + 1)]
+                continue
+            c.at = middle
+        found.append(month.value)
+    return tuple(dict.fromkeys(found))
+
+
+def year_number(c: Cursor) -> int | None:
+    """Read a year of four digits, or in words."""
+    start = c.at
+    c.take("comma")
+    c.take("of", "in")
+    token = c.token
+    value = number(c) if token is not None and c.sees("number") else None
+    if value is None or not 1900 <= value <= 9998 or (token is not None and len(token.text) not in {3, 4}):
+        c.at = start
+        return None
+    if c.sees("unit", "times", "halfday", "oclock", "month"):
+        c.at = start
+        return None
+    return value

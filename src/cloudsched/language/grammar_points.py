@@ -1,0 +1,255 @@
+"""Points of the calendar that other clauses refer to, and the one-off times that count from one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.language.grammar_dates import numeric_date
+from cloudsched.language.grammar_days import days
+from cloudsched.language.grammar_numbers import length, number, ordinal
+from cloudsched.language.grammar_periods import months, of_period, year_number
+from cloudsched.language.nodes import Date, Days, Months, Pick, Point, Relative, Unit, Year
+from cloudsched.language.tokens import DATE, PAIR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.language.cursor import Cursor
+
+_CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
+
+
+def relative(c: Cursor) -> Relative | None:
+    """Read a one-off day or instant that counts from now, from today or from another day."""
+    start = c.at
+    found = (
+        c.attempt(_day)
+        or c.attempt(_from_now)
+        or c.attempt(_counted_weekday)
+        or c.attempt(_weekday_of_week)
+        or c.attempt(_next_weekday)
+        or c.attempt(_closest)
+    )
+    if found is None:
+        c.at = start
+    return found
+
+
+def _day(c: Cursor) -> Relative | None:
+    start = c.at
+    c.take("on", "for")
+    found = c.take("relday")
+    if found is None:
+        c.at = start
+        found = c.take("now")
+        return None if found is None else Relative("now", span=c.span(start))
+    return Relative("day", found.value, span=c.span(start))
+
+
+def _from_now(c: Cursor) -> Relative | None:
+    """Read ``in 20 minutes``, ``2 hours from now``, ``3 days after Easter``, ``a week from Monday``."""
+    start = c.at
+    if c.take("in") is not None:
+        found = length(c)
+        return None if found is None else Relative("length", length=found, span=c.span(start))
+    found = length(c)
+    if found is None:
+        return None
+    if c.take("hence") is not None:
+        # "3 years from today" and "a day from now" count days; "a day from right now" is this very moment.
+        exact = "right" in c.tokens[c.at - 2].text
+        return Relative("length", length=found, from_moment=exact, span=c.span(start))
+    back = c.sees("before")
+    if c.take("after", "from", "before") is None:
+        return None
+    base = point(c)
+    if base is None or isinstance(base, Months | Year):
+        return None
+    return Relative("length", length=found, base=base, back=back, span=c.span(start))
+
+
+def _counted_weekday(c: Cursor) -> Relative | None:
+    """Read ``two Tuesdays from now``, ``third Tuesday after Christmas``."""
+    start = c.at
+    c.take("on")
+    c.take("article")
+    count = ordinal(c)
+    if count is None:
+        count = number(c)
+    named = c.take("weekdays", "weekday")
+    if count is None or count < 1 or named is None:
+        return None
+    if c.take("hence") is not None:
+        return Relative("weekdays", count, named.value, span=c.span(start))
+    if c.take("after") is None:
+        return None
+    base = point(c)
+    if base is None or isinstance(base, Months | Year):
+        return None
+    return Relative("weekdays", count, named.value, base=base, span=c.span(start))
+
+
+def _weekday_of_week(c: Cursor) -> Relative | None:
+    """Read ``Wednesday next week``, ``Monday of the following week``, ``next week Wednesday``."""
+    start = c.at
+    c.take("on")
+    named = c.take("weekday")
+    if named is not None:
+        c.take("comma")
+        c.take("of", "in")
+    ahead = c.take("next")
+    unit = c.take("unit") if ahead is not None else None
+    if ahead is None or unit is None or unit.value != Unit.WEEK:
+        return None
+    if named is None:
+        c.take("on")
+        named = c.take("weekday")
+    if named is None:
+        return None
+    return Relative("week", weekday=named.value, ahead=ahead.value, span=c.span(start))
+
+
+def _next_weekday(c: Cursor) -> Relative | None:
+    start = c.at
+    c.take("on", "for")
+    ahead = c.take("next")
+    named = c.take("weekday")
+    if ahead is None or named is None:
+        return None
+    return Relative("weekday", weekday=named.value, ahead=ahead.value, span=c.span(start))
+
+
+def _closest(c: Cursor) -> Relative | None:
+    start = c.at
+    c.take("on")
+    c.take("article")
+    if c.take("closest") is None:
+        return None
+    named = c.take("weekday")
+    if named is None or c.take("to") is None:
+        return None
+    base = point(c)
+    if not isinstance(base, Date | Relative):
+        return None
+    return Relative("closest", weekday=named.value, base=base, span=c.span(start))
+
+
+def edge(c: Cursor) -> Relative | None:
+    """Read ``the end of the month``, ``the beginning of next year``."""
+    start = c.at
+    c.take("at", "on", "in")
+    found = c.take("edge")
+    if found is None or c.take("of", "in") is None:
+        return None
+    c.take("article")
+    each = c.take("each")
+    if each is not None:
+        return None
+    month = c.take("month")
+    year = year_number(c)
+    if month is not None or year is not None:
+        base = Date(month.value if month is not None else None, None, year)
+        return Relative("edge", found.value, base=base, span=c.span(start))
+    ahead = c.take("next")
+    unit = c.take("unit")
+    if unit is None or unit.value not in _CALENDAR:
+        return None
+    where = ahead.value if ahead is not None else 0
+    return Relative("edge", found.value, ahead=where, unit=Unit(unit.value), span=c.span(start))
+
+
+def repeated_edge(c: Cursor) -> Days | None:
+    """Read ``the end of each month``, ``beginning of March``, and ``at the end`` beside "every month"."""
+    start = c.at
+    c.take("at", "on")
+    found = c.take("edge")
+    if found is None:
+        return None
+    before = c.at
+    period = of_period(c, nth=True, each=False)
+    if period is None:
+        c.at = before
+    what = 7
+    return Days(
+        (Pick(found.value, what),), period, marked=period is not None and period.each, on=True, span=c.span(start)
+    )
+
+
+def point(c: Cursor) -> Point | None:
+    """Read a day, a month or a year that something begins with, ends with or leaves out."""
+    start = c.at
+    rules: tuple[Callable[[Cursor], Point | None], ...] = (relative, edge, _next_unit, _single_date, _day_of)
+    for rule in rules:
+        found = rule(c)
+        if found is not None:
+            return found
+        c.at = start
+    c.at = start
+    c.take("in", "on")
+    c.take("article")
+    named = months(c)
+    if named:
+        year = year_number(c)
+        if year is not None:
+            return Date(named[0], None, year, span=c.span(start)) if len(named) == 1 else None
+        return Months(named, span=c.span(start))
+    year = year_number(c)
+    if year is not None:
+        return Year(year, span=c.span(start))
+    c.at = start
+    return None
+
+
+def _next_unit(c: Cursor) -> Relative | Year | None:
+    start = c.at
+    ahead = c.take("next")
+    unit = c.take("unit")
+    if ahead is None or unit is None or unit.value not in _CALENDAR:
+        return None
+    if unit.value == Unit.YEAR:
+        return Year(ahead=ahead.value, span=c.span(start))
+    return Relative("unit", ahead=ahead.value, unit=Unit(unit.value), span=c.span(start))
+
+
+def _single_date(c: Cursor) -> Date | None:
+    start = c.at
+    c.take("on")
+    token = c.token
+    if token is not None and token.kind in {DATE, PAIR}:
+        return numeric_date(c)
+    found = days(c)
+    if found is None or len(found.dates) != 1:
+        c.at = start
+        return None
+    return found.dates[0]
+
+
+def _day_of(c: Cursor) -> Days | Relative | None:
+    """Read a weekday, or the nth day of a period."""
+    start = c.at
+    c.take("on")
+    c.take("article")
+    c.at = c.at if c.sees("ordinal", "ordinal-end", "weekday", "weekdays", "dayset", "daysets") else start
+    found = days(c)
+    if found is None or found.dates or len(found.picks) != 1:
+        return None
+    pick = found.picks[0]
+    if not pick.nth and found.period is None and not found.marked:
+        return Relative("weekday", weekday=pick.what, span=found.span)
+    return found if pick.nth else None
+
+
+def year_limit(c: Cursor) -> Year | None:
+    """Read ``in 2027``, ``this year``, ``during next year``."""
+    start = c.at
+    c.take("in", "for")
+    year = year_number(c)
+    if year is not None and c.at > start + 1:
+        return Year(year, span=c.span(start))
+    c.at = start
+    c.take("in")
+    ahead = c.take("next")
+    unit = c.take("unit")
+    if ahead is None or unit is None or unit.value != Unit.YEAR:
+        return None
+    return Year(ahead=ahead.value, span=c.span(start))

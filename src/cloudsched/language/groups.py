@@ -1,0 +1,187 @@
+"""Which clauses belong together: each group becomes rules of its own, what bounds the whole is common to all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cloudsched.language.nodes import (
+    Clause,
+    Clock,
+    Date,
+    Days,
+    End,
+    Except,
+    Grid,
+    Mark,
+    Months,
+    Part,
+    Place,
+    Relative,
+    Repeat,
+    Span,
+    Start,
+    Times,
+    Unit,
+    Window,
+    Year,
+)
+from cloudsched.language.refusals import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass
+class Group:
+    """How often, on which days and at what times: one member of a union."""
+
+    repeat: Repeat | None = None
+    days: list[Days] = field(default_factory=list)
+    relatives: list[Relative] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
+    window: Window | None = None
+    grid: Grid | None = None
+    part: Part | None = None
+    months: Months | None = None
+
+    @property
+    def has_days(self) -> bool:
+        """Whether it says on which days."""
+        return bool(self.days or self.relatives or self.repeat)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it says at what time."""
+        return bool(self.clocks or self.window or self.part or self.grid)
+
+
+@dataclass
+class Plan:
+    """All that a phrase says."""
+
+    groups: list[Group] = field(default_factory=lambda: [Group()])
+    start: Start | None = None
+    ends: list[End] = field(default_factory=list)
+    exceptions: list[Except] = field(default_factory=list)
+    place: Place | None = None
+    year: Year | None = None
+    marks: set[str] = field(default_factory=set)
+
+    @property
+    def recurs(self) -> bool:
+        """Whether something in it says that it repeats."""
+        return any(_recurs(group) for group in self.groups)
+
+
+def _recurs(group: Group) -> bool:
+    if group.repeat or (group.part and group.part.each):
+        return True
+    return any(days.marked for days in group.days)
+
+
+def arrange(clauses: Sequence[Clause]) -> Plan:
+    """Sort the clauses of a phrase into groups.
+
+    Raises:
+        Refused: Two of them say the same thing in different ways.
+    """
+    plan = Plan()
+    joined = ""
+    for clause in clauses:
+        if isinstance(clause, Mark) and clause.kind in {"and", "comma"}:
+            joined = clause.kind
+            continue
+        _place(plan, clause, joined)
+        joined = ""
+    return plan
+
+
+def _place(plan: Plan, clause: Clause, joined: str) -> None:
+    match clause:
+        case Start():
+            _once(plan.start, clause.span)
+            plan.start = clause
+        case End():
+            plan.ends.append(clause)
+        case Except():
+            plan.exceptions.append(clause)
+        case Place():
+            _once(plan.place, clause.span)
+            plan.place = clause
+        case Year():
+            _once(plan.year, clause.span)
+            plan.year = clause
+        case Mark():
+            plan.marks.add(clause.kind)
+        case _:
+            _in_group(plan, clause, joined)
+
+
+def _in_group(plan: Plan, clause: Clause, joined: str) -> None:
+    group = plan.groups[-1]
+    full = group.has_days and group.has_times
+    match clause:
+        case Repeat():
+            if joined and group.has_days and (joined == "and" or any(days.marked for days in group.days)):
+                group = _next(plan)
+            _once(group.repeat, clause.span)
+            group.repeat = clause
+        case Days() | Date() | Relative():
+            fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
+            if joined and full and not (fine and not group.days):
+                group = _next(plan)
+            if isinstance(clause, Relative):
+                if group.relatives and not joined:
+                    raise Refused("contradiction", clause.span)
+                group.relatives.append(clause)
+            elif isinstance(clause, Days):
+                if group.days and not joined and not group.repeat:
+                    raise Refused("contradiction", clause.span)
+                if group.repeat and group.days and not joined and not _adds(group.days[-1], clause):
+                    raise Refused("contradiction", clause.span)
+                group.days.append(clause)
+        case Times():
+            if joined and full:
+                group = _next(plan)
+            if (group.clocks and not joined) or group.window or group.grid:
+                raise Refused("contradiction", clause.span)
+            group.clocks += clause.clocks
+        case Window():
+            if joined and full:
+                group = _next(plan)
+            _once(group.window or group.clocks or group.grid, clause.span)
+            group.window = clause
+        case Grid():
+            if joined and full:
+                group = _next(plan)
+            _once(group.window or group.clocks or group.grid, clause.span)
+            group.grid = clause
+        case Part():
+            if joined and group.part is not None:
+                clause = replace(clause, each=clause.each or group.part.each)
+                group = _next(plan)
+            elif joined and full and not group.clocks:
+                group = _next(plan)
+            _once(group.part, clause.span)
+            group.part = clause
+        case Months():
+            _once(group.months, clause.span)
+            group.months = clause
+        case _:
+            raise Refused("not-understood")
+
+
+def _adds(before: Days, after: Days) -> bool:
+    """Return whether days without a comma between them belong together."""
+    return before.on != after.on and not (before.period and after.period)
+
+
+def _next(plan: Plan) -> Group:
+    plan.groups.append(Group())
+    return plan.groups[-1]
+
+
+def _once(held: object, span: Span) -> None:
+    if held:
+        raise Refused("contradiction", span)

@@ -1,0 +1,155 @@
+"""Words and their classes: what a word, or a few words together, can be in a phrase.
+
+A `Language` is a table and nothing else. The grammar asks only for classes, so a language is added by its words and
+the few settings of word order that its table holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from cloudsched.language.tokens import CLOCK, DATE, MARK, NUMBER, ORDINAL, PAIR, PATH, QUOTE, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+# Classes whose words may stand in a title as well; all others belong to a schedule.
+HARMLESS = frozenset(
+    {"article", "a", "on", "on-day", "in", "of", "at", "for", "to", "and", "or", "with", "then", "by", "from", "after"}
+    | {
+        "before",
+        "per",
+        "past",
+        "up",
+        "about",
+        "than",
+        "it",
+        "done",
+        "time",
+        "times",
+        "polite",
+        "intro",
+        "outro",
+        "only",
+    }
+    | {"number", "tens", "thousand", "ordinal", "fraction", "half", "halfday-short", "the-next", "clock-minute", "one"}
+    | {
+        "comma",
+        "dash",
+        "colon",
+        "open",
+        "close",
+        "stop",
+        "quote",
+        "day-word",
+        "unit-short",
+        "zone-time",
+        "also",
+        "hence",
+    }
+    | {"make", "instead", "add-more", "skip", "no-more", "postpone", "shift", "same-time", "filler", "onward", "ones"}
+    | {"for-after"}
+    | {"pair", "repeat-word"}
+)
+# Classes whose words may stand in a title where a word follows that is in no lexicon: "start the backup".
+FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS
+_MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
+_MARKS |= {"(": "open", ")": "close", "+": "and", "…": "comma", "!": "stop", "?": "stop", "'": "stop"}
+_TOKENS = {CLOCK: "clock", DATE: "date", PAIR: "pair", QUOTE: "quote", PATH: "path"}
+
+
+class Match(NamedTuple):
+    """One way to take the words at a place: where they end, and what they stand for."""
+
+    end: int
+    value: int
+
+
+Matches = dict[str, Match]
+
+
+@dataclass(frozen=True)
+class Language:
+    """The words of one language.
+
+    Attributes:
+        code: Its ISO 639 code.
+        words: For each class what each text stands for; several texts for one value are divided by ``|``.
+        month_first: Of ``3/4`` the month comes first; None where people differ.
+        ordinal_dot: ``24.`` is an ordinal.
+        clock24: The word for "o'clock" stands with the hours of a clock of 24, and minutes may follow it: ``9 Uhr 30``.
+        glued_numbers: Numbers that are one word and not made of the others.
+    """
+
+    code: str
+    words: Mapping[str, Mapping[int, str]]
+    month_first: bool | None = None
+    ordinal_dot: bool = False
+    clock24: bool = False
+    glued_numbers: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:
+        """All entries by their first word, the longest first."""
+        found: dict[str, list[tuple[tuple[str, ...], str, int]]] = {}
+        for kind, values in self.words.items():
+            for value, texts in values.items():
+                for text in texts.split("|"):
+                    words = tuple(text.replace("-", " ").replace(",", " ,").split())
+                    found.setdefault(words[0], []).append((words, kind, value))
+        for word, number in self.glued_numbers.items():
+            found.setdefault(word, []).append(((word,), "number", number))
+        for entries in found.values():
+            entries.sort(key=lambda entry: -len(entry[0]))
+        return found
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word is in the lexicon, alone."""
+        return any(len(words) == 1 for words, _, _ in self.entries.get(word, ()))
+
+    def splits(self, word: str) -> bool:
+        """Return whether digits may follow a word without a space: a month's name."""
+        return any(kind == "month" and len(words) == 1 for words, kind, _ in self.entries.get(word, ()))
+
+
+def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:
+    """Return for each place the classes of what begins there; of each class the longest match."""
+    return [_at(tokens, place, language) for place in range(len(tokens))]
+
+
+def _at(tokens: Sequence[Token], place: int, language: Language) -> Matches:
+    token = tokens[place]
+    if token.kind in _TOKENS:
+        return {_TOKENS[token.kind]: Match(place + 1, 0)}
+    if token.kind == ORDINAL:
+        return {"ordinal": Match(place + 1, token.value[0])}
+    if token.kind == MARK:
+        kind = _MARKS.get(token.text)
+        return {kind: Match(place + 1, 0)} if kind else {}
+    found: Matches = {"number": Match(place + 1, token.value[0])} if token.kind == NUMBER else {}
+    for words, kind, value in language.entries.get(token.text, ()):
+        if kind in found and found[kind].end >= place + len(words):
+            continue
+        end = _end(tokens, place, words)
+        if end and (kind not in found or found[kind].end < end):
+            found[kind] = Match(end, value)
+    return found
+
+
+def _end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
+    """Return where these words end if they stand here, hyphens between them or not; else 0."""
+    for number, word in enumerate(words):
+        if number and place < len(tokens) and tokens[place].text == "-":
+            place += 1
+        if place >= len(tokens) or tokens[place].text != word:
+            return 0
+        place += 1
+    return place
+
+
+def may_be_title(matches: Matches, following: Matches | None) -> bool:
+    """Return whether what stands here may belong to a title."""
+    allowed = FOLLOWED if following is not None and not following else HARMLESS
+    return all(kind in allowed for kind in matches)

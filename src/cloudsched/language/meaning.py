@@ -1,0 +1,102 @@
+"""From the clauses of a phrase to its schedule: does it repeat, or is it once?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.language.groups import Plan, arrange
+from cloudsched.language.nodes import DAY, Clock, Days
+from cloudsched.language.once import once
+from cloudsched.language.recurrences import recurring
+from cloudsched.language.refusals import Option, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.language.context import Context
+    from cloudsched.language.nodes import Clause
+
+
+def mean(clauses: Sequence[Clause], context: Context) -> Schedule:
+    """Return the schedule that the clauses mean.
+
+    Raises:
+        Refused: They mean none.
+        Unclear: They can mean several.
+    """
+    plan = arrange(clauses)
+    settle_zone(plan, context)
+    context.clock24 = any(is_24(clock) for clock in all_clocks(plan))
+    if _repeats(plan, context):
+        if "once" in plan.marks:
+            raise Refused("contradiction")
+        if any(group.relatives for group in plan.groups):
+            raise Refused("contradiction", plan.groups[0].relatives[0].span if plan.groups[0].relatives else None)
+        return recurring(plan, context)
+    return once(plan, context)
+
+
+def settle_zone(plan: Plan, context: Context) -> None:
+    """Read the phrase in the zone that it names."""
+    if plan.place is not None:
+        options = tuple(Option(name, name) for name in plan.place.names)
+        chosen = context.choices.pick("zone", plan.place.span, options) if len(options) > 1 else plan.place.names[0]
+        context.timezone = str(chosen)
+
+
+def all_clocks(plan: Plan) -> list[Clock]:
+    """Return all times of day that a phrase names."""
+    found = [clock for group in plan.groups for clock in group.clocks]
+    for group in plan.groups:
+        if group.window is not None:
+            found += [clock for clock in (group.window.first, group.window.last) if clock is not None]
+    if plan.start is not None and plan.start.clock is not None:
+        found.append(plan.start.clock)
+    return found + [end.clock for end in plan.ends if end.clock is not None]
+
+
+def is_24(clock: Clock) -> bool:
+    """Return whether a time shows that it is written on a clock of 24 hours."""
+    return clock.exact and clock.half is None and not clock.named
+
+
+def _repeats(plan: Plan, context: Context) -> bool:
+    if plan.recurs:
+        return True
+    said = [days for group in plan.groups for days in group.days]
+    if not said:
+        return False
+    bounded = bool(plan.ends or plan.exceptions or plan.start)
+    decided = [_is_repeated(days, context, bounded=bounded) for days in said]
+    if all(decided) and not any(group.relatives for group in plan.groups):
+        return True
+    if any(decided):
+        raise Refused("contradiction", said[0].span)
+    return False
+
+
+def _is_repeated(days: Days, context: Context, *, bounded: bool) -> bool:
+    """Return whether days that nothing marks as repeated are meant so, or ask."""
+    period = days.period
+    if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
+        return False
+    several = len(days.picks) > 1
+    if period is not None and period.months:
+        return several or len(period.months) > 1 or days.plural
+    if period is not None and (not period.definite or several):
+        context.choices.assume(f"It is in every {period.unit.name.lower()}.")
+        return True
+    if all(not pick.nth for pick in days.picks):
+        return several and _asked(days, context)
+    if period is None and not several and all(pick.what == DAY for pick in days.picks):
+        return False
+    if several:
+        context.choices.assume("It is in every month.")
+        return True
+    return True if bounded else _asked(days, context)
+
+
+def _asked(days: Days, context: Context) -> bool:
+    options = (Option("every time", True), Option("only the next time", False))
+    return bool(context.choices.pick("once-or-repeat", days.span, options))

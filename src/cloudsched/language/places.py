@@ -1,0 +1,149 @@
+"""Time zones as people name them: IANA names, cities, regions, and abbreviations that mean one zone."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.time_zones import zone_names
+from cloudsched.language.tokens import MARK, PATH, WORD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cloudsched.language.tokens import Token
+
+_NAMED = {
+    "utc": ("UTC",),
+    "gmt": ("Etc/GMT",),
+    "zulu": ("UTC",),
+    "est": ("America/New_York", "Australia/Sydney"),
+    "edt": ("America/New_York",),
+    "et": ("America/New_York",),
+    "eastern": ("America/New_York",),
+    "cdt": ("America/Chicago",),
+    "cst": ("America/Chicago", "Asia/Shanghai", "America/Havana"),
+    "ct": ("America/Chicago",),
+    "mst": ("America/Denver", "America/Phoenix"),
+    "mdt": ("America/Denver",),
+    "mt": ("America/Denver",),
+    "pst": ("America/Los_Angeles",),
+    "pdt": ("America/Los_Angeles",),
+    "pt": ("America/Los_Angeles",),
+    "pacific": ("America/Los_Angeles",),
+    "cet": ("CET",),
+    "cest": ("CET",),
+    "mez": ("CET",),
+    "mesz": ("CET",),
+    "eet": ("EET",),
+    "eest": ("EET",),
+    "wet": ("WET",),
+    "msk": ("Europe/Moscow",),
+    "jst": ("Asia/Tokyo",),
+    "kst": ("Asia/Seoul",),
+    "aest": ("Australia/Brisbane", "Australia/Sydney"),
+    "aedt": ("Australia/Sydney",),
+    "nzst": ("Pacific/Auckland",),
+    "nzdt": ("Pacific/Auckland",),
+    "ist": ("Asia/Kolkata", "Europe/Dublin", "Asia/Jerusalem"),
+    "bst": ("Europe/London", "Asia/Dhaka"),
+    "hst": ("Pacific/Honolulu",),
+    "akst": ("America/Anchorage",),
+    "beijing": ("Asia/Shanghai",),
+    "peking": ("Asia/Shanghai",),
+    "mumbai": ("Asia/Kolkata",),
+    "delhi": ("Asia/Kolkata",),
+    "new delhi": ("Asia/Kolkata",),
+    "bangalore": ("Asia/Kolkata",),
+    "washington": ("America/New_York",),
+    "boston": ("America/New_York",),
+    "miami": ("America/New_York",),
+    "atlanta": ("America/New_York",),
+    "san francisco": ("America/Los_Angeles",),
+    "seattle": ("America/Los_Angeles",),
+    "las vegas": ("America/Los_Angeles",),
+    "dallas": ("America/Chicago",),
+    "houston": ("America/Chicago",),
+    "munich": ("Europe/Berlin",),
+    "hamburg": ("Europe/Berlin",),
+    "frankfurt": ("Europe/Berlin",),
+    "cologne": ("Europe/Berlin",),
+    "geneva": ("Europe/Zurich",),
+    "barcelona": ("Europe/Madrid",),
+    "milan": ("Europe/Rome",),
+    "edinburgh": ("Europe/London",),
+    "kiev": ("Europe/Kyiv",),
+    "osaka": ("Asia/Tokyo",),
+    "montreal": ("America/Toronto",),
+    "rio": ("America/Sao_Paulo",),
+    "uk": ("Europe/London",),
+    "german": ("Europe/Berlin",),
+    "central european": ("CET",),
+    "eastern european": ("EET",),
+}
+_NEEDS_TIME = frozenset({"et", "ct", "mt", "pt", "eastern", "pacific", "central", "rio", "uk", "german"})
+_MOST_WORDS = 4
+
+
+@lru_cache(maxsize=1)
+def _cities() -> dict[str, tuple[str, ...]]:
+    """Return the cities of the zone database, and the names above."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in zone_names():
+        area, _, city = name.rpartition("/")
+        if area and not area.startswith(
+            ("Etc", "posix", "right", "SystemV", "US", "Canada", "Brazil", "Mexico", "Chile")
+        ):
+            key = city.replace("_", " ").replace("-", " ").lower()
+            if len(key) > 3:
+                found.setdefault(key, (name,))
+    return found | _NAMED
+
+
+@lru_cache(maxsize=1)
+def _iana() -> dict[str, str]:
+    return {name.lower(): name for name in zone_names()}
+
+
+def place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool] | None:
+    """Return the zones that the words here may name, where they end, and whether they need the word "time".
+
+    Cities need it too, unless a preposition shows that a place is meant.
+    """
+    token = tokens[at]
+    if token.kind == PATH:
+        name = _iana().get(token.text.lower())
+        if name is not None:
+            return (name,), at + 1, False
+        return _offset(token.text.upper(), at)
+    if token.kind != WORD:
+        return None
+    if token.text in {"utc", "gmt"} and at + 2 < len(tokens) and tokens[at + 1].text in {"+", "-"}:
+        return None
+    words: list[str] = []
+    best: tuple[tuple[str, ...], int, bool] | None = None
+    end = at
+    while end < len(tokens) and len(words) < _MOST_WORDS:
+        if tokens[end].kind == WORD:
+            words.append(tokens[end].text)
+        elif not (tokens[end].kind == MARK and tokens[end].text == "-"):
+            break
+        end += 1
+        key = " ".join(words)
+        zones = _cities().get(key)
+        if zones is not None:
+            abbreviation = key in _NAMED and len(key) in {3, 4}
+            best = zones, end, key in _NEEDS_TIME or not abbreviation
+    if best is None and token.text in _iana():
+        best = (_iana()[token.text],), at + 1, True
+    return best
+
+
+def _offset(text: str, at: int) -> tuple[tuple[str, ...], int, bool] | None:
+    """Return the zone of a fixed offset of whole hours, such as UTC+2."""
+    if text[:3] not in {"UTC", "GMT"}:
+        return None
+    hours, _, minutes = text[3:].partition(":")
+    if int(minutes or 0) or not -12 <= int(hours) <= 14:
+        return None
+    return ((f"Etc/GMT{-int(hours):+}" if int(hours) else "UTC"),), at + 1, False

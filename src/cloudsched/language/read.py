@@ -1,0 +1,181 @@
+"""Read a phrase."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.describe import describe
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.errors import InvalidSchedule
+from cloudsched.language.context import Context, TimeOfDay
+from cloudsched.language.english import ENGLISH
+from cloudsched.language.german import GERMAN
+from cloudsched.language.grammar import Parser
+from cloudsched.language.meaning import mean
+from cloudsched.language.questions import MOST_READINGS, QUESTIONS, ask
+from cloudsched.language.refusals import Choices, Refused, Unclear
+from cloudsched.language.result import Alternative, Problem, Reading
+from cloudsched.language.slips import corrections, shortens_title
+from cloudsched.language.tokens import tokenise
+from cloudsched.language.updates import find_change
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.language.lexicon import Language
+    from cloudsched.language.nodes import Phrase
+
+MAX_LENGTH = 500
+LANGUAGES: dict[str, Language] = {"en": ENGLISH, "de": GERMAN}
+
+
+def read(
+    text: str,
+    *,
+    now: datetime,
+    timezone: str,
+    locale: str = "en",
+    current: Schedule | None = None,
+    default_time: tuple[int, int] = (9, 0),
+) -> Reading:
+    """Return what a phrase means: a schedule, a question, or a refusal; never a guess that nobody notices.
+
+    Args:
+        text: What somebody wrote, at most 500 characters.
+        now: The moment it is read at; aware.
+        timezone: The IANA name of the zone of its times, where it names none.
+        locale: Its language, such as ``en``, ``en-US`` or ``de``. A region settles the order of day and month.
+        current: The schedule that an update such as "make it 10 instead" is about.
+        default_time: Hour and minute of a day that names no time.
+
+    Raises:
+        InvalidSchedule: There is no such zone.
+        ValueError: ``now`` has no zone, or the language is not known.
+    """
+    if now.tzinfo is None:
+        raise ValueError("now has no time zone; give an aware datetime")
+    load_tzinfo(timezone)
+    if len(text) > MAX_LENGTH:
+        return _refusal(Refused("too-long", (MAX_LENGTH, len(text))), text)
+    if not text.strip():
+        return _refusal(Refused("empty", (0, len(text))), text)
+    return _Reader(text, now, timezone, language_of(locale), TimeOfDay(*default_time), current).read()
+
+
+def language_of(locale: str) -> Language:
+    """Return the words of a locale.
+
+    Raises:
+        ValueError: The language is not known.
+    """
+    code, _, region = locale.replace("_", "-").partition("-")
+    language = LANGUAGES.get(code.lower())
+    if language is None:
+        raise ValueError(f"no words of {locale!r} are known; one of {', '.join(LANGUAGES)}")
+    return regional(language, region.upper())
+
+
+_REGIONAL: dict[tuple[str, bool], Language] = {}
+
+
+def regional(language: Language, region: str) -> Language:
+    """Return a language with the order of day and month of a region."""
+    if not region or language.month_first is not None:
+        return language
+    month_first = region in {"US", "PH", "CA", "BZ"}
+    key = language.code, month_first
+    if key not in _REGIONAL:
+        _REGIONAL[key] = replace(language, month_first=month_first)
+    return _REGIONAL[key]
+
+
+class _Reader:
+    """Reads one phrase, as often as a question needs its readings."""
+
+    def __init__(
+        self, text: str, now: datetime, timezone: str, language: Language, default: TimeOfDay, current: Schedule | None
+    ) -> None:
+        self._text, self._now, self._timezone = text, now, timezone
+        self._language, self._default, self._current = language, default, current
+
+    def read(self) -> Reading:
+        tokens = tokenise(self._text, ordinal_dot=self._language.ordinal_dot, splits=self._language.splits)
+        parser = Parser(tokens, self._language)
+        if self._current is not None:
+            changed = self._change(parser, self._current)
+            return changed if changed is not None else _refusal(Refused("no-update", self._place(parser)), self._text)
+        phrase = parser.parse()
+        if phrase is None:
+            refused = parser.refused or Refused("not-understood", self._place(parser))
+            return self._slip(parser, None) or _refusal(refused, self._text)
+        return (self._slip(parser, phrase) if phrase.title is not None else None) or self._mean(phrase)
+
+    def _change(self, parser: Parser, current: Schedule) -> Reading | None:
+        change = find_change(parser)
+        if change is None:
+            return None
+
+        def build(choices: Choices) -> Schedule:
+            return change(current, Context(self._now, current.timezone, self._default, choices))
+
+        return self._result(build, None)
+
+    def _slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
+        """Return a question where a word that nobody understood is one letter away from one that makes sense."""
+        readings: list[Alternative] = []
+        span = (0, len(self._text))
+        for tokens in corrections(parser.tokens, parser.matches, self._language):
+            corrected = Parser(tokens, self._language).parse()
+            if corrected is None or (phrase is not None and not shortens_title(corrected, phrase)):
+                continue
+            reading = self._mean(corrected)
+            word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
+            span = (typed.start, typed.end)
+            if reading.schedule is not None:
+                readings.append(
+                    Alternative(reading.schedule, describe(reading.schedule), f"{word.text}, not {typed.text}")
+                )
+            elif reading.kind == "question":
+                readings += reading.readings
+        if not readings:
+            return None
+        as_typed = self._mean(phrase) if phrase is not None else None
+        if as_typed is not None and as_typed.schedule is not None:
+            readings.append(Alternative(as_typed.schedule, describe(as_typed.schedule), "as it was typed"))
+        problem = Problem(span, "slip", QUESTIONS["slip"])
+        return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
+
+    def _place(self, parser: Parser) -> tuple[int, int]:
+        at = min(parser.furthest, len(parser.tokens) - 1)
+        return (parser.tokens[at].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
+
+    def _mean(self, phrase: Phrase) -> Reading:
+        title = self._text[slice(*phrase.title)].strip('"“”„«»` ') if phrase.title else None
+        return self._result(self._builder(phrase), title)
+
+    def _result(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
+        choices = Choices()
+        try:
+            schedule = build(choices)
+        except Unclear as unclear:
+            return ask(unclear, build, title, self._text)
+        except Refused as refused:
+            return _refusal(refused, self._text)
+        except InvalidSchedule as error:
+            return _refusal(Refused("never", hint=str(error)), self._text)
+        return Reading("schedule", schedule, title, tuple(choices.notes))
+
+    def _builder(self, phrase: Phrase) -> Callable[[Choices], Schedule]:
+        def build(choices: Choices) -> Schedule:
+            context = Context(self._now, self._timezone, self._default, choices)
+            return mean(phrase.clauses, context)
+
+        return build
+
+
+def _refusal(refused: Refused, text: str) -> Reading:
+    span = refused.span if refused.span is not None else (0, len(text))
+    return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))

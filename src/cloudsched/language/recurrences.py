@@ -1,0 +1,190 @@
+"""From what a phrase says to a schedule that repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from cloudsched.language.builder import Builder
+from cloudsched.language.calendar import first_day
+from cloudsched.language.context import TimeOfDay
+from cloudsched.language.exceptions import leave_out
+from cloudsched.language.nodes import DAY, Clock, Date, Days, Pick, Relative, Repeat, Unit, Window
+from cloudsched.language.rates import rated, two_ways
+from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.rules import Draft, day_rules, fine_rule
+
+if TYPE_CHECKING:
+    from cloudsched.domain.recurrence.schedule import Schedule
+    from cloudsched.language.context import Context
+    from cloudsched.language.groups import Group, Plan
+
+_DAY_SECONDS = 86_400
+_MOST_TIMES = 1440
+_SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
+
+
+def recurring(plan: Plan, context: Context) -> Schedule:
+    """Return the schedule of a phrase that repeats.
+
+    Raises:
+        Refused: It cannot be.
+        Unclear: It can be read in several ways.
+    """
+    _check_times(plan)
+    drafts = [draft for group in plan.groups for draft in rules_of(group, plan, context)]
+    today = context.today
+    start = today
+    if plan.start is not None and plan.start.point is not None:
+        start = first_day(plan.start.point, context, today)
+    until = None
+    if plan.year is not None:
+        year = plan.year.year if plan.year.year is not None else today.year + (plan.year.ahead or 0)
+        if year < today.year:
+            raise Refused("past", plan.year.span)
+        start = max(start, date(year, 1, 1))
+        until = date(year, 12, 31)
+    bounded = plan.start is not None or plan.year is not None
+    exdates = leave_out(drafts, plan.exceptions, context, start)
+    return Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
+
+
+def _check_times(plan: Plan) -> None:
+    """Refuse where one time of day would have to be dropped, or is missing."""
+    fine = [group.repeat is not None and group.repeat.unit <= Unit.HOUR for group in plan.groups]
+    timed = any(group.has_times for group in plan.groups)
+    if len(plan.groups) > 1 and any(
+        not (group.has_times or is_fine) for group, is_fine in zip(plan.groups, fine, strict=True)
+    ):
+        raise Refused("incomplete", hint="say the time of day of each")
+    start = plan.start
+    exact = start is not None and isinstance(start.point, Date) and start.point.year is not None
+    if start is not None and start.clock is not None and timed and not exact:
+        raise Refused("contradiction", start.span)
+    for end in plan.ends:
+        named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
+        if end.clock is not None and not (named and (timed or any(fine) or (start is not None and start.clock))):
+            raise Refused("contradiction", end.span, "say the time of day before the end")
+
+
+def rules_of(group: Group, plan: Plan, context: Context, *, times_only: bool = False) -> list[Draft]:
+    """Return the rules of one group, with their times of day."""
+    if times_only:
+        return [Draft("DAILY", times=_times(group, plan, context, []))]
+    repeat = group.repeat
+    if group.months is not None and group.months.doubtful:
+        context.choices.assume("The months are those of every year.")
+        if repeat is None or not group.days:
+            options = (Option("in these months of every year", True), Option("only once, the coming ones", False))
+            if not context.choices.pick("months-or-span", group.months.span, options):
+                raise Refused("incomplete", group.months.span, "write from 1 June 2027 until 31 August 2027")
+    if repeat is not None and repeat.loose == "bi":
+        group = two_ways(group, repeat, context)
+        repeat = group.repeat
+    if repeat is not None and repeat.rate > 1:
+        group = rated(group, repeat, context)
+        repeat = group.repeat
+    if repeat is not None and repeat.unit <= Unit.HOUR:
+        return _within_days(group, repeat, plan, context)
+    if repeat is None and group.months is not None and not group.days and group.has_times:
+        group = replace(group, repeat=Repeat(1, Unit.DAY))
+    if repeat is None and not group.days:
+        if group.part is None or not group.part.each:
+            raise Refused("no-recurrence")
+        group = replace(group, repeat=Repeat(1, Unit.DAY))
+    if group.months is not None and repeat is not None and repeat.unit == Unit.YEAR and not group.days:
+        options = (Option("on the first day of the month", 1), Option("on every day of the month", 0))
+        chosen = context.choices.pick("which-of-month", group.months.span, options)
+        days = [Days((Pick(1, DAY),), on=True)] if chosen else []
+        group = replace(group, days=days, repeat=repeat if chosen else Repeat(1, Unit.DAY))
+    settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
+    drafts = day_rules(group, context, settled=settled)
+    if not drafts:
+        raise Refused("no-recurrence")
+    times = _times(group, plan, context, drafts)
+    for draft in drafts:
+        draft.times = times
+    return drafts
+
+
+def _times(group: Group, plan: Plan, context: Context, drafts: list[Draft]) -> list[TimeOfDay]:
+    part = group.part.part if group.part is not None else None
+    if group.window is not None:
+        first, last = context.window(group.window)
+        options = (Option(f"once, at {first}", False), Option(f"every hour from {first} to {last}", True))
+        hourly = context.choices.pick("window", group.window.span, options)
+        return _steps(first, last, 3600, group.window) if hourly else [first]
+    if group.grid is not None:
+        hours = group.grid.hours or range(24)
+        return [TimeOfDay(hour, minute) for hour in hours for minute in group.grid.minutes or (0,)]
+    if group.clocks:
+        midnight = next((clock for clock in group.clocks if clock.named and clock.hour == 0), None)
+        if midnight is not None and any(draft.weekdays and not draft.month_days for draft in drafts):
+            _ask_midnight(midnight, context, drafts)
+        elif midnight is not None:
+            context.choices.assume("Midnight is the one that begins the day.")
+        return context.times(group.clocks, part)
+    if plan.start is not None and plan.start.clock is not None:
+        return [context.time(plan.start.clock)]
+    if part is not None:
+        return [context.part_of_day(part)]
+    return [context.default_time()]
+
+
+def _ask_midnight(clock: Clock, context: Context, drafts: list[Draft]) -> None:
+    if all(len(set(draft.weekdays)) == 7 for draft in drafts):
+        return
+    plain = all(nth == 0 for draft in drafts for nth, _ in draft.weekdays) and not any(d.positions for d in drafts)
+    options = [Option("the midnight with which the day begins", False)]
+    if plain:
+        options.append(Option("the midnight with which the day ends", True))
+    if context.choices.pick("midnight", clock.span, tuple(options)):
+        for draft in drafts:
+            draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
+
+
+def _within_days(group: Group, repeat: Repeat, plan: Plan, context: Context) -> list[Draft]:
+    """Return the rules of what repeats within the day: on a grid of its own, or between two times of day."""
+    if group.part is not None or group.clocks:
+        raise Refused("contradiction", repeat.span, "say from what time to what time, or starting at which")
+    step = repeat.interval * _SECONDS[repeat.unit]
+    if "synchronised" in plan.marks:
+        if _DAY_SECONDS % step:
+            raise Refused("inexpressible", repeat.span)
+        group = replace(group, window=Window(Clock(0, exact=True), Clock(23, 59, 59, exact=True)))
+    if group.window is None:
+        drafts = fine_rule(group, repeat)
+        if group.grid is not None:
+            raise Refused("contradiction", group.grid.span)
+        return drafts
+    window = group.window
+    first, last = context.window(window)
+    times = _steps(first, last, step, window)
+    dated = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY), window=None)
+    if any(days.period and not days.marked and not days.on for days in group.days):
+        raise Refused("not-understood", group.days[0].span)
+    drafts = day_rules(dated, context)
+    if last < first and not all(draft.freq == "DAILY" for draft in drafts):
+        raise Refused("inexpressible", window.span, "a window past midnight needs every day")
+    for draft in drafts:
+        draft.times = times
+    return drafts
+
+
+def _steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list[TimeOfDay]:
+    begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in (first, last))
+    if end <= begin:
+        if end == begin:
+            raise Refused("never", window.span)
+        end += _DAY_SECONDS
+    if (end - begin) // step > _MOST_TIMES:
+        raise Refused("too-many", window.span)
+    found = [second % _DAY_SECONDS for second in range(begin, end + 1, step)]
+    if window.open_first:
+        found.remove(begin)
+    if window.open_last and found and found[-1] == end:
+        found.pop()
+    if not found:
+        raise Refused("never", window.span)
+    return [TimeOfDay(second // 3600, second // 60 % 60, second % 60) for second in found]

@@ -1,0 +1,396 @@
+"""From groups to recurrence rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cloudsched.language.calendar import settle_order
+from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, Period, Pick, Repeat, Unit
+from cloudsched.language.refusals import Option, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cloudsched.language.context import Context, TimeOfDay
+    from cloudsched.language.groups import Group
+
+CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+WORKING = (0, 1, 2, 3, 4)
+ALL_MONTHS = tuple(range(1, 13))
+_FREQUENCIES = {Unit.DAY: "DAILY", Unit.WEEK: "WEEKLY", Unit.MONTH: "MONTHLY", Unit.YEAR: "YEARLY"}
+_FINE = {Unit.SECOND: "SECONDLY", Unit.MINUTE: "MINUTELY", Unit.HOUR: "HOURLY"}
+_QUARTER = {1: (1, 4, 7, 10), 2: (2, 5, 8, 11), 3: (3, 6, 9, 12)}
+_LONG_MONTHS = {29: 12, 30: 11, 31: 7}
+MAX_RULES = 20
+
+
+@dataclass
+class Draft:
+    """One rule in the making."""
+
+    freq: str
+    interval: int = 1
+    weekdays: list[tuple[int, int]] = field(default_factory=list)
+    month_days: list[int] = field(default_factory=list)
+    year_days: list[int] = field(default_factory=list)
+    weeks: list[int] = field(default_factory=list)
+    months: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    times: list[TimeOfDay] = field(default_factory=list)
+    skip: str = ""
+
+    def texts(self) -> list[str]:
+        """Return it as RRULE values: several where its times of day are no product of hours and minutes."""
+        base = f"FREQ={self.freq}"
+        if self.interval > 1:
+            base += f";INTERVAL={self.interval}"
+        base += _part("BYMONTH", sorted(set(self.months)))
+        base += _part("BYWEEKNO", self.weeks) + _part("BYYEARDAY", self.year_days)
+        base += _part("BYMONTHDAY", sorted(set(self.month_days)))
+        weekdays = sorted(set(self.weekdays))
+        base += _part("BYDAY", [f"{nth or ''}{CODES[day]}" for nth, day in weekdays])
+        # BYSETPOS would pick among the times of a day as well, so that each of them needs a rule of its own.
+        parts = [[time] for time in self.times] if self.positions else [self.times]
+        blocks = [block for part in parts for block in _blocks(part)]
+        times = [";BYHOUR={};BYMINUTE={}{}".format(*block) for block in blocks] or [""]
+        after = _part("BYSETPOS", sorted(set(self.positions))) + (f";SKIP={self.skip}" if self.skip else "")
+        return [base + time + after for time in times]
+
+
+def _part(name: str, values: Iterable[object]) -> str:
+    text = ",".join(map(str, values))
+    return f";{name}={text}" if text else ""
+
+
+def _blocks(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
+    """Return times of day as products: hours that have the same minutes and seconds."""
+    of_hour: dict[int, list[tuple[int, int]]] = {}
+    for hour, minute, second in sorted(set(times)):
+        of_hour.setdefault(hour, []).append((minute, second))
+    hours_of: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for hour, minutes in of_hour.items():
+        by_second: dict[int, list[int]] = {}
+        for minute, second in minutes:
+            by_second.setdefault(second, []).append(minute)
+        for second, some in by_second.items():
+            hours_of.setdefault(tuple((minute, second) for minute in some), []).append(hour)
+    return [
+        (
+            ",".join(map(str, hours)),
+            ",".join(str(minute) for minute, _ in minutes),
+            f";BYSECOND={minutes[0][1]}" if minutes[0][1] else "",
+        )
+        for minutes, hours in hours_of.items()
+    ]
+
+
+def fine_rule(group: Group, repeat: Repeat) -> list[Draft]:
+    """Return the rule of a group that repeats within the day, on the days it is limited to."""
+    draft = Draft(_FINE[repeat.unit], repeat.interval)
+    if group.months:
+        draft.months = list(group.months.months)
+    for days in group.days:
+        if days.dates or days.weeks:
+            raise Refused("inexpressible", days.span)
+        period = days.period
+        if period is not None and (period.unit != Unit.MONTH or period.interval > 1 or period.ahead is not None):
+            if not period.months or period.year is not None:
+                raise Refused("inexpressible", days.span)
+            draft.months = list(period.months)
+        for pick in days.picks:
+            if pick.nth and pick.what != DAY:
+                raise Refused("inexpressible", days.span)
+            if pick.what == DAY:
+                draft.month_days.append(pick.nth)
+            else:
+                draft.weekdays.append((0, pick.what))
+        if draft.month_days and draft.weekdays:
+            raise Refused("inexpressible", days.span)
+    return [draft]
+
+
+def day_rules(group: Group, context: Context, *, settled: bool = False) -> list[Draft]:
+    """Return the rules of a group's days, still without times."""
+    repeat = group.repeat
+    months = list(group.months.months) if group.months else []
+    if repeat is None:
+        drafts = [draft for days in group.days for draft in _free(days, context)]
+    elif repeat.unit == Unit.DAY:
+        drafts = _daily(group, repeat)
+    elif repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
+        drafts = _weekly(group, repeat)
+    elif repeat.unit == Unit.YEAR:
+        drafts = _yearly(group, repeat, months, context)
+    else:
+        drafts = _monthly(group, repeat, context)
+    if months:
+        for draft in drafts:
+            if draft.months and sorted(draft.months) != sorted(months):
+                raise Refused("contradiction")
+            draft.months = months
+    for draft in drafts:
+        _check(draft, group)
+        if not settled:
+            _ask_month_end(draft, group, context)
+    return _merged(drafts)
+
+
+def _merged(drafts: list[Draft]) -> list[Draft]:
+    """Draw rules together that differ in their weekdays alone."""
+    merged: list[Draft] = []
+    for draft in drafts:
+        twin = next(
+            (
+                one
+                for one in merged
+                if not one.positions
+                and not draft.positions
+                and one.weekdays
+                and draft.weekdays
+                and replace(one, weekdays=[]) == replace(draft, weekdays=[])
+            ),
+            None,
+        )
+        if twin is not None:
+            twin.weekdays += draft.weekdays
+        elif draft not in merged:
+            merged.append(draft)
+    if len(merged) > MAX_RULES:
+        raise Refused("too-many")
+    return merged
+
+
+def _check(draft: Draft, group: Group) -> None:
+    longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+    span = group.days[0].span if group.days else None
+    if draft.month_days and draft.months:
+        most = max(longest.get(month, 31) for month in draft.months)
+        if all(abs(day) > most for day in draft.month_days):
+            raise Refused("never", span)
+    if any(abs(day) > 31 or not day for day in draft.month_days):
+        raise Refused("no-such-date", span)
+    if draft.freq == "MONTHLY" and draft.weekdays and all(nth == -5 for nth, _ in draft.weekdays):
+        raise Refused("inexpressible", span, "most months have no such day")
+    if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):
+        raise Refused("never", span)
+
+
+def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
+    """Ask what becomes of day 29, 30 or 31 in months that lack it."""
+    if draft.freq != "MONTHLY" or draft.interval == 0:
+        return
+    late = max((day for day in draft.month_days if day > 28), default=0)
+    if not late:
+        return
+    longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+    if draft.months and all(longest.get(month, 31) >= late for month in draft.months):
+        return
+    span = group.days[0].span if group.days else (0, 0)
+    options = (
+        Option("only in months that have that day", ""),
+        Option("on the last day of shorter months", "BACKWARD"),
+    )
+    if group.days and all(days.plural for days in group.days):
+        return
+    draft.skip = str(context.choices.pick("month-end", span, options))
+
+
+def _free(days: Days, context: Context) -> list[Draft]:
+    if days.dates:
+        return _by_date(days, 1, context)
+    if days.loose:
+        return _asked_nth(days, context)
+    period = days.period or Period()
+    if days.weeks:
+        if any(pick.nth for pick in days.picks):
+            raise Refused("inexpressible", days.span)
+        return [Draft("YEARLY", weeks=sorted(days.weeks), weekdays=[(0, pick.what) for pick in days.picks])]
+    return _picked(days.picks, period, 1, days)
+
+
+def _asked_nth(days: Days, context: Context) -> list[Draft]:
+    nths = [pick.nth for pick in days.picks]
+    nth = nths[0]
+    monthly = _picked(days.picks, Period(), 1, days)
+    if len(set(nths)) > 1:
+        return monthly
+    weekly = [Draft("WEEKLY", nth, [(0, pick.what) for pick in days.picks])]
+    options = (Option("one such day each month", monthly), Option(f"every {nth} weeks", weekly))
+    if nth > 5:
+        return weekly
+    chosen = context.choices.pick("nth-or-interval", days.span, options)
+    assert isinstance(chosen, list)  # noqa: S101 -- one of the two above
+    return [replace(draft, weekdays=list(draft.weekdays)) for draft in chosen]
+
+
+def _by_date(days: Days, interval: int, context: Context) -> list[Draft]:
+    months_of: dict[int, list[int]] = {}
+    for one in days.dates:
+        said = settle_order(one, context)
+        if said.year is not None or said.weekday is not None:
+            raise Refused("contradiction", said.span)
+        if said.month == 0:
+            raise Refused("inexpressible", said.span)
+        if said.month is None or said.day is None:
+            raise Refused("not-understood", said.span)
+        months_of.setdefault(said.day, []).append(said.month)
+    of_months: dict[tuple[int, ...], list[int]] = {}
+    for day, months in months_of.items():
+        of_months.setdefault(tuple(sorted(months)), []).append(day)
+    return [Draft("YEARLY", interval, months=list(months), month_days=found) for months, found in of_months.items()]
+
+
+def _picked(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
+    """Return the rules of days picked from periods."""
+    if period.ahead is not None or period.year is not None:
+        raise Refused("contradiction", days.span)
+    picks = list(picks)
+    interval *= period.interval
+    months = list(period.months)
+    freq = "MONTHLY"
+    if period.unit == Unit.QUARTER:
+        return _in_quarter(picks, period, interval, days)
+    if period.unit == Unit.YEAR and (not months or interval > 1):
+        freq = "YEARLY"
+    if all(not pick.nth for pick in picks):
+        if freq == "YEARLY" and interval > 1:
+            raise Refused("inexpressible", days.span)
+        if interval > 1:
+            return [Draft("MONTHLY", interval, [(0, pick.what) for pick in picks], months=months)]
+        return [Draft("WEEKLY", 1, [(0, pick.what) for pick in picks], months=months)]
+    drafts = [Draft(freq, interval, months=list(months)) for _ in range(4)]
+    by_weekday, by_day, by_workday, by_weekend = drafts
+    if months:
+        by_weekday.freq = by_day.freq = "YEARLY"
+    for nth, what in picks:
+        if what == WORKDAY:
+            by_workday.positions.append(nth)
+            by_workday.weekdays = [(0, day) for day in WORKING]
+        elif what == WEEKENDDAY:
+            by_weekend.positions.append(nth)
+            by_weekend.weekdays = [(0, 5), (0, 6)]
+        elif what != DAY:
+            by_weekday.weekdays.append((nth, what))
+        elif freq == "YEARLY" and not months:
+            by_day.year_days.append(nth)
+        else:
+            by_day.month_days.append(nth)
+    if freq == "YEARLY" and len(months) > 1 and (by_workday.positions or by_weekend.positions):
+        raise Refused("inexpressible", days.span)
+    if any(abs(day) > 366 for day in by_day.year_days) or any(abs(nth) > 53 for nth, _ in by_weekday.weekdays):
+        raise Refused("never", days.span)
+    return [draft for draft in drafts if draft.weekdays or draft.month_days or draft.year_days]
+
+
+def _in_quarter(picks: list[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
+    if interval > 1 or not all(pick.nth for pick in picks):
+        raise Refused("inexpressible", days.span)
+    if period.quarter_months:
+        chosen = [month for which in period.quarter_months for month in _QUARTER[which]]
+        return _picked(picks, Period(Unit.YEAR, months=tuple(sorted(chosen))), 1, days)
+    drafts: list[Draft] = []
+    for pick in picks:
+        most = {DAY: 28, WORKDAY: 20, WEEKENDDAY: 8}.get(pick.what, 4)
+        if abs(pick.nth) > most:
+            raise Refused("inexpressible", days.span, "name the month: the 15th of the second month of each quarter")
+        months = _QUARTER[1 if pick.nth > 0 else 3]
+        drafts += _picked([pick], Period(Unit.YEAR, months=months), 1, days)
+    return drafts
+
+
+def _plain_weekdays(group: Group) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for days in group.days:
+        if days.dates or days.weeks or any(pick.nth for pick in days.picks):
+            raise Refused("contradiction", days.span)
+        found += [(0, pick.what) for pick in days.picks]
+    return found
+
+
+def _period_months(group: Group) -> list[int]:
+    """Return the months to which plain weekdays are limited: "Mondays in January"."""
+    found: list[int] = []
+    for days in group.days:
+        period = days.period
+        if period is not None and period.months and period.year is None:
+            found += period.months
+        elif period is not None and (period.unit != Unit.MONTH or period.interval > 1 or period.ahead is not None):
+            raise Refused("contradiction", days.span)
+    return found
+
+
+def _daily(group: Group, repeat: Repeat) -> list[Draft]:
+    chosen = _plain_weekdays(group)
+    if not chosen:
+        return [Draft("DAILY", repeat.interval)]
+    if repeat.interval > 1 or not all(days.on or days.plural for days in group.days):
+        raise Refused("contradiction", group.days[0].span, "say either every day, or the days of the week")
+    return [Draft("WEEKLY", 1, chosen, months=_period_months(group))]
+
+
+def _weekly(group: Group, repeat: Repeat) -> list[Draft]:
+    interval = repeat.interval * (2 if repeat.unit == Unit.FORTNIGHT else 1)
+    return [Draft("WEEKLY", interval, _plain_weekdays(group), months=_period_months(group))]
+
+
+def _monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
+    interval = repeat.interval * {Unit.MONTH: 1, Unit.QUARTER: 3}.get(repeat.unit, 1)
+    if not group.days:
+        return [Draft("MONTHLY", interval)]
+    drafts: list[Draft] = []
+    for days in group.days:
+        if days.dates or days.weeks or (days.period and days.period.interval > 1):
+            raise Refused("contradiction", days.span)
+        if days.period and days.period.months:
+            if interval > 1 or repeat.unit != Unit.MONTH or days.period.year or not all(p.nth for p in days.picks):
+                raise Refused("contradiction", days.span)
+            drafts += _picked(days.picks, Period(Unit.YEAR, months=days.period.months), 1, days)
+            continue
+        if all(not pick.nth for pick in days.picks):
+            if not days.marked or days.plural:
+                first = [(1, pick.what) for pick in days.picks]
+                every = [(0, pick.what) for pick in days.picks]
+                options = (Option("the first of each month", first), Option("every one", every))
+                chosen = context.choices.pick("which-of-month", days.span, options)
+                assert isinstance(chosen, list)  # noqa: S101 -- one of the two above
+            else:
+                chosen = [(0, pick.what) for pick in days.picks]
+            freq = "WEEKLY" if interval == 1 and not any(nth for nth, _ in chosen) else "MONTHLY"
+            drafts.append(Draft(freq, interval, list(chosen)))
+            continue
+        if repeat.unit == Unit.QUARTER and repeat.interval == 1 and not _is_day_of_month(days):
+            drafts += _picked(days.picks, Period(Unit.QUARTER), 1, days)
+        else:
+            drafts += _picked(days.picks, Period(), interval, days)
+    return drafts
+
+
+def _is_day_of_month(days: Days) -> bool:
+    return all(pick.what == DAY and pick.nth > 1 for pick in days.picks)
+
+
+def _yearly(group: Group, repeat: Repeat, months: list[int], context: Context) -> list[Draft]:
+    if not group.days:
+        return [Draft("YEARLY", repeat.interval)]
+    drafts: list[Draft] = []
+    for days in group.days:
+        if days.dates:
+            drafts += _by_date(days, repeat.interval, context)
+            continue
+        of = days.period.months if days.period else ()
+        if days.period is not None and days.period.unit == Unit.MONTH and not months:
+            raise Refused("contradiction", days.span)
+        if days.weeks:
+            weekdays = [(0, pick.what) for pick in days.picks if not pick.nth]
+            drafts.append(Draft("YEARLY", repeat.interval, weekdays, weeks=sorted(days.weeks)))
+            continue
+        in_months = tuple(months) or of
+        period = Period(Unit.YEAR, months=in_months)
+        if all(not pick.nth for pick in days.picks):
+            if not in_months:
+                raise Refused("too-vague", days.span)
+            drafts.append(Draft("YEARLY", repeat.interval, [(0, p.what) for p in days.picks], months=list(in_months)))
+        else:
+            drafts += _picked(days.picks, period, repeat.interval, days)
+    return drafts

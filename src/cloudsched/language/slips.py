@@ -1,0 +1,73 @@
+"""Slips of one letter: which words of the lexicon may have been meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.language.tokens import WORD, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cloudsched.language.lexicon import Language, Matches
+    from cloudsched.language.nodes import Phrase
+
+_SHORTEST = 4
+_MOST_WORDS = 3
+_MOST_CANDIDATES = 3
+
+
+def corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
+    """Yield the phrase with one unknown word corrected, for the unknown words that may be slips."""
+    unknown = [
+        place
+        for place, token in enumerate(tokens)
+        if token.kind == WORD and not matches[place] and len(token.text) >= _SHORTEST
+    ]
+    for place in unknown[:_MOST_WORDS]:
+        for word in candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:
+            yield [*tokens[:place], tokens[place]._replace(text=word), *tokens[place + 1 :]]
+
+
+def shortens_title(corrected: Phrase, phrase: Phrase) -> bool:
+    """Return whether a corrected word went from the title to the schedule."""
+    return corrected.begin < phrase.begin
+
+
+def candidates(word: str, language: Language) -> list[str]:
+    """Return the words that differ from another by one letter: left out, added, changed, or two exchanged."""
+    index = _index(language.code, language)
+    found = set(index.get(word, ()))
+    for place in range(len(word)):
+        found |= index.get(word[:place] + word[place + 1 :], set())
+    return sorted((one for one in found if is_slip(word, one)), key=lambda one: (one[0] != word[0], -len(one), one))
+
+
+def is_slip(typed: str, meant: str) -> bool:
+    """Return whether two words differ by one letter, or by two neighbours exchanged."""
+    if typed == meant or abs(len(typed) - len(meant)) > 1:
+        return False
+    at = next(
+        (place for place, (a, b) in enumerate(zip(typed, meant, strict=False)) if a != b), min(len(typed), len(meant))
+    )
+    if len(typed) == len(meant):
+        exchanged = typed[at : at + 2] == meant[at : at + 2][::-1] and typed[at + 2 :] == meant[at + 2 :]
+        return exchanged or typed[at + 1 :] == meant[at + 1 :]
+    longer, shorter = (typed, meant) if len(typed) > len(meant) else (meant, typed)
+    return longer[at + 1 :] == shorter[at:]
+
+
+_INDEXES: dict[str, dict[str, set[str]]] = {}
+
+
+def _index(code: str, language: Language) -> dict[str, set[str]]:
+    """Return for each text the lexicon's words from which it comes by leaving out at most one letter."""
+    if code not in _INDEXES:
+        index: dict[str, set[str]] = {}
+        words = {word for entries in language.entries.values() for texts, _, _ in entries for word in texts}
+        for word in words:
+            if len(word) >= _SHORTEST and word.isalpha():
+                for text in {word, *(word[:place] + word[place + 1 :] for place in range(len(word)))}:
+                    index.setdefault(text, set()).add(word)
+        _INDEXES[code] = index
+    return _INDEXES[code]

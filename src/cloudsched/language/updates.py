@@ -1,0 +1,373 @@
+"""Changes of a schedule: "make it 10 instead", "not on Fridays", "also Saturdays", "skip the next one".
+
+A change touches what it names and nothing else: days, times, the zone, the beginning, the end, or single occurrences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language.calendar import at_time, delta, relative_day
+from cloudsched.language.context import TimeOfDay
+from cloudsched.language.edits import Edit, take_apart
+from cloudsched.language.exceptions import leave_out
+from cloudsched.language.grammar_numbers import length
+from cloudsched.language.groups import Group, Plan, arrange
+from cloudsched.language.meaning import all_clocks, is_24, settle_zone
+from cloudsched.language.nodes import Days, Except, Relative, Repeat, Unit
+from cloudsched.language.once import once
+from cloudsched.language.recurrences import rules_of
+from cloudsched.language.refusals import Option, Refused
+from cloudsched.language.rules import fine_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cloudsched.language.context import Context
+    from cloudsched.language.cursor import Cursor
+    from cloudsched.language.grammar import Parser
+    from cloudsched.language.nodes import Clause, Length
+    from cloudsched.language.rules import Draft
+
+Change = "Callable[[Schedule, Context], Schedule]"
+_DAY_SECONDS = 86_400
+_PERIODS = {
+    Unit.WEEK: ("WEEKLY", 1),
+    Unit.FORTNIGHT: ("WEEKLY", 2),
+    Unit.MONTH: ("MONTHLY", 1),
+    Unit.QUARTER: ("MONTHLY", 3),
+    Unit.HALF_YEAR: ("MONTHLY", 6),
+    Unit.YEAR: ("YEARLY", 1),
+}
+
+
+def find_change(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
+    """Return the change that a phrase asks for; None if it is none."""
+    c = parser.cursor
+    c.at = 0
+    return _shift(c) or _skip_next(c) or _same_time(c) or _clauses(parser, c)
+
+
+def _shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+    """Read ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
+    c.at = 0
+    c.take("polite")
+    postponed = c.take("postpone")
+    if postponed is None:
+        c.take("make")
+    c.take("by")
+    by = length(c)
+    direction = postponed.value if postponed is not None else None
+    if by is not None and direction is None:
+        found = c.take("shift")
+        direction = found.value if found is not None else None
+    c.skip("polite", "stop")
+    if by is None or direction is None or not c.ended:
+        return None
+    return lambda current, context: _shifted(current, context, by, direction)
+
+
+def _skip_next(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+    c.at = 0
+    c.take("polite")
+    if c.take("skip", "no-more") is None:
+        return None
+    c.take("article")
+    c.take("next")
+    if c.take("one") is None:
+        return None
+    c.skip("polite", "stop")
+    return _without_next if c.ended else None
+
+
+def _same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+    c.at = 0
+    c.take("make")
+    same = c.take("same-time") is not None
+    ahead, unit = c.take("next"), c.take("unit")
+    said = c.skip("polite", "stop", "same-time", "instead", "comma") or same
+    if not said or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK or not c.ended:
+        return None
+    return _next_week
+
+
+def _clauses(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+    """Read what is to be set, added or left out."""
+    end = _end_of(parser, "instead", "also", "polite", "stop", "only")
+    tail = parser.matches[end] if end < len(parser.tokens) else {}
+    adds_after = "also" in tail
+    instead = any("instead" in parser.matches[at] for at in range(end, len(parser.tokens)))
+    for kind in ("same-time", "make", "add-more", "no-more", "skip", ""):
+        c.at = 0
+        c.take("polite")
+        head = c.take(kind) if kind else None
+        if kind and head is None:
+            continue
+        begin = c.at
+        if begin >= end:
+            continue
+        read = parser.clauses_between(begin, end, bare=kind == "make" or instead)
+        if read is None:
+            continue
+        if kind in {"no-more", "skip"}:
+            return _removal(read, single=kind == "skip")
+        adds = kind == "add-more" or adds_after
+        return lambda current, context, read=read, adds=adds: _changed(current, context, read, adds=adds)  # type: ignore[misc]
+    return None
+
+
+def _end_of(parser: Parser, *kinds: str) -> int:
+    end = len(parser.tokens)
+    while end:
+        last = next(
+            (
+                at
+                for at in range(end - 1, max(end - 3, -1), -1)
+                if any(kind in parser.matches[at] and parser.matches[at][kind].end == end for kind in kinds)
+            ),
+            None,
+        )
+        if last is None:
+            return end
+        end = last
+    return end
+
+
+def _removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedule, Context], Schedule]:
+    points = [clause for clause in read if isinstance(clause, Days | Relative)]
+
+    def change(current: Schedule, context: Context) -> Schedule:
+        if current.is_one_time:
+            raise Refused("no-update")
+        edit = take_apart(current, context)
+        plan = arrange(read)
+        group = plan.groups[-1]
+        if group.clocks and not group.days and not group.relatives:
+            gone = context.times(group.clocks, None)
+            for draft in edit.drafts:
+                draft.times = [time for time in draft.times if time not in gone]
+                if not draft.times:
+                    raise Refused("never")
+            return edit.schedule(Plan(), context)
+        months = [group.months] if group.months is not None and not points else []
+        chosen = [_single(point) if single else point for point in points] + months
+        if not chosen or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
+            raise Refused("no-update")
+        dates = leave_out(edit.drafts, [Except(tuple(chosen))], context, context.today)
+        return _kept(_with_dates(edit, dates, context), current, context, dates)
+
+    return change
+
+
+def _single(point: Days | Relative) -> Days | Relative:
+    """Return the coming day where one weekday is to be skipped, and not all of them."""
+    if isinstance(point, Days) and not point.marked and len(point.picks) == 1 and not point.picks[0].nth:
+        return Relative("weekday", weekday=point.picks[0].what, span=point.span)
+    return point
+
+
+def _with_dates(edit: Edit, dates: list[str], context: Context) -> Schedule:
+    edit.exdates += [date for date in dates if date not in edit.exdates]
+    return edit.schedule(Plan(), context)
+
+
+def _kept(changed: Schedule, current: Schedule, context: Context, dates: list[str]) -> Schedule:
+    if dates and changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
+        context.choices.assume("There is nothing on that day, so nothing changes.")
+    return changed
+
+
+def _without_next(current: Schedule, context: Context) -> Schedule:
+    following = None if current.is_one_time else current.anchored(context.now).after(context.now)
+    if following is None:
+        raise Refused("no-update", hint="there is no occurrence after it")
+    local = following.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
+    edit = take_apart(current, context)
+    day = local.date()
+    several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
+    return _with_dates(edit, [local.isoformat() if several else day.isoformat()], context)
+
+
+def _next_week(current: Schedule, context: Context) -> Schedule:
+    if current.at is None:
+        raise Refused("no-update", hint="it repeats already; say which occurrence to skip")
+    local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None) + timedelta(weeks=1)
+    return _at(local, context)
+
+
+def _at(local: datetime, context: Context) -> Schedule:
+    at = context.instant(local)
+    if at <= context.now:
+        raise Refused("past")
+    return Schedule.once(at, timezone=context.timezone)
+
+
+def _shifted(current: Schedule, context: Context, by: Length, direction: int) -> Schedule:
+    if current.at is not None:
+        local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
+        return _at(local + delta(by) if direction > 0 else local - delta(by), context)
+    if by.finest >= Unit.DAY or any(unit >= Unit.DAY for unit, _ in by.amounts):
+        raise Refused("no-update", by.span, "say the new days")
+    seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in by.amounts)
+    edit = take_apart(current, context)
+    if not all(draft.times for draft in edit.drafts):
+        raise Refused("no-update", by.span)
+    for draft in edit.drafts:
+        draft.times = [_moved(time, direction * seconds, by) for time in draft.times]
+    return edit.schedule(Plan(), context)
+
+
+def _moved(time: TimeOfDay, seconds: int, by: Length) -> TimeOfDay:
+    at = time.hour * 3600 + time.minute * 60 + time.second + seconds
+    if not 0 <= at < _DAY_SECONDS:
+        raise Refused("no-update", by.span, "this is another day; say the days and times anew")
+    return TimeOfDay(at // 3600, at // 60 % 60, at % 60)
+
+
+def _changed(current: Schedule, context: Context, read: Sequence[Clause], *, adds: bool) -> Schedule:
+    plan = arrange(read)
+    context.timezone = current.timezone
+    settle_zone(plan, context)
+    context.clock24 = any(is_24(clock) for clock in all_clocks(plan))
+    if current.at is not None:
+        return _changed_once(current, plan, context, adds=adds)
+    edit = take_apart(current, context)
+    if len(plan.groups) > 1:
+        if (
+            adds
+            or plan.exceptions
+            or not all(one.has_days and one.has_times and not one.relatives for one in plan.groups)
+        ):
+            raise Refused("no-update")
+        edit.drafts, edit.moved = [draft for one in plan.groups for draft in rules_of(one, plan, context)], True
+        return edit.schedule(plan, context)
+    group = plan.groups[0]
+    if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit"}):
+        raise Refused("no-update", group.relatives[0].span if group.relatives else None)
+    if plan.exceptions:
+        edit.exdates += leave_out(edit.drafts, plan.exceptions, context, context.today)
+    _set_group(edit, group, plan, context, adds=adds)
+    return edit.schedule(plan, context)
+
+
+def _changed_once(current: Schedule, plan: Plan, context: Context, *, adds: bool) -> Schedule:
+    if current.at is None or adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
+        raise Refused("no-update")
+    local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
+    group = plan.groups[0]
+    if plan.recurs:
+        raise Refused("no-update", hint="say the whole schedule anew")
+    if not group.has_days and not group.has_times:
+        return _at(local, context)  # in another zone
+    if not group.has_times:
+        if len(group.relatives) == 1 and group.relatives[0].kind != "length":
+            day = relative_day(group.relatives[0], context, context.today)
+            return _at(at_time(day, local.hour, local.minute, local.second), context)
+        context.default = TimeOfDay(local.hour, local.minute, local.second)
+        found = once(plan, context)
+        context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
+        return found
+    if not group.has_days:
+        times = context.times(group.clocks, group.part.part if group.part else None) if group.clocks else []
+        if len(times) != 1:
+            raise Refused("no-update")
+        return _at(at_time(local.date(), *times[0]), context)
+    return once(plan, context)
+
+
+def _set_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: bool) -> None:
+    if group.repeat is not None and group.repeat.unit <= Unit.HOUR:
+        if adds:
+            raise Refused("no-update", group.repeat.span)
+        edit.drafts, edit.moved = rules_of(group, plan, context), True
+        return
+    fine = any(not draft.times for draft in edit.drafts)
+    if group.has_times and not group.has_days and group.months is None:
+        if group.window is not None or group.grid is not None or fine:
+            raise Refused("no-update", hint="say the whole schedule anew")
+        named = rules_of(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times
+        for draft in edit.drafts:
+            draft.times = sorted({*draft.times, *named}) if adds else named
+        return
+    if group.months is not None and not group.has_days and not group.has_times:
+        for draft in edit.drafts:
+            draft.months = list(group.months.months)
+        return
+    if not group.has_days:
+        return
+    if fine:
+        _limit(edit, group, adds=adds)
+        return
+    times = None if group.has_times else edit.times
+    drafts = _new_days(edit, group, plan, context, times)
+    if adds:
+        _add(edit, drafts)
+    else:
+        edit.drafts = drafts
+    edit.moved = True
+
+
+def _new_days(edit: Edit, group: Group, plan: Plan, context: Context, times: list[TimeOfDay] | None) -> list[Draft]:
+    repeat = group.repeat
+    if repeat is not None and not group.days and repeat.unit != Unit.DAY:
+        return _other_interval(edit, repeat, context)
+    marked = [replace(days, marked=True) for days in group.days]
+    drafts = rules_of(replace(group, days=marked), plan, context)
+    if times is not None:
+        context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
+        for draft in drafts:
+            draft.times = list(times)
+    old = edit.drafts[0]
+    if repeat is None and all(
+        (one.freq, one.interval, one.months) == (old.freq, old.interval, old.months) for one in edit.drafts
+    ):
+        for draft in drafts:  # what the change does not name stays: every other week, in July
+            if draft.freq == old.freq and draft.interval == 1:
+                draft.interval = old.interval
+                draft.months = draft.months or (list(old.months) if draft.freq != "YEARLY" else [])
+    return drafts
+
+
+def _other_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft]:
+    """Return the same days at another interval, if they are days of such periods."""
+    freq, count = _PERIODS[repeat.unit]
+    interval = repeat.interval * count
+    if repeat.loose == "bi":
+        context.choices.pick("bi", repeat.span, (Option(f"every two {repeat.unit.name.lower()}s", True),))
+    same = all(one.freq == freq for one in edit.drafts)
+    if not same or repeat.rate > 1 or all(one.interval == interval for one in edit.drafts):
+        raise Refused("no-update", repeat.span, "say on which days")
+    return [replace(draft, interval=interval) for draft in edit.drafts]
+
+
+def _limit(edit: Edit, group: Group, *, adds: bool) -> None:
+    """Limit what repeats within the day to some days."""
+    if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
+        raise Refused("no-update")
+    only = fine_rule(group, Repeat(1, Unit.HOUR))[0]
+    edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
+
+
+def _add(edit: Edit, drafts: list[Draft]) -> None:
+    for draft in drafts:
+        twin = next(
+            (
+                one
+                for one in edit.drafts
+                if replace(one, weekdays=[]) == replace(draft, weekdays=[]) and one.weekdays and not one.positions
+            ),
+            None,
+        )
+        if twin is not None:
+            twin.weekdays = sorted({*twin.weekdays, *draft.weekdays})
+        elif any(one.interval > 1 for one in edit.drafts) and draft.freq == "WEEKLY":
+            same = next((one for one in edit.drafts if one.freq == "WEEKLY" and one.times == draft.times), None)
+            if same is None:
+                raise Refused("no-update", hint="say the whole schedule anew")
+            same.weekdays = sorted({*same.weekdays, *draft.weekdays})
+        else:
+            edit.drafts.append(draft)

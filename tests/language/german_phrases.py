@@ -1,0 +1,85 @@
+"""German phrases with their answers from a plain walk over the calendar."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from tests.language.own_phrases import Own
+from tests.language.walk import (
+    FR,
+    MO,
+    SU,
+    TU,
+    WE,
+    WEEKEND,
+    WORK,
+    any_day,
+    apart,
+    both,
+    but,
+    dom,
+    every,
+    month,
+    nth,
+    nth_of,
+    walk,
+    wd,
+    weeks,
+)
+
+
+def _r(phrase: str, expected: list[str]) -> Own:
+    return Own(phrase, "recurring", expected)
+
+
+def _o(phrase: str, expected: str) -> Own:
+    return Own(phrase, "once", [f"{expected}:00"])
+
+
+GERMAN_PHRASES = [
+    _r("jeden Montag um 9 Uhr", walk(wd(MO), ["09:00"])),
+    _r("jeden Tag um 18:30", walk(any_day, ["18:30"])),
+    _r("werktags um 9", walk(WORK, ["09:00"])),
+    _r("an Wochenenden um 10 Uhr", walk(WEEKEND, ["10:00"])),
+    _r("montags und mittwochs um 7 Uhr 30", walk(wd(MO, WE), ["07:30"])),
+    _r("alle 15 Minuten", every("", 15)),
+    _r("alle zwei Stunden von 8 bis 18 Uhr", walk(any_day, ["08:00", "10:00", "12:00", "14:00", "16:00", "18:00"])),
+    _r("alle zwei Wochen am Dienstag um 10 Uhr", walk(both(wd(TU), weeks(2, "2026-11-24")), ["10:00"])),
+    _r("jeden zweiten Tag um 20 Uhr", walk(apart(2, "2026-11-20"), ["20:00"])),
+    _r("am letzten Freitag jedes Monats um 17 Uhr", walk(nth(-1, FR), ["17:00"])),
+    _r("am 1. und 15. jeden Monats um 8 Uhr", walk(dom(1, 15), ["08:00"])),
+    _r("am letzten Arbeitstag jedes Monats um 16 Uhr", walk(nth_of(-1, range(5)), ["16:00"])),
+    _r("jeden Tag außer sonntags um 9 Uhr", walk(but(wd(SU)), ["09:00"])),
+    _r("jeden Montag um 9 Uhr bis zum 31. Januar", walk(wd(MO), ["09:00"], 20, end=date(2027, 1, 31))),
+    _r("ab Montag jeden Tag um 7 Uhr", walk(any_day, ["07:00"], start=date(2026, 11, 23))),
+    _r("jedes Jahr am 24. Dezember um 18 Uhr", walk(both(dom(24), month(12)), ["18:00"])),
+    _r("dreimal täglich um 8, 13 und 19 Uhr", walk(any_day, ["08:00", "13:00", "19:00"])),
+    _r("täglich um halb neun", walk(any_day, ["08:30"])),
+    _r("Montag bis Freitag um Viertel nach acht", walk(WORK, ["08:15"])),
+    _r("jeden Sonntag im Juli um 11 Uhr", walk(both(wd(SU), month(7)), ["11:00"])),
+    _r("jeden Morgen um 7", walk(any_day, ["07:00"])),
+    _r("jeden Freitag um 15 Uhr, 4 mal", walk(wd(FR), ["15:00"], 4)),
+    _r("Mama anrufen jeden Sonntag um 18 Uhr", walk(wd(SU), ["18:00"])),
+    _r("werktags um 7:00 und wochenends um 9:30", sorted(walk(WORK, ["07:00"]) + walk(WEEKEND, ["09:30"]))[:6]),
+    _r("jeden Dienstag um fünf Uhr nachmittags", walk(wd(TU), ["17:00"])),
+    _o("in 20 Minuten", "2026-11-20T10:37"),
+    _o("in einer Stunde", "2026-11-20T11:17"),
+    _o("morgen um 14 Uhr", "2026-11-21T14:00"),
+    _o("übermorgen um 8 Uhr", "2026-11-22T08:00"),
+    _o("heute Abend um acht", "2026-11-20T20:00"),
+    _o("nächsten Dienstag um 10:30", "2026-11-24T10:30"),
+    _o("am 24. Dezember um 18 Uhr", "2026-12-24T18:00"),
+    _o("am 3.4. um 9 Uhr", "2027-04-03T09:00"),
+    _o("am 31.12.2026 um 23 Uhr", "2026-12-31T23:00"),
+    _o("in einundzwanzig Tagen um 9 Uhr", "2026-12-11T09:00"),
+    Own("jeden zweiten Dienstag", "ask", []),
+    Own("morgen um 3", "ask", []),
+    Own("am 31. jedes Monats", "ask", []),
+    Own("jeden Montga um 9 Uhr", "ask", []),
+    Own("jeden Tag außer an Feiertagen", "refuse", []),
+    Own("jeden Montag Banane um 9 Uhr", "refuse", []),
+    Own("gestern um 9 Uhr", "refuse", []),
+    Own("jeden Tag um 25 Uhr", "refuse", []),
+    Own("irgendwann", "refuse", []),
+    Own("every Monday at 9", "refuse", []),
+]

@@ -1,0 +1,97 @@
+"""The score over phrases that people typed, collected beside the checkout, and over phrases of our own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from random import Random
+from zoneinfo import ZoneInfo
+
+import pytest
+from benchmarks import language_phrases
+from benchmarks.language_scoring import CASES, judge, now_of
+from tests.language.german_phrases import GERMAN_PHRASES
+from tests.language.later_phrases import LATER
+from tests.language.own_phrases import HELD_OUT, OWN, Own
+from tests.language.walk import NOW, ZONE
+
+from cloudsched.language import Reading, read
+
+AIMS = {"recurring": 0.98, "once": 0.95, "update": 0.95, "refuse": 0.99, "ask": 1.0}
+MOST_WRONG = 0.005
+HERE = ZoneInfo(ZONE)
+
+
+@pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
+def test_the_score_over_the_collected_phrases(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nearly all firm phrases are read as meant, and hardly one is silently read otherwise."""
+    score: Counter[tuple[bool, str, str]] = Counter()
+    for case in CASES:
+        reading = read(case["phrase"], now=now_of(case), timezone=case["zone"])
+        score[case["firm"], case["kind"], judge(case, reading.schedule)] += 1
+    kinds = sorted({(firm, kind) for firm, kind, _ in score}, reverse=True)
+    with capsys.disabled():
+        for firm, kind in kinds:
+            figures = {verdict: score[firm, kind, verdict] for verdict in ("right", "wrong", "refused")}
+            print("\nfirm" if firm else "\nsoft", kind, figures, end="")  # noqa: T201 -- the score is the point
+    for firm, kind in kinds:
+        total = sum(score[firm, kind, verdict] for verdict in ("right", "wrong", "refused"))
+        if firm:
+            assert score[True, kind, "right"] >= AIMS[kind] * total, kind
+            assert score[True, kind, "wrong"] <= MOST_WRONG * total, kind
+
+
+def local_times(reading: Reading, count: int) -> list[str]:
+    """Return the next local times of a reading."""
+    assert reading.schedule is not None, reading
+    found = reading.schedule.upcoming(NOW.replace(tzinfo=HERE), count)
+    return [at.astimezone(HERE).replace(tzinfo=None).isoformat() for at in found]
+
+
+def check(own: Own, locale: str = "en") -> None:
+    """Read a phrase of our own and compare it with the walk over the calendar."""
+    now = NOW.replace(tzinfo=HERE)
+    current = read(own.current, now=now, timezone=ZONE).schedule if own.current else None
+    reading = read(own.phrase, now=now, timezone=ZONE, locale=locale, current=current)
+    if own.kind == "ask":
+        assert reading.kind == "question", reading
+        assert reading.readings, reading
+        return
+    if own.kind == "refuse":
+        assert reading.kind != "schedule", reading
+        return
+    ends = len(own.expected) not in {6, 8}  # the walk lists six or eight, and fewer only where there are no more
+    assert local_times(reading, len(own.expected) + ends) == own.expected
+
+
+@pytest.mark.parametrize("own", OWN + LATER, ids=lambda own: own.phrase)
+def test_a_phrase_of_our_own(own: Own) -> None:
+    """The phrase names what a plain walk over the calendar names; a doubtful one is asked back, nonsense refused."""
+    check(own)
+
+
+@pytest.mark.parametrize("own", GERMAN_PHRASES, ids=lambda own: own.phrase)
+def test_a_german_phrase(own: Own) -> None:
+    """A second language needs words alone."""
+    check(own, "de")
+
+
+def test_a_third_was_kept_aside() -> None:
+    """The phrases that were not looked at while the grammar grew are of every kind."""
+    assert {own.kind for own in HELD_OUT} == {own.kind for own in OWN}
+    assert len(HELD_OUT) * 3 >= len(OWN) - 2
+
+
+def test_phrases_from_templates(phrases: int) -> None:
+    """Phrases put together by chance mean what a plain walk over the calendar says."""
+    now = language_phrases.NOW.replace(tzinfo=HERE)
+    for made in language_phrases.make(Random(7), min(phrases, 20_000)):  # noqa: S311 -- repeatable
+        reading = read(made.phrase, now=now, timezone=language_phrases.ZONE)
+        count = len(made.expected) + made.is_once
+        assert reading.kind == "schedule", (made.phrase, reading)
+        assert tuple(local_times(reading, count)) == made.expected, made.phrase
+
+
+def test_now_is_the_same_everywhere() -> None:
+    """The walks of the tests and of the benchmark begin at the same moment."""
+    assert datetime.fromisoformat(NOW.isoformat()) == language_phrases.NOW

@@ -1,0 +1,128 @@
+"""Random words neither break the reading nor slow it; a changed phrase is not read as if nothing had changed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from time import thread_time
+
+import pytest
+from benchmarks import language_phrases
+from benchmarks.language_scoring import CASES, now_of
+from tests.language.walk import NOW, ZONE
+
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language import read
+from cloudsched.language.english import ENGLISH
+
+VOCABULARY = sorted({word for entries in ENGLISH.entries.values() for words, _, _ in entries for word in words})
+OTHERS = ["banana", "mum", "report", "9", "17", "3", "9:30", "5pm", "1/2", "2027-01-31", "12/7/2026", "30th", "2nd"]
+OTHERS += ["Europe/Paris", "-", ":", '"x y"', "(", ")", "é", "\u0301", "😀", "99999999999", "'", "a.m.", "1-7", "17.30"]
+OTHERS += [
+    "2026-13-45",
+    "0000-00-00",
+    "99/99/9999",
+    "0",
+    "00:00",
+    "24:00",
+    "31/2/2027",
+    "1.1.1",
+    "9998-12-31",
+    "29.2.2027",
+]
+MOST_MILLISECONDS = 20
+MEANINGLESS = {"the", "a", "an", "please", "on", "at", "of", "in", "for", "and", "or", "&", "only", "also", "with"}
+FOREIGN = ("banana", "xyzzy", "kangaroo")
+
+
+@pytest.mark.timeout(7200)
+def test_random_words(phrases: int) -> None:
+    """They neither crash nor take long, and what comes of them is whole."""
+    random, now = Random(5), NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
+    words = VOCABULARY + OTHERS * 3
+    slow = 0
+    for _ in range(phrases):
+        text = " ".join(random.choices(words, k=random.choice((1, 2, 3, 4, 5, 6, 8, 12, 20, 60))))[:500]
+        begin = thread_time()
+        reading = read(text, now=now, timezone=ZONE)
+        if (thread_time() - begin) * 1000 > MOST_MILLISECONDS:  # the phrase, or the garbage collector?
+            begin = thread_time()
+            read(text, now=now, timezone=ZONE)
+            slow += (thread_time() - begin) * 1000 > MOST_MILLISECONDS
+        assert (reading.schedule is not None) == (reading.kind == "schedule"), text
+        assert bool(reading.problems) == (reading.kind != "schedule"), text
+        for problem in reading.problems:
+            assert 0 <= problem.span[0] <= problem.span[1] <= len(text), text
+            assert problem.hint, text
+        for one in reading.readings:
+            assert one.schedule.after(now) is not None, text
+    assert not slow, "a phrase takes long"
+
+
+@pytest.mark.parametrize(
+    "word", ["every day ", "monday and ", "1 ", "the 3rd ", "at 9 ", "call ", "except may ", "a-", "to "]
+)
+def test_long_phrases_take_no_longer_than_their_length(word: str) -> None:
+    """The worst phrases of 500 characters are read in time."""
+    text = (word * 500)[:500]
+    now = NOW.replace(tzinfo=load_tzinfo(ZONE))
+    read(text, now=now, timezone=ZONE)
+    taken = []
+    for _ in range(3):
+        begin = thread_time()
+        read(text, now=now, timezone=ZONE)
+        taken.append(thread_time() - begin)
+    assert min(taken) * 1000 < MOST_MILLISECONDS
+
+
+def test_a_foreign_word_is_never_dropped(phrases: int) -> None:
+    """A word that is in no lexicon is in the title, or the phrase is not understood."""
+    random, now = Random(9), language_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
+    for made in language_phrases.make(random, min(phrases, 10_000) // 2):
+        words, foreign = made.phrase.split(), random.choice(FOREIGN)
+        words.insert(random.randrange(len(words) + 1), foreign)
+        reading = read(" ".join(words), now=now, timezone=ZONE)
+        assert reading.kind != "schedule" or foreign in str(reading.title), words
+
+
+@pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
+def test_a_changed_phrase_is_not_read_as_before() -> None:
+    """A foreign word added or put in another's place changes the reading or ends it, wherever it stands."""
+    random = Random(13)  # noqa: S311 -- repeatable
+    for case in CASES:
+        now = now_of(case)
+        words = case["phrase"].split()
+        before = read(case["phrase"], now=now, timezone=case["zone"])
+        if before.schedule is None or len(words) < 2:
+            continue
+        place, foreign = random.randrange(len(words)), random.choice(FOREIGN)
+        changed = [*words[:place], foreign, *words[place + (random.random() < 0.5) :]]
+        reading = read(" ".join(changed), now=now, timezone=case["zone"])
+        assert reading.kind != "schedule" or foreign in str(reading.title), changed
+
+
+@pytest.mark.parametrize(
+    ("phrase", "place"),
+    [(phrase, place) for phrase, places in {
+        "every Monday at 9:15 except in August": (1, 3, 4, 6),
+        "every 2 weeks on Tuesday at 10am until June": (1, 2, 4, 6, 7, 8),
+        "the last Friday of every month at 17:00": (1, 2, 5, 7),
+        "every 15 minutes from 9 to 17 on weekdays": (1, 2, 4, 6, 8),
+        "weekdays at 7:00 and weekends at 9:30": (0, 2, 4, 6),
+        "tomorrow at 5pm New York time": (0, 2),
+        "every day at 8:00 for 10 times": (3, 5, 6),
+    }.items() for place in places],
+)  # fmt: skip
+def test_a_word_with_a_meaning_cannot_be_left_out(phrase: str, place: int) -> None:
+    """Without it the phrase means something else, or nothing."""
+    now = NOW.replace(tzinfo=load_tzinfo(ZONE))
+    words = phrase.split()
+    before = read(phrase, now=now, timezone=ZONE)
+    assert before.schedule is not None
+    after = read(" ".join(words[:place] + words[place + 1 :]), now=now, timezone=ZONE)
+    far = now + timedelta(days=900)
+    if after.schedule is not None:
+        assert (after.schedule.upcoming(now, 400), after.schedule.between(far, far + timedelta(days=20))) != (
+            before.schedule.upcoming(now, 400),
+            before.schedule.between(far, far + timedelta(days=20)),
+        )

@@ -1,0 +1,71 @@
+"""The tables of docs/language.md are true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.language.walk import NOW, ZONE
+
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language import read
+
+DOC = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
+
+
+def table(heading: str) -> list[tuple[str, ...]]:
+    """Return the rows of the first table under a heading."""
+    section = DOC.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [
+        tuple(cell.strip() for cell in line.strip("| ").split(" | "))
+        for line in section.splitlines()
+        if line[:1] == "|"
+    ]
+    return rows[2:]
+
+
+@pytest.mark.parametrize(("phrase", "description"), table("What can be said"))
+def test_what_can_be_said(phrase: str, description: str) -> None:
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
+    assert reading.schedule is not None, reading
+    assert reading.schedule.describe() == description
+
+
+@pytest.mark.parametrize(("phrase", "code", "answers"), table("What is asked back"))
+def test_what_is_asked_back(phrase: str, code: str, answers: str) -> None:
+    """Every answer of the table is in one of the readings, in the same order."""
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
+    assert reading.kind == "question", reading
+    assert reading.problems[0].code == code
+    for answer, one in zip(answers.split("; "), reading.readings, strict=False):
+        assert answer in one.description
+
+
+@pytest.mark.parametrize(("phrase", "code"), table("What is refused"))
+def test_what_is_refused(phrase: str, code: str) -> None:
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
+    assert reading.kind == "refusal", reading
+    assert reading.problems[0].code == code
+
+
+@pytest.mark.parametrize(("current", "phrase", "description"), table("Changing a schedule"))
+def test_changes(current: str, phrase: str, description: str) -> None:
+    before = read(current, now=NOW_AWARE, timezone=ZONE).schedule
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, current=before)
+    assert reading.schedule is not None, reading
+    assert reading.schedule.describe() == description
+
+
+@pytest.mark.parametrize(("phrase", "description"), table("Languages"))
+def test_languages(phrase: str, description: str) -> None:
+    reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale="de")
+    assert reading.schedule is not None, reading
+    assert reading.schedule.describe() == description
+
+
+def test_the_code_runs() -> None:
+    """The examples in Python say the truth."""
+    for block in re.findall(r"```python\n(.*?)```", DOC, flags=re.DOTALL):
+        exec(compile(block, "docs/language.md", "exec"), {})  # noqa: S102 -- our own page

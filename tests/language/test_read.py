@@ -1,0 +1,191 @@
+"""What a reading tells besides its schedule: titles, assumptions, questions, problems; and what `read` refuses."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from tests.language.walk import NOW, ZONE
+
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.errors import InvalidSchedule
+from cloudsched.language import Reading, read
+
+NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
+
+
+def ask(text: str, locale: str = "en") -> Reading:
+    return read(text, now=NOW_AWARE, timezone=ZONE, locale=locale)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "title"),
+    [
+        ("remind me to call mum every Sunday at 6pm", "call mum"),
+        ("Drink a beer at 5pm on Fridays", "Drink a beer"),
+        ('"Monday report" every Friday at 16:30', "Monday report"),
+        ("every Friday at 16:30: send the numbers", "send the numbers"),
+        ("remind me on Monday at 9am to pay the rent", "pay the rent"),
+        ("every Monday at 9am", None),
+        ("please run every hour", None),
+        ("Set an alarm for next Tuesday at 11pm", "alarm"),
+    ],
+)
+def test_the_title(phrase: str, title: str | None) -> None:
+    """What is not of the schedule is its title, as it was typed."""
+    reading = ask(phrase)
+    assert reading.kind == "schedule", reading
+    if title == "alarm":
+        assert str(reading.title).endswith("alarm")
+    else:
+        assert reading.title == title
+
+
+@pytest.mark.parametrize(
+    ("phrase", "assumption"),
+    [
+        ("every day", "No time was given, so it is 9:00."),
+        ("every day at 9", "9:00 is in the morning."),
+        ("tomorrow evening", "No time was given, so evening is 18:00."),
+        ("every week", "It is on Friday."),
+        ("every 15 minutes", "It is counted from now."),
+        ("every Monday until March", "The last day is 2027-02-28."),
+    ],
+)
+def test_what_is_assumed_is_said(phrase: str, assumption: str) -> None:
+    """Nothing is assumed in silence."""
+    assert assumption in ask(phrase).assumptions
+
+
+@pytest.mark.parametrize(
+    ("phrase", "code", "descriptions"),
+    [
+        (
+            "every second Tuesday at 10:00",
+            "nth-or-interval",
+            [
+                "every month on the 2nd Tuesday at 10:00, Europe/Paris",
+                "every 2 weeks on Tuesday at 10:00, starting 2026-11-24, Europe/Paris",
+            ],
+        ),
+        (
+            "tomorrow at 3",
+            "bare-hour",
+            ["once, on 2026-11-21 at 03:00, Europe/Paris", "once, on 2026-11-21 at 15:00, Europe/Paris"],
+        ),
+        ("every weekday at 9am CST", "zone", None),
+        (
+            "on 03/04 at 9am",
+            "date-order",
+            ["once, on 2027-03-04 at 09:00, Europe/Paris", "once, on 2027-04-03 at 09:00, Europe/Paris"],
+        ),
+        ("next Saturday at 10am", "this-or-next", None),
+        ("the 31st of every month at 10am", "month-end", None),
+        (
+            "evry Monday at 10am",
+            "slip",
+            ["every Monday at 10:00, Europe/Paris", "once, on 2026-11-23 at 10:00, Europe/Paris"],
+        ),
+        ("twice a day", "rate", None),
+        ("Sunday at midnight", "midnight", None),
+        ("every Monday from 9am to 5pm", "window", None),
+        ("biweekly on Friday at 9am", "bi", None),
+    ],
+)
+def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[str] | None) -> None:
+    """Each answer is a schedule, described in words that are understood without another question."""
+    reading = ask(phrase)
+    assert reading.kind == "question"
+    assert reading.schedule is None
+    assert reading.problems[0].code == code
+    assert reading.readings
+    for one in reading.readings:
+        assert one.description == one.schedule.describe()
+        again = ask(one.description)
+        assert again.schedule is not None, one.description
+        assert again.schedule.upcoming(NOW_AWARE, 20) == one.schedule.upcoming(NOW_AWARE, 20)
+    if descriptions is not None:
+        assert [one.description for one in reading.readings] == descriptions
+    assert code in reading.explain()
+    assert reading.readings[0].description in reading.explain()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "code", "place"),
+    [
+        ("", "empty", ""),
+        ("every Monday banana at 9am", "not-understood", "banana"),
+        ("every day at 25:00", "no-such-time", None),
+        ("every 30 February", "never", None),
+        ("on 31 April 2027 at 9am", "no-such-date", None),
+        ("today at 8am", "past", None),
+        ("every day except holidays", "holidays", None),
+        ("every Monday at 9am at 10am", "contradiction", None),
+        ("every 3 weekdays", "inexpressible", None),
+        ("except Mondays", "no-recurrence", None),
+        ("x" * 501, "too-long", None),
+    ],
+)
+def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None) -> None:
+    """A refusal has a code, a hint and the place in the phrase."""
+    reading = ask(phrase)
+    assert reading.kind == "refusal"
+    assert not reading.readings
+    (problem,) = reading.problems
+    assert problem.code == code
+    assert problem.hint in reading.explain()
+    if place is not None:
+        assert phrase[slice(*problem.span)] == place
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "at 10 bananas every day",
+        "meet at 10 downtown every day",
+        "every day at 9am or 10am",
+        "every monday at 9am and friday",
+        "starting monday at 8am, every day at 10am",
+        "every monday until 2028 10am",
+        "the last Thursday of every month before Christmas",
+        "every day at 9am on the 5th",
+        "daily sunday 4pm",
+        "2026-13-45",
+    ],
+)
+def test_no_part_of_a_schedule_is_dropped(phrase: str) -> None:
+    """Where a time, a day or a bound would have to be dropped, nothing is made of the phrase."""
+    assert ask(phrase).schedule is None
+
+
+def test_a_region_settles_the_order_of_day_and_month() -> None:
+    """03/04 is the 4th of March in the United States, and the 3rd of April in Britain."""
+    american, british = ask("on 03/04 at 9am", "en-US"), ask("on 03/04 at 9am", "en_GB")
+    assert american.schedule is not None
+    assert british.schedule is not None
+    assert american.schedule.describe() == "once, on 2027-03-04 at 09:00, Europe/Paris"
+    assert british.schedule.describe() == "once, on 2027-04-03 at 09:00, Europe/Paris"
+
+
+def test_the_default_time_is_a_setting() -> None:
+    """A day without a time has the time that the caller sets."""
+    reading = read("tomorrow", now=NOW_AWARE, timezone=ZONE, default_time=(8, 30))
+    assert reading.schedule is not None
+    assert reading.schedule.describe() == "once, on 2026-11-21 at 08:30, Europe/Paris"
+
+
+def test_a_title_is_no_change_of_a_schedule() -> None:
+    """With a schedule to change, words that belong to nothing are refused."""
+    current = ask("every weekday at 9am").schedule
+    reading = read("call mum at 10am", now=NOW_AWARE, timezone=ZONE, current=current)
+    assert reading.kind == "refusal"
+
+
+def test_what_the_caller_must_give() -> None:
+    """A moment with a zone, a zone that exists, and a language that is known."""
+    with pytest.raises(ValueError, match="no time zone"):
+        read("daily", now=datetime(2026, 1, 1), timezone=ZONE)  # noqa: DTZ001 -- that is the mistake
+    with pytest.raises(InvalidSchedule):
+        read("daily", now=NOW_AWARE, timezone="Mars/Olympus")
+    with pytest.raises(ValueError, match="no words of 'xx'"):
+        read("daily", now=NOW_AWARE, timezone=ZONE, locale="xx")

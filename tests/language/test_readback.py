@@ -1,0 +1,155 @@
+"""A schedule's description, read again, means the same instants."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from benchmarks import language_phrases
+from benchmarks.language_scoring import CASES, now_of
+from tests.language.own_phrases import OWN
+from tests.language.walk import NOW, ZONE
+
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.domain.recurrence.time_zones import load_tzinfo
+from cloudsched.language import read
+
+if TYPE_CHECKING:
+    from cloudsched.language import Reading
+
+COUNT = 30
+DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Japan", "Etc/GMT+2", "CET")
+
+
+def schedules_of(reading: Reading) -> list[Schedule]:
+    """Return all schedules that a reading offers."""
+    return [reading.schedule] if reading.schedule is not None else [one.schedule for one in reading.readings]
+
+
+def check(schedule: Schedule, now: datetime) -> None:
+    """Describe a schedule and read that, in another zone than its own."""
+    text = schedule.describe()
+    again = read(text, now=now, timezone="Pacific/Apia")
+    assert again.kind == "schedule", (text, again)
+    assert again.title is None, text
+    assert again.schedule is not None
+    assert again.schedule.upcoming(now, COUNT) == schedule.upcoming(now, COUNT), text
+    assert again.schedule.describe() == text
+
+
+@pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
+def test_collected_phrases_read_back() -> None:
+    """Whatever comes of a phrase that somebody typed, its description means it."""
+    for case in CASES:
+        now = now_of(case)
+        for schedule in schedules_of(read(case["phrase"], now=now, timezone=case["zone"])):
+            check(schedule, now)
+
+
+@pytest.mark.parametrize("own", [own for own in OWN if not own.current], ids=lambda own: own.phrase)
+def test_own_phrases_read_back(own: object) -> None:
+    """The same for phrases of our own."""
+    now = NOW.replace(tzinfo=load_tzinfo(ZONE))
+    for schedule in schedules_of(read(str(getattr(own, "phrase", "")), now=now, timezone=ZONE)):
+        check(schedule, now)
+
+
+def test_phrases_from_templates_read_back(phrases: int) -> None:
+    """The same for phrases put together by chance."""
+    now = language_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))
+    for made in language_phrases.make(Random(11), min(phrases, 20_000) // 4):  # noqa: S311 -- repeatable
+        for schedule in schedules_of(read(made.phrase, now=now, timezone=ZONE)):
+            check(schedule, now)
+
+
+@pytest.mark.timeout(7200)
+def test_random_schedules_read_back(phrases: int) -> None:
+    """The same for schedules made by chance, of the forms that phrases become."""
+    random = Random(3)  # noqa: S311 -- repeatable
+    for _ in range(phrases // 2):
+        now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(10**8))
+        check(random_schedule(random, now), now)
+
+
+def random_schedule(random: Random, now: datetime) -> Schedule:
+    """Return a schedule of one of the forms that `read` makes."""
+    zone = random.choice(ZONES)
+    local = now.astimezone(load_tzinfo(zone)).replace(tzinfo=None, microsecond=0)
+    kind = random.choice(("daily", "weekly", "weekly", "monthly", "nth", "yearly", "working", "fine", "once"))
+    if kind == "once":
+        return Schedule.once(now.replace(microsecond=0) + timedelta(seconds=random.randrange(1, 10**8)), timezone=zone)
+    if kind == "fine":
+        freq, interval = random.choice(
+            (("HOURLY", 2), ("MINUTELY", 15), ("HOURLY", 1), ("MINUTELY", 90), ("SECONDLY", 30))
+        )
+        rule = f"FREQ={freq};INTERVAL={interval}" if interval > 1 else f"FREQ={freq}"
+        rule += random.choice(("", "", f";BYDAY={_some_days(random)}", f";BYMONTH={random.randrange(1, 13)}"))
+        return Schedule(rrule=rule, dtstart=local.isoformat(), timezone=zone)
+    hours = sorted(random.sample(range(24), random.choice((1, 1, 2, 5, 9))))
+    minutes = sorted(random.sample(range(0, 60, 5), random.choice((1, 1, 2))))
+    if kind == "working":
+        hours, minutes = hours[:1], minutes[:1]
+    interval = random.choice((1, 1, 1, 2, 3))
+    rule = _days_of(kind, random, interval)
+    rule += f";BYHOUR={_text(hours)};BYMINUTE={_text(minutes)}"
+    rule += random.choice((";BYSETPOS=1", ";BYSETPOS=-1", ";BYSETPOS=2")) if kind == "working" else ""
+    end = random.choice(("", "", f";COUNT={random.randrange(1, 60)}", f";UNTIL={_until(local, random)}"))
+    free = interval == 1 and not end
+    begin = "1970-01-01T00:00:00"
+    if not free:
+        begin = first_of(rule.replace(f"INTERVAL={interval}", "INTERVAL=1"), local)
+    exdates: list[str] = []
+    if random.random() < 0.2:
+        exdates = [(local.date() + timedelta(days=days)).isoformat() for days in random.sample(range(1, 60), 2)]
+    schedule = Schedule(rrule=rule, dtstart=begin, timezone=zone, gap="shift")
+    if exdates and len(schedule.upcoming(now, 100)) == 100:
+        schedule = Schedule(rrule=rule, dtstart=begin, timezone=zone, exdates=exdates)
+    return schedule if schedule.after(now) is not None else random_schedule(random, now)
+
+
+def _until(local: datetime, random: Random) -> str:
+    return f"{local + timedelta(days=random.randrange(800, 2000)):%Y%m%d}T235959"
+
+
+def first_of(rule: str, local: datetime) -> str:
+    """Return the first local time that a rule names after another."""
+    plain = rule.split(";COUNT", maxsplit=1)[0].split(";UNTIL", maxsplit=1)[0]
+    midnight = local.replace(hour=0, minute=0, second=0)
+    found = Schedule(rrule=plain, dtstart=midnight.isoformat()).after(local.replace(tzinfo=UTC))
+    assert found is not None
+    return found.replace(tzinfo=None).isoformat()
+
+
+def _days_of(kind: str, random: Random, interval: int) -> str:
+    step = f";INTERVAL={interval}" if interval > 1 else ""
+    months = f";BYMONTH={_text(sorted(random.sample(range(1, 13), random.choice((1, 2, 4)))))}"
+    maybe = months if random.random() < 0.3 and interval == 1 else ""
+    if kind == "daily":
+        return f"FREQ=DAILY{step}{maybe}"
+    if kind == "weekly":
+        return f"FREQ=WEEKLY{step}{maybe};BYDAY={_some_days(random)}"
+    if kind == "monthly":
+        days = sorted(random.sample([*range(1, 32), -1, -2], random.choice((1, 1, 2, 4))))
+        skip = ";SKIP=BACKWARD" if random.random() < 0.3 else ""
+        return f"FREQ=MONTHLY{step};BYMONTHDAY={_text(days)}{skip}"
+    if kind == "nth":
+        chosen = {
+            f"{random.choice((1, 2, 3, 4, 5, -1, -2))}{day}" for day in random.sample(DAYS, random.choice((1, 2)))
+        }
+        return f"FREQ=MONTHLY{step};BYDAY={','.join(sorted(chosen))}"
+    if kind == "working":
+        return f"FREQ=MONTHLY{step};BYDAY=MO,TU,WE,TH,FR"
+    day = random.choice((f";BYMONTHDAY={random.randrange(1, 29)}", f";BYDAY={random.choice((1, 2, -1))}SU"))
+    return f"FREQ=YEARLY{step}{months}{day}"
+
+
+def _some_days(random: Random) -> str:
+    chosen = random.sample(DAYS, random.randrange(1, 6))
+    return ",".join(day for day in DAYS if day in chosen)
+
+
+def _text(numbers: list[int]) -> str:
+    return ",".join(map(str, numbers))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
+    from cloudsched.domain.recurrence.schedule import Schedule
     from cloudsched.engine.execution.attempts import DeliveryResult
     from cloudsched.engine.handlers.registry import OnFailure
     from cloudsched.engine.tasks.sweeper import Sweep
@@ -98,14 +99,26 @@ class App(Container):
     def create(self, draft: TaskDraft | None = None, **fields: Any) -> Task:
         """Create a task, or edit the one of the same id and owner; see `TaskDraft` for the fields.
 
-        `payload` may be an instance of the handler's model.
+        `payload` may be an instance of the handler's model. `schedule` may be text: a notation, such as cron, or plain
+        words ("every weekday at 9"), whose times are those of `timezone` (default: UTC).
 
         Raises:
+            AmbiguousSchedule: The words have several meanings; nothing was stored, and `readings` lists them.
             InvalidInput: A field is wrong; nothing was stored.
             StoreUnavailable: The store did not answer; whether the task is stored is not known. With an id of the
                 caller's own, asking again is safe.
         """
-        return self.put(draft if draft is not None else TaskDraft.of(**fields))[0]
+        return self.put(draft if draft is not None else self.draft(fields))[0]
+
+    def draft(self, fields: dict[str, Any]) -> TaskDraft:
+        """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
+        if isinstance(fields.get("schedule"), str) or "timezone" in fields:
+            return self.read_draft(to_wire_fields(fields))
+        return TaskDraft.of(**fields)
+
+    def read_draft(self, content: dict[str, Any]) -> TaskDraft:
+        """Return the draft of a task from its fields as JSON, with a schedule in words read."""
+        return TaskDraft.from_wire(self._with_schedule(content))
 
     def put(self, draft: TaskDraft, *, mark: str | None = None) -> tuple[Task, bool]:
         """Create or edit a task as `create` does, or see `Scheduler.create`; return it, and whether it is new."""
@@ -120,12 +133,22 @@ class App(Container):
         return self.store.list_tasks(query or TaskQuery(), limit=_page_size(limit), page_token=page_token)
 
     def update(self, task_id: str, **changes: Any) -> Task:
-        """Change some of a task's fields, by their Python names; None puts one back to its default."""
-        return self.scheduler.update(task_id, to_wire_fields(changes))
+        """Change some of a task's fields, by their Python names; None puts one back to its default.
+
+        `schedule` may be text, as in `create`; words such as "make it 10 instead" change the schedule that there is.
+        """
+        return self.patch(task_id, to_wire_fields(changes))
 
     def patch(self, task_id: str, patch: dict[str, Any]) -> Task:
-        """Change some of a task's fields by a JSON merge patch (RFC 7396)."""
+        """Change some of a task's fields by a JSON merge patch (RFC 7396); the schedule may be text, as in `update`."""
+        if isinstance(patch.get("schedule"), str) or "timezone" in patch:
+            patch = self._with_schedule(patch, self.get(task_id).schedule)
         return self.scheduler.update(task_id, patch)
+
+    def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
+        from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
+
+        return with_schedule(content, now=self.clock.now(), current=current)
 
     def pause(self, task_id: str) -> Task:
         """Hold a task until it is resumed."""

@@ -5,6 +5,7 @@
     CloudschedError
     ├── InvalidInput                 the caller's data is wrong; `field` and `hint` say what and how to mend it
     │   ├── InvalidSchedule          a rule, zone, date or policy of a schedule
+    │   │   └── AmbiguousSchedule    plain words with several meanings; `readings` has them
     │   ├── InvalidPayload           a payload that does not fit its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
     │   └── KeyReused                an idempotency key that came before, with another request
@@ -60,6 +61,19 @@ class InvalidInput(CloudschedError):
 
 class InvalidSchedule(InvalidInput):
     """A rule, zone, date or policy of a schedule is wrong, or the schedule can never fire."""
+
+
+class AmbiguousSchedule(InvalidSchedule):
+    """A schedule in plain words has several meanings, and the caller has to choose.
+
+    Attributes:
+        readings: Each meaning as a dict: ``schedule`` (JSON, as in a task), ``description``, and ``label``, which says
+            what sets it apart from the others.
+    """
+
+    def __init__(self, field: str, problem: str, hint: str, readings: tuple[dict[str, object], ...]) -> None:
+        super().__init__(field, problem, hint)
+        self.readings = readings
 
 
 class InvalidPayload(InvalidInput):

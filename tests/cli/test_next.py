@@ -110,3 +110,18 @@ def test_after_takes_an_instant_alone(after: str) -> None:
     said = run("FREQ=DAILY", "--after", after)
     assert said.exit_code == 2
     assert f"--after: {after!r} is no instant; write it like 2027-01-31T09:00:00Z." in said.output
+
+
+def test_words_are_read_and_what_was_assumed_is_printed() -> None:
+    """A bare hour in the morning is said to be one, to people and to programs."""
+    shown = run("every weekday at 9", "--tz", "Europe/Paris", "-n", "1")
+    assert (shown.exit_code, shown.output.splitlines()[0]) == (0, "9:00 is in the morning.")
+    assert json.loads(run("every weekday at 9", "--json").output)["assumptions"] == ["9:00 is in the morning."]
+
+
+def test_words_of_two_meanings_are_asked_back() -> None:
+    """Five words look like cron, and are not taken for it."""
+    asked = run("every second Tuesday at 9")
+    assert asked.exit_code == 2
+    assert "every month on the 2nd Tuesday" in asked.output
+    assert "every 2 weeks on Tuesday" in asked.output

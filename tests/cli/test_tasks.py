@@ -121,7 +121,10 @@ def test_a_local_time_is_the_zone_s(tasks: Tasks) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--timezone", "Europe/Pris"), "--timezone is the zone of --rrule or --at; give one of them, too."),
+        (
+            ("--timezone", "Europe/Pris"),
+            "--timezone is the zone of --schedule, --rrule or --at; give one of them, too.",
+        ),
         (("--at", "tomorrow"), "--at: 'tomorrow' is no instant; write it like 2027-01-01T09:00:00Z."),
         (
             ("--at", "2027-01-01T09:00:00"),
@@ -158,6 +161,16 @@ def test_a_field_that_does_not_fit_is_said_in_words(words: tuple[str, ...], says
     assert said.err.startswith(f"cloudsched: {says}")
     for foreign in ("pattern", "Value error", "pydantic"):
         assert foreign not in said.err
+
+
+def test_a_schedule_may_be_words_and_be_changed_in_words(tasks: Tasks) -> None:
+    """Words go to the API as they are, with the zone of their times."""
+    words = ("--schedule", "every weekday at 9:00", "--tz", "Europe/Paris")
+    created = tasks(*GREET, "--id", "t", *words, "--json")
+    assert json.loads(created.out)["schedule"]["timezone"] == "Europe/Paris"
+    edited = tasks("update", "t", "--schedule", "make it 10:00 instead", "--json")
+    assert json.loads(edited.out)["nextExecutionTime"] == "2027-01-01T09:00:00Z"
+    assert tasks("create", "Tea", "--schedule", "every day", "--at", "2027-02-01T09:00:00Z").code == 2
 
 
 def test_an_owner_that_is_missing_is_asked_for(tasks: Tasks) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import version
 from cloudsched.errors import InvalidSchedule
+from cloudsched.language.schedule_text import ScheduleText, read_schedule
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,36 +51,41 @@ def next_command(  # noqa: PLR0913 -- one argument for each option
 ) -> None:
     """Show when SCHEDULE fires next, in local time and in UTC.
 
-    SCHEDULE is an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an iCalendar block, an instant
-    (2027-01-31T09:00:00Z) or a duration from now (PT5M).
+    SCHEDULE is plain words ("every weekday at 9"), an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an
+    iCalendar block, an instant (2027-01-31T09:00:00Z) or a duration from now (PT5M).
     """
     now = SystemClock().now()
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
     try:
         start = _parse_instant(after, timezone) if after else now
-        parsed = _parse_schedule(
-            schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value}
-        )
+        read = _read(schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value})
+        parsed = read.schedule
         found = preview(parsed, start, count)
     except InvalidSchedule as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        click.echo(json.dumps(_to_json(parsed, found), indent=2))
+        said = {"assumptions": read.assumptions} if read.assumptions else {}
+        click.echo(json.dumps({**_to_json(parsed, found), **said}, indent=2))
     else:
+        for assumption in read.assumptions:
+            click.echo(assumption)
         _print(parsed, found)
 
 
-def _parse_schedule(text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str]) -> Schedule:
-    is_rule = "=" in text  # it must not be anchored now if it has a beginning of its own
-    schedule = Schedule.parse(text, timezone=timezone, now=None if dtstart and is_rule else now)
+def _read(text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str]) -> ScheduleText:
+    if dtstart and "=" in text:  # it must not be anchored now if it has a beginning of its own
+        read = ScheduleText(Schedule.parse(text, timezone=timezone))
+    else:
+        read = read_schedule(text, now=now, timezone=timezone)
+    schedule = read.schedule
     if not dtstart and not policies:
-        return schedule
+        return read
     fields = schedule.model_dump(exclude_none=True) | policies
     if dtstart:
         if schedule.is_one_time:
             raise InvalidSchedule("dtstart", "has no meaning beside a single instant", "leave it out")
         fields["dtstart"] = dtstart
-    return Schedule.model_validate(fields)
+    return replace(read, schedule=Schedule.model_validate(fields))
 
 
 def _parse_instant(text: str, timezone: str) -> datetime:

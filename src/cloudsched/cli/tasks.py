@@ -100,20 +100,21 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @click.option("--owner", help="Whose it is; you, if you are a user.")
 @click.option("--id", "task_id", help="A stable id of your own: creating it again edits it.")
 @click.option("--payload", default="{}", help="What the handler is given, as JSON.")
+@click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
 @click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
-@click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field, by its name in the API.")
 @_json_option
 @click.pass_obj
 def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> None:
-    """Create a task; without --rrule and --at it runs once, in five minutes."""
-    schedule = _build_schedule(options["rrule"], options["at"], options["timezone"])
+    """Create a task; without a schedule it runs once, in five minutes."""
     fields = {
         "title": title,
         "payload": _parse_json("--payload", options["payload"]),
         **_build_handler_fields(options["handler"], options["script"], options["tools"]),
-        **_drop_none(owner=options["owner"], id=options["task_id"], schedule=schedule),
+        **_drop_none(owner=options["owner"], id=options["task_id"]),
+        **_build_schedule_fields(options),
         **_parse_fields(options["more"]),
     }
     try:
@@ -130,18 +131,19 @@ def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> N
 @click.option("--title")
 @click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript, in place of its older one.")
 @click.option("--payload", help="What the handler is given, as JSON.")
+@click.option("--schedule", help="When it runs, or a change in words: 'make it 10 instead', 'not on Fridays'.")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule.")
 @click.option("--at", help="When it runs once.")
-@click.option("--timezone", metavar="ZONE", help="The zone of the rule, or of an --at without one. [default: UTC]")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
 @click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null puts its default back.")
 @_json_option
 @click.pass_obj
 def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) -> None:
     """Change some of a task's fields; refused if somebody else changes it at the same moment."""
     payload = None if options["payload"] is None else _parse_json("--payload", options["payload"])
-    schedule = _build_schedule(options["rrule"], options["at"], options["timezone"])
+    schedule = _build_schedule_fields(options)
     script = options["script"] and {"source": _read_script(options["script"])}
-    given = _drop_none(title=options["title"], payload=payload, schedule=schedule, script=script)
+    given = _drop_none(title=options["title"], payload=payload, script=script) | schedule
     changes = {**given, **_parse_fields(options["more"])}
     if not changes:
         raise click.UsageError("Say what to change.")
@@ -224,11 +226,19 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
         time.sleep(POLL_SECONDS)
 
 
+def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
+    if options["schedule"] is None:
+        return _drop_none(schedule=_build_schedule(options["rrule"], options["at"], options["timezone"]))
+    if options["rrule"] or options["at"]:
+        raise click.UsageError("Give one of --schedule, --rrule and --at.")
+    return {"schedule": options["schedule"], **_drop_none(timezone=options["timezone"])}
+
+
 def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> dict[str, str] | None:
     if rrule and at:
         raise click.UsageError("Give --rrule or --at, not both.")
     if timezone is not None and not rrule and not at:
-        raise click.UsageError("--timezone is the zone of --rrule or --at; give one of them, too.")
+        raise click.UsageError("--timezone is the zone of --schedule, --rrule or --at; give one of them, too.")
     if rrule:
         return {"rrule": rrule, "timezone": timezone or "UTC"}
     return {"at": _parse_instant(at, timezone), "timezone": timezone or "UTC"} if at else None

@@ -18,12 +18,22 @@ MAX_LENGTH = 65_536
 CRON_START = EPOCH.isoformat()
 
 _ICAL = re.compile(r"(BEGIN|DTSTART|RRULE|RDATE|EXDATE)[:;]", re.IGNORECASE)
+_CRON_TIME = re.compile(r"@|[\d/,-]+\s+[\d/,-]+\s")
+"""How a cron expression begins that names its minutes and hours: five words may be a sentence, too."""
 _DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
 _DURATION = re.compile(
     r"\+?P(?=[\dT])(?:(\d{1,6})Y)?(?:(\d{1,6})M)?(?:(\d{1,6})W)?(?:(\d{1,9})D)?"
     r"(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})S)?)?\Z",
     re.ASCII | re.IGNORECASE,
 )
+
+
+def is_notation(text: str) -> bool:
+    """Return whether a text is in one of the notations that `parse_fields` reads, valid or not; else it is words."""
+    text = text.strip()
+    if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _DATE.match(text):
+        return True
+    return is_cron(text) and ("*" in text or bool(_CRON_TIME.match(text)))
 
 
 def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str, Any]:
@@ -52,7 +62,7 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
         "text",
         f"{text[:40]!r} is no schedule",
         "write an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) "
-        "or a duration from now (PT5M)",
+        "or a duration from now (PT5M); for plain words use cloudsched.language.read",
     )
 
 

@@ -16,7 +16,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from cloudsched.domain.transitions.drafts import TaskDraft
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -61,12 +60,12 @@ def create_or_edit(app: App, caller: Caller, content: dict[str, Any], key: str |
             IDEMPOTENCY_HEADER, "stands beside an id", "An id alone is safe to repeat; leave one of the two out."
         )
     if key is not None:
-        draft = TaskDraft.from_wire({**content, "id": f"k{_hash([owner, key])[:32]}"})
+        draft = app.read_draft({**content, "id": f"k{_hash([owner, key])[:32]}"})
         return app.put(draft, mark=_hash(content))
     if caller.visible_owner is not None and isinstance(given, str):
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = given if given.startswith(prefix) else prefix + given
-    return app.put(TaskDraft.from_wire(content))
+    return app.put(app.read_draft(content))
 
 
 def owner_id_prefix(owner: object) -> str:

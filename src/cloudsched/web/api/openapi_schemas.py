@@ -123,10 +123,22 @@ def build_components(handlers: Sequence[str] | None) -> Json:
     else:
         new["required"] = [name for name in new["required"] if name != "owner"]
         new["properties"]["owner"]["description"] = "Whose it is: the caller, if it is left out."
+    for name in ("NewTask", "PreviewRequest"):
+        _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)
     every = {**schemas, **_handwritten_schemas()}
     used = _find_reachable(every, {"TaskPatch", "FailedTask", *_handwritten_schemas(), *_model_names(_REQUEST_MODELS)})
     return {name: _with_short_description(each) for name, each in sorted(every.items()) if name in used}
+
+
+def _allow_schedule_text(schema: Json) -> None:
+    """Let a schedule be text, and its zone stand beside it; see `language.task_fields`."""
+    about = "A notation (RRULE, cron, an instant, a duration from now) or plain words, such as: every weekday at 9."
+    given = schema["properties"]["schedule"]
+    words: Json = {"type": "string", "description": about, "examples": ["every weekday at 9"]}
+    schema["properties"]["schedule"] = {"anyOf": [words, given]}
+    zone = {"type": "string", "description": "The IANA zone of a schedule that is text. UTC if it is left out."}
+    schema["properties"]["timezone"] = {**zone, "examples": ["Europe/Paris"]}
 
 
 def _model_names(models: Iterable[type[BaseModel]]) -> set[str]:
@@ -154,7 +166,13 @@ def _handwritten_schemas() -> Json:
         "Occurrence": occurrence,
         "Occurrences": _object_schema({"occurrences": _array_schema(ref("Occurrence"))}, "occurrences"),
         "SchedulePreview": _object_schema(
-            {"description": text, "schedule": {"type": "object"}, "occurrences": _array_schema(ref("Occurrence"))},
+            {
+                "description": text,
+                "schedule": {"type": "object"},
+                "occurrences": _array_schema(ref("Occurrence")),
+                "assumptions": {**_array_schema(text), "description": "What words left open, and how it was taken."},
+                "title": {"type": "string", "description": "What the words say that the schedule is for."},
+            },
             "description",
             "schedule",
             "occurrences",
@@ -174,6 +192,10 @@ def _handwritten_schemas() -> Json:
                 "detail": text,
                 "field": {"type": "string", "description": "The path of the field that is wrong."},
                 "hint": {"type": "string", "description": "What to do about it."},
+                "readings": {
+                    **_array_schema({"type": "object"}),
+                    "description": "The meanings of a schedule in words, to choose from: schedule, description, label.",
+                },
             },
             "type",
             "title",

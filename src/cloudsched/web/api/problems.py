@@ -15,6 +15,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
 from cloudsched.errors import (
+    AmbiguousSchedule,
     CloudschedError,
     Forbidden,
     InvalidInput,
@@ -79,10 +80,12 @@ def render_problem(error: Exception) -> Response:
 
 
 def _render_known(error: CloudschedError, status: HTTPStatus) -> Response:
-    more: dict[str, str] = {}
+    more: dict[str, object] = {}
     headers: dict[str, str] = {}
     if isinstance(error, InvalidInput):
         more = {"field": error.field, "hint": error.hint}
+        if isinstance(error, AmbiguousSchedule):
+            more["readings"] = list(error.readings)
     elif isinstance(error, NotAllowed | QuotaExceeded):
         more = {"hint": error.hint}
         if isinstance(error, QuotaExceeded) and error.retry_after is not None:
@@ -109,7 +112,7 @@ def _render(
     status: HTTPStatus,
     title: str,
     detail: str,
-    more: Mapping[str, str] | None = None,
+    more: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     content = {

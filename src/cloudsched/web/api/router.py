@@ -16,6 +16,7 @@ from werkzeug.wrappers import Response
 
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.errors import CloudschedError, NotFound
+from cloudsched.language.task_fields import has_schedule_text, read_schedule_field
 from cloudsched.web.api import cors
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api import worker_routes as working
@@ -24,7 +25,7 @@ from cloudsched.web.api.call import ApiCall
 from cloudsched.web.api.etags import parse_if_match, require_tags
 from cloudsched.web.api.idempotency import create_or_edit, read_idempotency_key
 from cloudsched.web.api.operations import OPERATIONS, Operation
-from cloudsched.web.api.parse import parse_parameters
+from cloudsched.web.api.parse import parse_parameters, validate
 from cloudsched.web.api.problems import render_problem
 from cloudsched.web.api.quotas import require_quota
 from cloudsched.web.api.responses import (
@@ -194,8 +195,15 @@ def _list_messages(call: ApiCall) -> Response:
 
 
 def _preview_schedule(call: ApiCall) -> Response:
-    wanted = cast("bodies.PreviewRequest", call.read_body())
-    start = wanted.start or call.app.clock.now()
+    content = call.read_content()
+    now = call.app.clock.now()
+    read = None
+    if has_schedule_text(content):
+        read = read_schedule_field(content, now=now)
+        content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+        content.pop("timezone", None)
+    wanted = validate(bodies.PreviewRequest, content)
+    start = wanted.start or now
     schedule = wanted.schedule if wanted.schedule.is_anchored else wanted.schedule.anchored(start)
     times = schedule.upcoming(start, wanted.count)
     return json_response(
@@ -203,6 +211,8 @@ def _preview_schedule(call: ApiCall) -> Response:
             "description": schedule.describe(),
             "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_none=True),
             "occurrences": [occurrence_to_json(at, schedule.timezone) for at in times],
+            **({} if read is None else {"assumptions": read.assumptions}),
+            **({} if read is None or read.title is None else {"title": read.title}),
         }
     )
 

@@ -1,0 +1,65 @@
+"""The fields of a task as its caller sends them, with the schedule read: text becomes the JSON of a `Schedule`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.errors import InvalidInput
+from cloudsched.language.schedule_text import ScheduleText, read_schedule
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.items())
+
+
+def has_schedule_text(fields: dict[str, Any]) -> bool:
+    """Return whether the schedule of a task's fields (camelCase) is text, or names its zone beside it."""
+    schedule = fields.get("schedule")
+    return isinstance(schedule, str) or "timezone" in fields or (isinstance(schedule, dict) and "cron" in schedule)
+
+
+def read_schedule_field(fields: dict[str, Any], *, now: datetime, current: Schedule | None = None) -> ScheduleText:
+    """Return what ``schedule`` means: text, with ``timezone`` beside it, or ``{"cron": …, "timezone": …}``.
+
+    Raises:
+        AmbiguousSchedule: The words have several meanings.
+        InvalidInput: A field is no text, or the text is no schedule.
+    """
+    schedule = fields.get("schedule")
+    if isinstance(schedule, dict) and "cron" in schedule:
+        unknown = schedule.keys() - {"cron", "timezone"}
+        if unknown:
+            raise InvalidInput(f"schedule.{min(unknown)}", "stands beside cron", "Give cron and timezone alone.")
+        text, timezone = schedule["cron"], schedule.get("timezone", fields.get("timezone", "UTC"))
+    else:
+        text, timezone = schedule, fields.get("timezone", "UTC")
+    if not isinstance(text, str):
+        hint = "A schedule given as an object has a timezone of its own."
+        raise InvalidInput("timezone", "has no meaning beside this schedule", hint)
+    if not isinstance(timezone, str):
+        raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
+    return read_schedule(text, now=now, timezone=timezone, current=current)
+
+
+def with_schedule(fields: dict[str, Any], *, now: datetime, current: Schedule | None = None) -> dict[str, Any]:
+    """Return a task's fields with the schedule as JSON; a title in the words is taken where there is none.
+
+    Args:
+        fields: A new task, or a merge patch of one, in camelCase.
+        now: What relative times count from.
+        current: The schedule that a merge patch changes: it is replaced whole, and the task keeps its title.
+
+    Raises:
+        AmbiguousSchedule: The words have several meanings.
+        InvalidInput: The text is no schedule.
+    """
+    if not has_schedule_text(fields):
+        return fields
+    read = read_schedule_field(fields, now=now, current=current)
+    schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    cleared = {} if current is None else dict.fromkeys(_FIELDS)
+    rest = {name: value for name, value in fields.items() if name != "timezone"}
+    title = {"title": read.title} if read.title and current is None and not fields.get("title") else {}
+    return {**rest, **title, "schedule": {**cleared, **schedule}}

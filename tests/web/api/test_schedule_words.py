@@ -1,0 +1,96 @@
+"""A schedule in plain words or as cron is read wherever the API takes one, and what is not clear is asked back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from werkzeug.test import TestResponse
+
+    Call = Callable[..., TestResponse]
+
+TASK = {"owner": "ada", "title": "Tea", "handler": "greet", "payload": {"name": "Ada"}}
+WEEKDAYS = {"schedule": "every weekday at 9:00", "timezone": "Europe/Paris"}
+
+
+def create(call: Call, **fields: Any) -> dict[str, Any]:
+    answer = call("POST", "/v1/tasks", {**TASK, **fields})
+    assert answer.status_code == 201, answer.text
+    task: dict[str, Any] = answer.get_json()
+    return task
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        WEEKDAYS,
+        {"schedule": "0 9 * * 1-5", "timezone": "Europe/Paris"},
+        {"schedule": {"cron": "0 9 * * 1-5", "timezone": "Europe/Paris"}},
+    ],
+)
+def test_words_and_cron_become_the_schedule(call: Call, schedule: dict[str, Any]) -> None:
+    """The times are those of the zone that was given."""
+    task = create(call, **schedule)
+    times = call("GET", f"/v1/tasks/{task['id']}/upcoming?count=2").get_json()["occurrences"]
+    assert [each["local"][:16] for each in times] == ["2027-01-01T09:00", "2027-01-04T09:00"]
+    assert task["schedule"]["timezone"] == "Europe/Paris"
+
+
+def test_the_title_may_be_in_the_words(call: Call) -> None:
+    """It is taken where the task has none, and only there."""
+    words = {"schedule": "remind me to call mum every Sunday at 6pm"}
+    answer = call("POST", "/v1/tasks", {**{name: TASK[name] for name in ("owner", "handler", "payload")}, **words})
+    assert answer.get_json()["title"] == "call mum"
+    assert create(call, **words)["title"] == "Tea"
+
+
+def test_a_question_comes_back_with_its_readings(call: Call) -> None:
+    """Each reading is a schedule that can be sent as it is; nothing was stored before one was chosen."""
+    answer = call("POST", "/v1/tasks", {**TASK, "schedule": "every second Tuesday at 9:00"})
+    problem = answer.get_json(force=True)
+    assert (answer.status_code, problem["title"], problem["field"]) == (400, "Ambiguous schedule", "schedule")
+    assert len(problem["readings"]) == 2
+    assert call("GET", "/v1/tasks").get_json()["tasks"] == []
+    descriptions = [create(call, schedule=each["schedule"])["schedule"] for each in problem["readings"]]
+    assert descriptions[0] != descriptions[1]
+
+
+def test_an_edit_in_words_changes_the_schedule_and_nothing_else(call: Call) -> None:
+    """What the words do not speak of stays, the title and the zone included."""
+    task = create(call, **WEEKDAYS)
+    answer = call("PATCH", f"/v1/tasks/{task['id']}", {"schedule": "make it 10:00 instead"})
+    assert answer.status_code == 200, answer.text
+    edited = answer.get_json()
+    times = call("GET", f"/v1/tasks/{task['id']}/upcoming?count=2").get_json()["occurrences"]
+    assert [each["local"][:16] for each in times] == ["2027-01-01T10:00", "2027-01-04T10:00"]
+    assert (edited["title"], edited["schedule"]["timezone"]) == ("Tea", "Europe/Paris")
+
+
+def test_an_edit_may_turn_a_rule_into_an_instant(call: Call) -> None:
+    """Nothing of the older schedule is left beside the new one."""
+    task = create(call, **WEEKDAYS)
+    answer = call("PATCH", f"/v1/tasks/{task['id']}", {"schedule": "2027-03-01T09:00:00Z"})
+    schedule = answer.get_json()["schedule"]
+    assert (schedule["at"], schedule["timezone"]) == ("2027-03-01T09:00:00Z", "UTC")
+    assert "rrule" not in schedule
+
+
+def test_a_preview_says_what_it_assumed(call: Call) -> None:
+    """Nothing is stored."""
+    answer = call("POST", "/v1/schedules/preview", {"schedule": "every weekday at 9", "timezone": "Europe/Paris"})
+    preview = answer.get_json()
+    assert preview["description"].startswith("every weekday at 09:00")
+    assert preview["assumptions"] == ["9:00 is in the morning."]
+    assert preview["occurrences"][0]["local"].startswith("2027-01-01T09:00")
+
+
+def test_a_creation_that_is_repeated_is_the_same_task(call: Call) -> None:
+    """The words may be read at another moment: the idempotency key stands for what was sent."""
+    sent = {**TASK, "schedule": "in 20 minutes"}
+    first, second = (call("POST", "/v1/tasks", sent, headers={"Idempotency-Key": "k"}) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.get_json() == second.get_json()

@@ -51,7 +51,7 @@ def serve_execute(app: App, request: Request) -> Response:
             verdict = app.deliver(read_body(request), request.headers.get(TOKEN_HEADER, ""))
     except Exception as error:  # noqa: BLE001 - told to the queue by its status, and logged if it is ours
         return render_problem(error)
-    return _json_response({"action": verdict.action, "why": verdict.reason})
+    return _json_response({"action": verdict.action, "reason": verdict.reason})
 
 
 def serve_sweep(app: App, request: Request) -> Response:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from apscheduler.executors.pool import ThreadPoolExecutor  # type: ignore[import-not-found]  # the rivals'
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore  # type: ignore[import-not-found]  # the rivals'
 from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-not-found]  # the rivals'
-from benchmarks.embedded_course import BenchmarkRun
+from benchmarks.embedded_workload import BenchmarkRun
 
 course = BenchmarkRun()
 

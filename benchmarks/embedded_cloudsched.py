@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from benchmarks.embedded_course import BenchmarkRun
+from benchmarks.embedded_workload import BenchmarkRun
 from pydantic import BaseModel
 
 from cloudsched import App, Schedule, Settings

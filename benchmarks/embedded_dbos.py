@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from importlib.metadata import version
 
-from benchmarks.embedded_course import BenchmarkRun
+from benchmarks.embedded_workload import BenchmarkRun
 from dbos import DBOS, SetEnqueueOptions  # type: ignore[import-not-found]  # the rivals'
 
 course = BenchmarkRun()

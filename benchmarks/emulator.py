@@ -32,7 +32,7 @@ from google.protobuf import timestamp_pb2  # type: ignore[import-untyped]
 
 from cloudsched.emulator.model.queue import QueueConfig
 from cloudsched.emulator.model.queues import Queues
-from cloudsched.emulator.model.task import Answer, HttpTarget, RateLimits, Task
+from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,7 +179,7 @@ def dispatch_cost(waiting: int) -> float:
     board = Queues()
     name = QUEUES[0]
     board.create_queue(name, QueueConfig(rate_limits=RateLimits(burst=10**9)), now)
-    target, answer = HttpTarget("http://127.0.0.1/"), Answer(status=200)
+    target, answer = HttpTarget("http://127.0.0.1/"), HttpResult(status=200)
     for number in range(waiting):
         board.create_task(name, Task(f"w{number}", target, now + timedelta(hours=1, seconds=number % 977), now), now)
     rounds = 5000

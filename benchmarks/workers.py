@@ -29,8 +29,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.workers_hearing import heard
-from benchmarks.workers_racing import Grounds, floor, race
+from benchmarks.workers_contention import Grounds, floor, race
+from benchmarks.workers_latency import heard
 from rich.console import Console
 from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""A local Cloud Tasks that real clients cannot tell from the real one, with a clock that moves.
+"""A local Cloud Tasks service for unchanged clients, with a clock that tests can move.
 
 ::
 
@@ -7,9 +7,9 @@
         emulator.advance(timedelta(days=30))
         print(emulator.attempts())
 
-Usable alone: nothing in here imports the rest of cloudsched. To read it, begin with `model/queue.py` (one queue, pure)
-and `model/queues.py` (all queues, pure), then `runtime/dispatcher.py` (what makes them move), `api/tasks_service.py`
-(the calls), `http/listener.py` (the port) and `emulator.py` (the whole).
+Usable alone: it imports nothing else of cloudsched. To read it, begin with `model/queue.py` (one queue, pure)
+and `model/queues.py` (all queues, pure), then `runtime/dispatcher.py` (sends what is due), `api/tasks_service.py` (the
+RPCs), `http/listener.py` (the port) and `emulator.py` (puts the parts together).
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _HOMES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name means
-    """Import a name when it is first used: the server brings aiohttp and protobuf with it."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - the names have different types
+    """Import a name on first use: the server pulls in aiohttp and protobuf."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - only what is used is imported
+    from importlib import import_module  # noqa: PLC0415 - imported on first use
 
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

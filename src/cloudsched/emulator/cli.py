@@ -1,4 +1,4 @@
-"""`cloudsched emulator`: the emulator as a program."""
+"""`cloudsched emulator`: the command-line program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _FAULT_HELP: Final = (
-    "Let something go wrong on purpose, with a probability: duplicate, outOfOrder, late, dropAnswer or timeOut; "
+    "Inject a fault with a probability: duplicate, outOfOrder, late, dropAnswer or timeOut; "
     "lateBy and shuffleWithin take a duration, seed a number. Repeatable."
 )
 
@@ -29,7 +29,7 @@ def _parse_instant(_context: click.Context, _option: click.Parameter, value: str
     try:
         at = datetime.fromisoformat(value)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not an instant such as 2027-01-01T00:00:00Z.") from None
+        raise click.BadParameter(f"{value!r} is not an instant, for example 2027-01-01T00:00:00Z.") from None
     if at.tzinfo is None:
         raise click.BadParameter(f"{value!r} has no time zone; end it with Z for UTC.")
     return at.astimezone(UTC)
@@ -42,7 +42,7 @@ def _parse_faults(_context: click.Context, _option: click.Parameter, values: tup
     except InvalidControlRequest as error:
         raise click.BadParameter(str(error)) from None
     except ValueError:
-        raise click.BadParameter("A fault is given as NAME=VALUE, such as duplicate=0.1.") from None
+        raise click.BadParameter("Write a fault as NAME=VALUE, for example duplicate=0.1.") from None
 
 
 def _parse_number(text: str) -> int | float | str:
@@ -61,17 +61,28 @@ def _startup_error(error: OSError, host: str, port: int) -> str:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
-@click.option("--data", type=_FILE, metavar="FILE", help="Keep the queues in that file, also through a crash.")
-@click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml: queues to create, in gcloud's names.")
-@click.option("--queue", "names", multiple=True, metavar="NAME", help="A queue to create; its full name. Repeatable.")
-@click.option("--auto-create-queues", is_flag=True, help="A task for a missing queue creates the queue.")
-@click.option("--freeze", callback=_parse_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
-@click.option("--app-engine", default="", metavar="URL", help="Where App Engine targets are found.")
-@click.option("--functions-url", metavar="TEMPLATE", help="Where Firebase functions are found.")
-@click.option("--tokens", type=click.Choice(TOKEN_MODES), default="valid", help="What OIDC and OAuth tokens are like.")
+@click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
+@click.option("--data", type=_FILE, metavar="FILE", help="Persist the queues in this file; it survives a crash.")
+@click.option("--queues", type=_FILE, metavar="FILE", help="A queues.yaml with queues to create, in gcloud's names.")
+@click.option("--queue", "names", multiple=True, metavar="NAME", help="The full name of a queue to create. Repeatable.")
+@click.option("--auto-create-queues", is_flag=True, help="Create a missing queue when a task is created in it.")
+@click.option(
+    "--freeze", callback=_parse_instant, metavar="INSTANT", help="Start with the clock frozen at this instant."
+)
+@click.option("--app-engine", default="", metavar="URL", help="The base URL of App Engine targets.")
+@click.option(
+    "--functions-url",
+    metavar="TEMPLATE",
+    help="The URL of Firebase functions, with {project}, {location} and {function}.",
+)
+@click.option(
+    "--tokens",
+    type=click.Choice(TOKEN_MODES),
+    default="valid",
+    help="Issue valid OIDC and OAuth tokens, or invalid ones for tests.",
+)
 @click.option("--fault", "faults", callback=_parse_faults, multiple=True, metavar="NAME=VALUE", help=_FAULT_HELP)
-@click.option("--seed", type=int, help="Makes the ids of unnamed tasks the same from run to run.")
+@click.option("--seed", type=int, help="Generate the same ids for unnamed tasks in every run.")
 def emulator(
     *,
     names: tuple[str, ...],
@@ -80,7 +91,7 @@ def emulator(
     functions_url: str | None,
     **settings: Any,
 ) -> None:
-    """Run a local Cloud Tasks; gRPC, REST and the control interface share one port."""
+    """Run a local Cloud Tasks; gRPC, REST and the control API share one port."""
     from cloudsched.emulator.emulator import CloudTasksEmulator  # noqa: PLC0415
     from cloudsched.emulator.http.rest import DEFAULT_FUNCTIONS_URL  # noqa: PLC0415
     from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - --help needs none of it

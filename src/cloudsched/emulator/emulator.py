@@ -1,4 +1,4 @@
-"""The emulator as one object: assembles the parts and runs them in a thread of their own."""
+"""The emulator as one object: assembles the parts and runs them in a thread of its own."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ from cloudsched.emulator.storage.queue_yaml import QueueDeclarations, create_dec
 from cloudsched.emulator.storage.write_ahead_log import WriteAheadLog
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.runtime.explain import Explanation
-
-if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from datetime import datetime, timedelta
     from pathlib import Path
+
+    from cloudsched.emulator.runtime.explain import Explanation
 
 T = TypeVar("T")
 
@@ -43,23 +42,23 @@ T = TypeVar("T")
 class CloudTasksEmulator:
     """A local Cloud Tasks.
 
-    Every method may be called from any thread but the emulator's own. Used as a context manager it starts and stops.
+    Every method may be called from any thread except the emulator's own. As a context manager it starts and stops.
 
     Args:
         host: The address to listen on.
         port: The port to listen on; 0 for a free one.
-        clock: The time it keeps; its own, running, if none is given.
-        data: A file that keeps the queues, so that nothing acknowledged is lost; without one they live in memory.
-        queues: Queues to create at the start: `queues.yaml` files, full names, or settings in
+        clock: The clock that it uses; by default a running one of its own.
+        data: A file that persists the queues, so that nothing acknowledged is lost; by default they live in memory.
+        queues: Queues to create at startup: `queues.yaml` files, full names, or settings in
             gcloud's names by full name.
-        auto_create_queues: Whether a task for a missing queue creates the queue instead of being refused.
-        app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`; {service}, {version} and
+        auto_create_queues: Whether creating a task in a missing queue creates the queue instead of being refused.
+        app_engine: The base URL of App Engine targets, for example `http://127.0.0.1:8080`; {service}, {version} and
             {instance} in it are filled in.
-        functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
-        faults: What goes wrong on purpose.
-        tokens: What OIDC and OAuth tokens are like: `valid`, `wrongAudience`, `expired` or `missing`.
-        patience: For how much real time an advance of the clock waits for a silent target.
-        seed: For the ids of tasks without a name; unset, they differ from run to run.
+        functions_url: The URL of a Firebase function, with {project}, {location} and {function}.
+        faults: The faults to inject.
+        tokens: The kind of OIDC and OAuth tokens to issue: `valid`, `wrongAudience`, `expired` or `missing`.
+        patience: How long in real time an advance of the clock waits for a target that does not respond.
+        seed: Makes the ids of tasks without a name reproducible; by default they differ from run to run.
     """
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own
@@ -106,19 +105,19 @@ class CloudTasksEmulator:
     def __repr__(self) -> str:
         return f"<CloudTasksEmulator {self.address if self._thread else 'stopped'}>"
 
-    # Its life --------------------------------------------------------------------------------------------------
+    # Start and stop ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to serve; returns once it listens.
+        """Start serving; return once it is listening.
 
         Raises:
-            OSError: if the address cannot be had, or a file.
-            UnreadableData: if the data file is something else, or in use.
-            BadQueue: if a queue is declared wrongly.
-            RuntimeError: if it is running.
+            OSError: if the address is not available, or a file cannot be read or written.
+            UnreadableData: if the data file is not one of the emulator's, or is in use.
+            BadQueue: if a queue declaration is invalid.
+            RuntimeError: if it is already running.
         """
         if self._thread is not None:
-            raise RuntimeError("The emulator is running already.")
+            raise RuntimeError("The emulator is already running.")
         ready: Future[None] = Future()
         self._thread = threading.Thread(target=self._main, args=(ready,), name="cloud-tasks-emulator", daemon=True)
         self._thread.start()
@@ -130,7 +129,7 @@ class CloudTasksEmulator:
             raise
 
     def stop(self) -> None:
-        """Stop serving; attempts that are under way are given up. Does nothing if it is not running."""
+        """Stop serving and abandon attempts in progress. Does nothing if it is not running."""
         if self._thread is None:
             return
         if self._loop is not None and self._stopping is not None:
@@ -140,7 +139,7 @@ class CloudTasksEmulator:
 
     @property
     def address(self) -> str:
-        """`host:port`, for gRPC and REST alike."""
+        """The address for both gRPC and REST: `host:port`."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{host}:{self._port}"
 
@@ -156,53 +155,53 @@ class CloudTasksEmulator:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         waiters, declared = CompletionWaiters(), read_queues(self._queues)
-        board = Queues(self._auto_create_queues, waiters, self._faults)
+        queues = Queues(self._auto_create_queues, waiters, self._faults)
         async with AsyncExitStack() as stack:
-            journal: WriteAheadLog | None = None
+            wal: WriteAheadLog | None = None
             if self._data is not None:
-                journal = WriteAheadLog(self._data, board, self.clock.now())
-                stack.push_async_callback(journal.close)
-                board.set_observer(CompositeObserver(waiters, journal))
-            create_declared_queues(board, declared, self.clock.now())
-            courier = HttpSender()
-            stack.push_async_callback(courier.close)
-            runner = Dispatcher(
-                board,
+                wal = WriteAheadLog(self._data, queues, self.clock.now())
+                stack.push_async_callback(wal.close)
+                queues.set_observer(CompositeObserver(waiters, wal))
+            create_declared_queues(queues, declared, self.clock.now())
+            sender = HttpSender()
+            stack.push_async_callback(sender.close)
+            dispatcher = Dispatcher(
+                queues,
                 self.clock,
                 build_request=lambda dispatch: build_request(
                     dispatch, self._app_engine, self._tokens.make_authorization
                 ),
-                send=lambda request: courier.send(request, self.clock.now),
+                send=lambda request: sender.send(request, self.clock.now),
                 history=self._history,
                 target_timeout=self._patience,
             )
-            stack.push_async_callback(runner.close)
-            calls = CloudTasksService(board, self.clock.now, runner.start, self._random)
+            stack.push_async_callback(dispatcher.close)
+            calls = CloudTasksService(queues, self.clock.now, dispatcher.start, self._random)
             administration = Administration(calls)
             methods = [*task_methods(calls), *administration_methods(administration)]
-            desk = ControlOperations(
-                queues=board,
+            operations = ControlOperations(
+                queues=queues,
                 clock=self.clock,
-                dispatcher=runner,
+                dispatcher=dispatcher,
                 history=self._history,
                 waiters=waiters,
                 administration=administration,
                 declared=declared,
-                wal=journal,
+                wal=wal,
             )
-            control = Control(desk, ClockControl(self.clock, runner), self._tokens)
+            control = Control(operations, ClockControl(self.clock, dispatcher), self._tokens)
 
-            def settle() -> Awaitable[None] | None:
-                runner.wake()
-                return journal.wait_for_sync() if journal is not None else None
+            def after_call() -> Awaitable[None] | None:
+                dispatcher.wake()
+                return wal.wait_for_sync() if wal is not None else None
 
-            front = Listener(methods, RestGateway(methods, self._functions_url), control, settle)
-            stack.push_async_callback(front.close)
-            self._port = await front.listen(self._host, self._port)
-            self._operations = desk
+            listener = Listener(methods, RestGateway(methods, self._functions_url), control, after_call)
+            stack.push_async_callback(listener.close)
+            self._port = await listener.listen(self._host, self._port)
+            self._operations = operations
             self.clock.watch(self._on_clock_changed)
             stack.callback(self._detach)
-            runner.wake()
+            dispatcher.wake()
             ready.set_result(None)
             await self._stopping.wait()
 
@@ -211,96 +210,96 @@ class CloudTasksEmulator:
         self.clock.unwatch(self._on_clock_changed)
 
     def _on_clock_changed(self) -> None:
-        desk, loop = self._operations, self._loop
-        if desk is None or loop is None:
+        operations, loop = self._operations, self._loop
+        if operations is None or loop is None:
             return
         if threading.current_thread() is self._thread:
-            desk.dispatcher.on_clock_changed()
+            operations.dispatcher.on_clock_changed()
         else:
-            loop.call_soon_threadsafe(desk.dispatcher.on_clock_changed)
+            loop.call_soon_threadsafe(operations.dispatcher.on_clock_changed)
 
-    # Time ------------------------------------------------------------------------------------------------------
+    # Time --------------------------------------------------------------------------------------------------------
 
     def advance(self, by: timedelta) -> int:
-        """Move the clock forward, delivering all that is due on the way, each at its own instant.
+        """Move the clock forward and deliver everything that falls due on the way, each at its own instant.
 
         Returns:
             How many dispatches were delivered.
 
         Raises:
-            ValueError: if it would go back.
-            ClockBusy: if the clock is being moved already.
+            ValueError: if the clock would go back.
+            ClockBusy: if the clock is already being moved.
         """
-        return self._call(lambda desk: desk.dispatcher.advance(by))
+        return self._call(lambda operations: operations.dispatcher.advance(by))
 
     def advance_to(self, instant: datetime) -> int:
         """Move the clock forward to an instant; see `advance`."""
         if instant.tzinfo is None:
-            raise ValueError(f"{instant!r} has no time zone; an instant needs one, such as UTC.")
-        return self._call(lambda desk: desk.dispatcher.advance_to(instant))
+            raise ValueError(f"{instant!r} has no time zone; an instant needs one, for example UTC.")
+        return self._call(lambda operations: operations.dispatcher.advance_to(instant))
 
     def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
-        """Move the clock from dispatch to dispatch until nothing is left that could be delivered.
+        """Move the clock from dispatch to dispatch until there is nothing left to deliver.
 
         Returns:
             How many dispatches were delivered.
 
         Raises:
             NotIdle: if that many dispatches were delivered and there are still more.
-            ClockBusy: if the clock is being moved already.
+            ClockBusy: if the clock is already being moved.
         """
-        return self._call(lambda desk: desk.dispatcher.run_until_idle(limit))
+        return self._call(lambda operations: operations.dispatcher.run_until_idle(limit))
 
-    # What happened ---------------------------------------------------------------------------------------------
+    # What happened -----------------------------------------------------------------------------------------------
 
     def attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
-        """Every attempt so far, oldest first; all, or those of a queue (full name) or a task (full name or id)."""
+        """Return the attempts, oldest first: all, or those of a queue (full name) or a task (full name or id)."""
         return self._history.attempts(queue, task)
 
     def waiting(self, queue: str = "") -> list[Explanation]:
-        """Every task that is not done, why, and when it fires next; of all queues, or of the one of that full name."""
-        return self._call(lambda desk: _run_in_loop(lambda: desk.list_waiting(queue)))
+        """Explain every unfinished task: why it waits, when it is sent next. `queue` is a full name, or empty."""
+        return self._call(lambda operations: _run_in_loop(lambda: operations.list_waiting(queue)))
 
     def explain(self, name: str) -> Explanation | None:
-        """Why the task of that full name waits, and when it fires next; None if it is done.
+        """Explain why the task with that full name waits and when it is sent next; None if it is done.
 
         Raises:
-            UnknownTask: if there is none, and there was none lately.
+            UnknownTask: if there is no such task, and was none recently.
         """
-        return self._call(lambda desk: _run_in_loop(lambda: desk.explain(name)))
+        return self._call(lambda operations: _run_in_loop(lambda: operations.explain(name)))
 
     def wait(self, name: str, timeout: float = 10.0) -> list[Attempt]:
-        """Wait until the task of that full name is done, given up or deleted, and return its attempts.
+        """Wait until the task with that full name succeeds, is exhausted or is deleted; return its attempts.
 
         Raises:
-            StillWaiting: if that took longer than `timeout` seconds of real time; it says why.
-            UnknownTask: if there is no such task, and there was none lately.
+            StillWaiting: if that takes longer than `timeout` seconds of real time; it says why.
+            UnknownTask: if there is no such task, and was none recently.
         """
-        return self._call(lambda desk: desk.wait(name, timeout))
+        return self._call(lambda operations: operations.wait(name, timeout))
 
-    # What it does to whom ---------------------------------------------------------------------------------------
+    # Faults, tokens, rese ----------------------------------------------------------------------------------------
 
     def inject(self, faults: Faults) -> None:
-        """Inject these faults from now on; `Faults()` for none."""
-        self._call(lambda desk: _run_in_loop(lambda: desk.set_faults(faults)))
+        """Inject these faults from now on; pass `Faults()` for none."""
+        self._call(lambda operations: _run_in_loop(lambda: operations.set_faults(faults)))
 
     def issue_tokens(self, mode: TokenMode) -> None:
-        """Make tokens of that sort from now on."""
+        """Issue tokens of that kind from now on."""
         self._tokens.mode = mode
 
     def reset(self) -> None:
-        """Forget every task, queue, name and attempt; the declared queues are there again. The clock stays."""
-        self._call(lambda desk: desk.reset())
+        """Delete all tasks, queues, names and attempts; create the declared queues again. The clock stays."""
+        self._call(lambda operations: operations.reset())
 
     def _call(self, call: Callable[[ControlOperations], Coroutine[Any, Any, T]]) -> T:
-        desk, loop = self._operations, self._loop
-        if desk is None or loop is None:
+        operations, loop = self._operations, self._loop
+        if operations is None or loop is None:
             raise RuntimeError("The emulator is not running.")
         if threading.current_thread() is self._thread:
-            raise RuntimeError("The emulator cannot wait for itself; call it from another thread.")
-        return asyncio.run_coroutine_threadsafe(call(desk), loop).result()
+            raise RuntimeError("The emulator cannot be called from its own thread; call it from another one.")
+        return asyncio.run_coroutine_threadsafe(call(operations), loop).result()
 
 
 async def _run_in_loop(call: Callable[[], T]) -> T:
-    """Make a call in the event loop."""
+    """Run a function in the event loop."""
     return call()

@@ -1,6 +1,6 @@
-"""A pytest plugin: `cloud_tasks`, a local Cloud Tasks of each test's own.
+"""A pytest plugin: the fixture `cloud_tasks` gives each test a local Cloud Tasks of its own.
 
-It is there as soon as cloudsched is installed. Override `cloud_tasks_settings` to change how it is made::
+It is active as soon as cloudsched is installed. Override `cloud_tasks_settings` to change its arguments::
 
     @pytest.fixture
     def cloud_tasks_settings():
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cloud_tasks_settings() -> dict[str, Any]:
-    """The arguments of `CloudTasksEmulator`: here, that a task for a missing queue creates the queue."""
+    """The arguments of `CloudTasksEmulator`; by default a task for a missing queue creates the queue."""
     return {"auto_create_queues": True}
 
 
 @pytest.fixture
 def cloud_tasks(cloud_tasks_settings: dict[str, Any]) -> Iterator[CloudTasksEmulator]:
-    """A running emulator on a free port; it ends with the test, and takes everything with it."""
-    from cloudsched.emulator.emulator import CloudTasksEmulator  # noqa: PLC0415 - only tests that use it pay for it
+    """A running emulator on a free port; it stops at the end of the test and keeps nothing."""
+    from cloudsched.emulator.emulator import CloudTasksEmulator  # noqa: PLC0415 - imported only by tests that use it
 
     with CloudTasksEmulator(**cloud_tasks_settings) as emulator:
         yield emulator

@@ -37,7 +37,7 @@ from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Queue, QueueConfig
-from cloudsched.emulator.model.task import HORIZON, Answer, HttpTarget
+from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.pull.offers import WorkerFilter
@@ -119,16 +119,16 @@ class SimulatedQueue:
             answer = self._attempt(sent.task)
             self._model.finish_attempt(sent, answer, self._clock.now())
 
-    def _attempt(self, task: QueuedTask) -> Answer:
+    def _attempt(self, task: QueuedTask) -> HttpResult:
         target = task.target
         at = self._clock.now()
         try:
             verdict = self._deliver(target.body, target.headers["X-Cloudsched-Token"])
         except (Unauthenticated, InvalidInput, Unavailable) as error:
             self.deliveries.append(Delivery(at, task.id, target.body, None, error))
-            return Answer(status=503 if isinstance(error, Unavailable) else 400)
+            return HttpResult(status=503 if isinstance(error, Unavailable) else 400)
         self.deliveries.append(Delivery(at, task.id, target.body, verdict))
-        return Answer(status=204)
+        return HttpResult(status=204)
 
 
 class Simulation:

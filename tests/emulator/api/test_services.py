@@ -10,7 +10,7 @@ from google.api_core import exceptions
 from google.cloud import tasks_v2
 
 from cloudsched.emulator import CloudTasksEmulator
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 
 if TYPE_CHECKING:
     from tests.emulator.conftest import Client, Connect
@@ -30,7 +30,7 @@ def waiting(**fields: Any) -> dict[str, Any]:
 def test_our_messages_are_the_installed_clients_messages() -> None:
     """Every message that the client has is ours, field by field: number, type, name, repetition and oneof."""
     installed = tasks_v2.CreateTaskRequest.pb().DESCRIPTOR
-    ours = schema.message_class("CreateTaskRequest").DESCRIPTOR
+    ours = messages.message_class("CreateTaskRequest").DESCRIPTOR
     seen: set[str] = set()
 
     def compare(theirs: Any, mine: Any) -> None:  # noqa: ANN401 - descriptors have no types
@@ -55,7 +55,7 @@ def test_our_messages_are_the_installed_clients_messages() -> None:
     for name in dir(tasks_v2):
         kind = getattr(tasks_v2, name)
         if isinstance(kind, type(tasks_v2.Task)):
-            compare(kind.pb().DESCRIPTOR, schema.message_class(kind.pb().DESCRIPTOR.full_name).DESCRIPTOR)
+            compare(kind.pb().DESCRIPTOR, messages.message_class(kind.pb().DESCRIPTOR.full_name).DESCRIPTOR)
     assert len(seen) > 30
 
 

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.emulator.conftest import PATIENCE
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.http.hpack_headers import Decoder, HeaderError, encode
 from cloudsched.emulator.http.http2_frames import PREFACE, Frame, ProtocolError, encode_frame, read_frames
 
@@ -166,7 +166,7 @@ def reference(emulator: CloudTasksEmulator, dial: Callable[[str], Reference]) ->
 
 
 def get_queue(name: str = QUEUE) -> bytes:
-    message: bytes = schema.message_class("GetQueueRequest")(name=name).SerializeToString()
+    message: bytes = messages.message_class("GetQueueRequest")(name=name).SerializeToString()
     return message
 
 
@@ -179,7 +179,7 @@ def test_the_reference_implementation_is_served(reference: Reference) -> None:
     odd = reference.call(GET_QUEUE, b"?", b"\1", "brotli")
     bomb = reference.call(GET_QUEUE, gzip.compress(bytes(33 * 1024 * 1024)), b"\1", "gzip")
     replies = reference.finish({good, missing, unknown, broken, packed, odd, bomb})
-    assert schema.message_class("Queue").FromString(replies[good][0][5:]).name == QUEUE
+    assert messages.message_class("Queue").FromString(replies[good][0][5:]).name == QUEUE
     assert replies[packed][0] == replies[good][0]
     statuses = [replies[stream][1]["grpc-status"] for stream in sorted(replies)]
     assert statuses == ["0", "5", "12", "3", "0", "12", "8"]
@@ -202,10 +202,10 @@ def test_a_reply_waits_for_the_clients_window(
         request = {"url": "http://127.0.0.1:9/", "body": body}
         grpc_client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": later})
     reference = dial(emulator.address)
-    message = schema.message_class("ListTasksRequest")(parent=QUEUE, response_view=2).SerializeToString()
+    message = messages.message_class("ListTasksRequest")(parent=QUEUE, response_view=2).SerializeToString()
     stream = reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
     body = reference.finish({stream})[stream][0]
-    assert len(schema.message_class("ListTasksResponse").FromString(body[5:]).tasks) == 3
+    assert len(messages.message_class("ListTasksResponse").FromString(body[5:]).tasks) == 3
     reference = dial(emulator.address)
     reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
     assert reference.received_before_an_echo() == 65_535
@@ -229,7 +229,7 @@ def test_a_message_over_the_clients_limit_does_not_stop_the_next(emulator: Cloud
         with pytest.raises(grpc.RpcError) as refused:
             call(b"\xff" * 2_000_000)
         assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-        assert schema.message_class("Queue").FromString(call(get_queue())).name == QUEUE
+        assert messages.message_class("Queue").FromString(call(get_queue())).name == QUEUE
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_a_larger_window_for_all_streams_reaches_those_that_wait(
     grpc_client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": later})
     reference = dial(emulator.address)
     reference.http.increment_flow_control_window(10_000_000)
-    message = schema.message_class("ListTasksRequest")(parent=QUEUE, response_view=2).SerializeToString()
+    message = messages.message_class("ListTasksRequest")(parent=QUEUE, response_view=2).SerializeToString()
     stream = reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
     reference.http.update_settings({4: 500_000})
     reference.flush()

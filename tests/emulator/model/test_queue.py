@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from cloudsched.emulator.model.errors import Code, RpcError
 from cloudsched.emulator.model.queue import Dispatch, QueueConfig
 from cloudsched.emulator.model.queues import Queues
-from cloudsched.emulator.model.task import Answer, HttpTarget, RateLimits, RetryConfig, Task
+from cloudsched.emulator.model.task import HttpResult, HttpTarget, RateLimits, RetryConfig, Task
 from cloudsched.emulator.model.token_bucket import TokenBucket
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 QUEUE = "projects/demo/locations/here/queues/q"
 TARGET = HttpTarget("http://127.0.0.1/")
-OK, FAILED = Answer(status=200), Answer(status=500)
+OK, FAILED = HttpResult(status=200), HttpResult(status=500)
 SECOND = timedelta(seconds=1)
 
 
@@ -36,7 +36,7 @@ def add(board: Queues, task_id: str, at: datetime = START, now: datetime = START
     return task
 
 
-def run(board: Queues, until: datetime, answer: Answer = OK) -> list[Dispatch]:
+def run(board: Queues, until: datetime, answer: HttpResult = OK) -> list[Dispatch]:
     """Walk a board to an instant; each attempt is answered at once."""
     sent: list[Dispatch] = []
     while (at := board.next_wake()) is not None and at <= until:
@@ -136,7 +136,7 @@ def test_whatever_happens_the_books_balance(  # noqa: C901, PLR0912 - one branch
                 flying.append(board.run_task(QUEUE, name, now))
                 dispatched[name] += 1
             elif verb == "answer" and flying:
-                board.finish_attempt(flying.pop(number % len(flying)), Answer(status=int(str(argument))), now)
+                board.finish_attempt(flying.pop(number % len(flying)), HttpResult(status=int(str(argument))), now)
             elif verb in {"pause", "resume"}:
                 board.pause_queue(QUEUE, paused=verb == "pause")
             elif verb == "purge":
@@ -238,7 +238,7 @@ def test_run_now_ignores_pause_rate_and_schedule_and_backs_off_on_failure() -> N
 def test_429_and_503_slow_the_queue_down_and_success_speeds_it_up_again() -> None:
     bucket = TokenBucket.full(RateLimits(100), START)
     for second in range(4):
-        bucket.on_response(Answer(status=503 if second % 2 else 429), START + second * SECOND)
+        bucket.on_response(HttpResult(status=503 if second % 2 else 429), START + second * SECOND)
     assert bucket.rate == pytest.approx(100 / 16)
     bucket.on_response(FAILED, START + 9 * SECOND)
     assert bucket.rate == pytest.approx(100 / 16)

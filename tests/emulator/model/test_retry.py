@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudsched.emulator.model.retry import backoff, is_exhausted, next_attempt_at
-from cloudsched.emulator.model.task import Answer, RetryConfig
+from cloudsched.emulator.model.task import HttpResult, RetryConfig
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 ZERO = timedelta(0)
@@ -64,7 +64,7 @@ def test_attempts_end_only_when_both_limits_are_reached(config: RetryConfig, att
 @given(st.timedeltas(min_value=ZERO, max_value=timedelta(days=1)))
 def test_retry_after_can_only_make_the_wait_longer(asked: timedelta) -> None:
     config = RetryConfig(min_backoff=timedelta(seconds=5))
-    at = next_attempt_at(config, 1, NOW, Answer(status=503, retry_after=asked), NOW)
+    at = next_attempt_at(config, 1, NOW, HttpResult(status=503, retry_after=asked), NOW)
     assert at == NOW + max(asked, timedelta(seconds=5))
 
 

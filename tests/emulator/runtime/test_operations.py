@@ -194,7 +194,7 @@ def test_a_stopped_emulator_says_so() -> None:
     with pytest.raises(RuntimeError, match="not running"):
         emulator.advance(DAY)
     emulator.start()
-    with pytest.raises(RuntimeError, match="running already"):
+    with pytest.raises(RuntimeError, match="already running"):
         emulator.start()
     emulator.stop()
     emulator.stop()

@@ -163,10 +163,10 @@ def test_a_damaged_end_is_dropped_and_the_rest_kept(
         assert len(emulator.waiting()) == 6
 
 
-def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     data = tmp_path / "notes.txt"
     data.write_text("my only copy", "utf-8")
-    with pytest.raises(UnreadableData, match="not a journal"):
+    with pytest.raises(UnreadableData, match="not a log"):
         CloudTasksEmulator(data=data).start()
     assert data.read_text("utf-8") == "my only copy"
 

@@ -1,6 +1,6 @@
-"""The calls around the queues: IAM, locations, encryption keys, batches and what became of them, buffered tasks.
+"""The administrative RPCs: IAM, locations, encryption keys, batches and their operations, buffered tasks.
 
-None of them guards anything here: a policy is kept and given back, and whoever asks has all permissions.
+Nothing is enforced: a policy is stored and returned, and every caller has all permissions.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.task_codec import set_timestamp
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument, not_found
@@ -25,27 +25,27 @@ REGIONS: Final = (
 MAX_BATCH_CREATE: Final = 100
 MAX_BATCH_DELETE: Final = 1000
 _NONE_SUCCEEDED: Final = "None of the requests succeeded, refer to {}.failed_requests for individual error details"
-_Policy: Final = schema.message_class("google.iam.v1.Policy")
-_Permissions: Final = schema.message_class("google.iam.v1.TestIamPermissionsResponse")
-_Location: Final = schema.message_class("google.cloud.location.Location")
-_Locations: Final = schema.message_class("google.cloud.location.ListLocationsResponse")
-_Operation: Final = schema.message_class("google.longrunning.Operation")
-_Status: Final = schema.message_class("google.rpc.Status")
-_Empty: Final = schema.message_class("google.protobuf.Empty")
-_CmekConfig: Final = schema.message_class("CmekConfig")
-_CreateMetadata: Final = schema.message_class("BatchCreateTasksMetadata")
-_CreateResponse: Final = schema.message_class("BatchCreateTasksResponse")
-_DeleteMetadata: Final = schema.message_class("BatchDeleteTasksMetadata")
-_CreateTask: Final = schema.message_class("CreateTaskRequest")
-_DeleteTask: Final = schema.message_class("DeleteTaskRequest")
-_BufferResponse: Final = schema.message_class("BufferTaskResponse")
+_Policy: Final = messages.message_class("google.iam.v1.Policy")
+_Permissions: Final = messages.message_class("google.iam.v1.TestIamPermissionsResponse")
+_Location: Final = messages.message_class("google.cloud.location.Location")
+_Locations: Final = messages.message_class("google.cloud.location.ListLocationsResponse")
+_Operation: Final = messages.message_class("google.longrunning.Operation")
+_Status: Final = messages.message_class("google.rpc.Status")
+_Empty: Final = messages.message_class("google.protobuf.Empty")
+_CmekConfig: Final = messages.message_class("CmekConfig")
+_CreateMetadata: Final = messages.message_class("BatchCreateTasksMetadata")
+_CreateResponse: Final = messages.message_class("BatchCreateTasksResponse")
+_DeleteMetadata: Final = messages.message_class("BatchDeleteTasksMetadata")
+_CreateTask: Final = messages.message_class("CreateTaskRequest")
+_DeleteTask: Final = messages.message_class("DeleteTaskRequest")
+_BufferResponse: Final = messages.message_class("BufferTaskResponse")
 
 
 class Administration:
-    """The calls around the queues.
+    """The administrative RPCs.
 
     Args:
-        calls: The calls on the queues and tasks themselves.
+        calls: The RPCs on queues and tasks.
     """
 
     def __init__(self, calls: CloudTasksService) -> None:
@@ -55,20 +55,20 @@ class Administration:
         self._operations: dict[str, Proto] = {}
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all policies, keys and operations."""
         self._policies.clear()
         self._keys.clear()
         self._operations.clear()
 
-    # IAM -------------------------------------------------------------------------------------------------------
+    # IAM ---------------------------------------------------------------------------------------------------------
 
     def get_iam_policy(self, request: Proto) -> Proto:
-        """GetIamPolicy: the policy that was set, or an empty one."""
+        """GetIamPolicy: the stored policy, or an empty one."""
         self._calls.queues.get_queue(request.resource)
         return self._policies.get(request.resource) or _Policy(etag=b"\0\1")
 
     def set_iam_policy(self, request: Proto) -> Proto:
-        """SetIamPolicy: replaces the policy, unless it carries the etag of an older one."""
+        """SetIamPolicy: replaces the policy; ABORTED if its etag is not the present one's."""
         self._calls.queues.get_queue(request.resource)
         present = self._policies.get(request.resource) or _Policy(etag=b"\0\1")
         if request.policy.etag and request.policy.etag != present.etag:
@@ -84,42 +84,42 @@ class Administration:
         return policy
 
     def test_iam_permissions(self, request: Proto) -> Proto:
-        """TestIamPermissions: all that were asked for."""
+        """TestIamPermissions: grants all permissions of the request."""
         self._calls.queues.get_queue(request.resource)
         return _Permissions(permissions=request.permissions)
 
-    # Locations and keys ----------------------------------------------------------------------------------------
+    # Locations and keys ------------------------------------------------------------------------------------------
 
     def list_locations(self, request: Proto) -> Proto:
-        """ListLocations: the service's regions, and wherever there is a queue."""
+        """ListLocations: the service's regions, and every other location that has a queue."""
         project = request.name.removeprefix("projects/")
-        used = (names.split_queue(name) for name in self._calls.queues.queues)
-        regions = sorted({*REGIONS, *(name.location for name in used if name.project == project)})
+        queue_names = (names.split_queue(name) for name in self._calls.queues.queues)
+        regions = sorted({*REGIONS, *(name.location for name in queue_names if name.project == project)})
         return _Locations(locations=[_make_location(f"projects/{project}/locations/{region}") for region in regions])
 
     def get_location(self, request: Proto) -> Proto:
-        """GetLocation: any that is well-formed."""
+        """GetLocation: any well-formed location exists."""
         return _make_location(names.check_location(request.name))
 
     def get_cmek_config(self, request: Proto) -> Proto:
-        """GetCmekConfig: the key that was set; nothing is encrypted with it."""
+        """GetCmekConfig: the stored key; nothing is encrypted with it."""
         return _CmekConfig(name=request.name, kms_key=self._keys.get(request.name, ""))
 
     def update_cmek_config(self, request: Proto) -> Proto:
-        """UpdateCmekConfig."""
+        """UpdateCmekConfig: stores the key."""
         self._keys[request.cmek_config.name] = request.cmek_config.kms_key
         return request.cmek_config
 
-    # Batches ---------------------------------------------------------------------------------------------------
+    # Batches -----------------------------------------------------------------------------------------------------
 
     def batch_create_tasks(self, request: Proto) -> Proto:
-        """BatchCreateTasks: up to 100 tasks, each on its own; the operation is done at once."""
+        """BatchCreateTasks: up to 100 tasks, independent of each other; the operation is done at once."""
         if not 0 < len(request.requests) <= MAX_BATCH_CREATE:
             raise invalid_argument(
                 f"BatchCreateTasksRequest.requests must have between 1 and {MAX_BATCH_CREATE} requests."
             )
         if any(one.parent not in ("", request.parent) for one in request.requests):
-            raise invalid_argument("The parent of each request must be the batch's own.")
+            raise invalid_argument("The parent of each request must be the parent of the batch.")
         self._calls.queues.get_queue(request.parent)
         operation, metadata = self._start_operation(request, _CreateMetadata)
         if operation.done:
@@ -127,38 +127,38 @@ class Administration:
         response = _CreateResponse()
         for index, one in enumerate(request.requests):
             try:
-                asked = _CreateTask(parent=request.parent, task=one.task, response_view=one.response_view)
-                response.tasks.append(self._calls.create_task(asked))
-            except RpcError as refused:
-                metadata.failed_requests[index].CopyFrom(_Status(code=refused.code, message=refused.message))
+                create = _CreateTask(parent=request.parent, task=one.task, response_view=one.response_view)
+                response.tasks.append(self._calls.create_task(create))
+            except RpcError as error:
+                metadata.failed_requests[index].CopyFrom(_Status(code=error.code, message=error.message))
         return self._finish_operation(operation, metadata, response, len(request.requests))
 
     def batch_delete_tasks(self, request: Proto) -> Proto:
-        """BatchDeleteTasks: up to 1000 tasks, each on its own; the operation is done at once."""
+        """BatchDeleteTasks: up to 1000 tasks, independent of each other; the operation is done at once."""
         if not 0 < len(request.names) <= MAX_BATCH_DELETE:
             raise invalid_argument(f"BatchDeleteTasksRequest.names must have between 1 and {MAX_BATCH_DELETE} names.")
         self._calls.queues.get_queue(request.parent)
         if any(not name.startswith(f"{request.parent}/tasks/") for name in request.names):
-            raise invalid_argument("Each name must be one of a task in the batch's queue.")
+            raise invalid_argument("Each name must be that of a task in the batch's queue.")
         operation, metadata = self._start_operation(request, _DeleteMetadata)
         if operation.done:
             return operation
         for index, name in enumerate(request.names):
             try:
                 self._calls.delete_task(_DeleteTask(name=name))
-            except RpcError as refused:
-                metadata.failed_requests[index].CopyFrom(_Status(code=refused.code, message=refused.message))
+            except RpcError as error:
+                metadata.failed_requests[index].CopyFrom(_Status(code=error.code, message=error.message))
         return self._finish_operation(operation, metadata, _Empty(), len(request.names))
 
     def get_operation(self, request: Proto) -> Proto:
-        """GetOperation: what became of a batch."""
+        """GetOperation: a batch's result."""
         operation = self._operations.get(request.name)
         if operation is None:
             raise not_found()
         return operation
 
     def _start_operation(self, request: Proto, metadata_class: Proto) -> tuple[Proto, Proto]:
-        """A new operation, or the one that the same request id has begun already."""
+        """Return a new operation, or the one that an earlier request with the same id started."""
         location = names.split_queue(request.parent).parent
         name = f"{location}/operations/{request.request_id or self._calls.generate_id()}"
         metadata = metadata_class()
@@ -180,17 +180,17 @@ class Administration:
         self._operations[operation.name] = operation
         return operation
 
-    # Buffered tasks --------------------------------------------------------------------------------------------
+    # Buffered tasks ----------------------------------------------------------------------------------------------
 
     def buffer_task(self, request: Proto) -> Proto:
-        """BufferTask: a task of nothing but a body, for a queue whose HTTP target has the rest."""
-        asked = _CreateTask(parent=request.queue)
+        """BufferTask: creates a task from a body alone; the queue's HTTP target supplies the rest."""
+        create = _CreateTask(parent=request.queue)
         if request.task_id:
-            asked.task.name = f"{request.queue}/tasks/{request.task_id}"
-        asked.task.http_request.body = request.body.data
+            create.task.name = f"{request.queue}/tasks/{request.task_id}"
+        create.task.http_request.body = request.body.data
         if request.body.content_type:
-            asked.task.http_request.headers["Content-Type"] = request.body.content_type
-        return _BufferResponse(task=self._calls.create_task(asked))
+            create.task.http_request.headers["Content-Type"] = request.body.content_type
+        return _BufferResponse(task=self._calls.create_task(create))
 
 
 def _make_location(name: str) -> Proto:

@@ -1,7 +1,7 @@
-"""The JSON of the beta versions, which differs from v2's in a few names.
+"""Translate the JSON of the beta versions, which differs from v2's in a few names.
 
-gcloud speaks v2 as a rule, v2beta3 as `gcloud beta` and v2beta2 as `gcloud alpha`. What only those versions have, pull
-queues, is not emulated and is refused.
+gcloud uses v2, `gcloud beta` v2beta3 and `gcloud alpha` v2beta2. Pull queues, which only the beta versions have, are
+not emulated and are refused.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
         "status.lastAttemptStatus": "lastAttempt",
     },
 }
-"""The names of each version, and v2's for the same."""
+"""By version: its field paths, and v2's for the same fields."""
 _IGNORED_FIELDS: Final = ("appEngineHttpQueue", "appEngineHttpTarget", "type", "taskTtl", "tombstoneTtl", "stats")
-"""What is accepted and passed over: an empty group, and what only the service itself sets."""
+"""Fields that are accepted and ignored."""
 _UNLIMITED: Final = "retryConfig.unlimitedAttempts"
 
 
 def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
-    """A request's JSON in v2's names; changed in place.
+    """Rename a request's fields to v2's, in place.
 
     Raises:
-        Refused: INVALID_ARGUMENT if it is about a pull queue.
+        RpcError: INVALID_ARGUMENT if it is about a pull queue.
     """
     names = _NAMES.get(version)
     if names is None:
@@ -55,7 +55,7 @@ def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
-    """A reply's JSON in the names of that version; changed in place."""
+    """Rename a response's fields to those of that version, in place."""
     names = _NAMES.get(version)
     if names is None:
         return content
@@ -72,7 +72,7 @@ def from_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def mask_to_v2(version: str, path: str) -> str:
-    """A path of an update mask in v2's names; empty if it names what has no meaning here."""
+    """Translate a path of an update mask to v2's names; empty if it names an ignored field."""
     if path == _UNLIMITED:
         return "retryConfig.maxAttempts"
     path = _NAMES.get(version, {}).get(path, path)
@@ -80,7 +80,7 @@ def mask_to_v2(version: str, path: str) -> str:
 
 
 def iter_resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The queues and tasks in a request or reply."""
+    """Yield the queues and tasks in a request or response."""
     yield content
     for value in (content.get("task"), *_get_list(content, "queues"), *_get_list(content, "tasks")):
         if isinstance(value, dict):
@@ -106,7 +106,7 @@ def _move(resource: dict[str, Any], source: str, destination: str) -> None:
         (resource.setdefault(group, {}) if group else resource)[name] = value
 
 
-def _remove_if_equal(resource: dict[str, Any], path: str, expected: object = True) -> bool:  # noqa: FBT002 - a value, not a switch
+def _remove_if_equal(resource: dict[str, Any], path: str, expected: object = True) -> bool:  # noqa: FBT002 - a value, not a flag
     """Remove a field; true if it had that value."""
     group, _, name = path.partition(".")
     holder = resource.get(group)

@@ -1,9 +1,9 @@
 """The messages of the Cloud Tasks API, in a pool of their own.
 
-The tables below state names, numbers and types as google/cloud/tasks/v2/*.proto, google/iam/v1/*.proto,
-google/longrunning/operations.proto and google/cloud/location/locations.proto do; a test holds them against the
-installed clients' own descriptors. Building them here takes a few milliseconds where importing the client takes half a
-second, serves clients of any version, and leaves the default pool to whoever embeds the emulator.
+The tables below repeat the names, numbers and types of google/cloud/tasks/v2/*.proto, google/iam/v1/*.proto,
+google/longrunning/operations.proto and google/cloud/location/locations.proto; a test compares them with the installed
+client's descriptors. Building them here takes a few milliseconds, where importing the client takes half a second; it
+serves clients of any version, and keeps the default pool free for the program that embeds the emulator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from google.protobuf import (  # type: ignore[import-untyped]
 
 DecodeError: Final = message.DecodeError
 Proto: TypeAlias = Any
-"""A message. Its fields are made at run time, so a type checker cannot know them."""
+"""A message. Its fields are created at run time, so type checkers do not know them."""
 
 _TASKS: Final = """
 enum HttpMethod HTTP_METHOD_UNSPECIFIED POST GET HEAD PUT DELETE PATCH OPTIONS
@@ -111,7 +111,7 @@ Operation name:string=1 metadata:Any=2 done:bool=3 error:Status=4/result respons
 GetOperationRequest name:string=1
 """
 
-_JOURNAL: Final = """
+_WRITE_AHEAD_LOG: Final = """
 Record queue_put:SavedQueue=1/change queue_gone:Gone=2/change task_put:SavedTask=3/change task_gone:Gone=4/change \
 wiped:bool=5/change
 SavedQueue queue:Queue=1 burst:int32=2 no_doublings:bool=3
@@ -127,7 +127,7 @@ _FILES: Final = {
     "google.cloud.location": _LOCATION,
     "google.longrunning": _LONGRUNNING,
     "google.cloud.tasks.v2": _TASKS,
-    "cloudsched.emulator": _JOURNAL,
+    "cloudsched.emulator": _WRITE_AHEAD_LOG,
 }
 _WELL_KNOWN: Final = (any_pb2, duration_pb2, empty_pb2, field_mask_pb2, timestamp_pb2)
 _Field: Final = descriptor_pb2.FieldDescriptorProto
@@ -142,7 +142,7 @@ _SCALARS: Final = {
 
 
 class _Types:
-    """Which full name, and of which sort, a short name means."""
+    """Resolve short names of messages and enums to full names."""
 
     def __init__(self) -> None:
         self.messages = {name: f".google.protobuf.{name}" for name in ("Any", "Duration", "FieldMask", "Timestamp")}
@@ -228,5 +228,5 @@ POOL, _CLASSES = _build()
 
 
 def message_class(name: str) -> Proto:
-    """The class of a message, by its full name or by its name in google.cloud.tasks.v2."""
+    """Return a message's class, by its full name or by its name in google.cloud.tasks.v2."""
     return _CLASSES[name] if name in _CLASSES else _CLASSES[f"google.cloud.tasks.v2.{name}"]

@@ -1,6 +1,6 @@
-"""Which call each gRPC method and each REST route means.
+"""The table of RPCs: the handler of each gRPC method and REST route.
 
-REST routes are those of the v2 reference's `google.api.http` annotations. A route is a method, the pattern of a path
+The REST routes are the `google.api.http` annotations of the v2 reference. A route is an HTTP method, a path pattern
 whose groups fill fields of the request, and the field that the body fills (`*` for the request itself).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.messages import Proto
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ RpcHandler = Callable[[Proto], Proto]
 _LOCATION: Final = "projects/[^/]+/locations/[^/:]+"
 _QUEUE: Final = f"{_LOCATION}/queues/[^/:]+"
 RAW_BODY: Final = "buffered"
-"""In place of a body field: the body is a task's own, as it comes."""
+"""Instead of a body field: the HTTP body is the task's own body, unchanged."""
 _TEST: Final = "TestIamPermissions"
 _TASK: Final = f"{_QUEUE}/tasks/[^/:]+"
 
 
 @dataclass(frozen=True, slots=True)
 class RpcMethod:
-    """One call: where gRPC and REST find it, and what its request is."""
+    """One RPC: its gRPC path, its REST route, its request message and its handler."""
 
     grpc: str
     request: Proto
@@ -42,11 +42,11 @@ class RpcMethod:
 
 def _make_method(call: RpcHandler, grpc: str, request: str, verb: str, path: str, body: str = "") -> RpcMethod:
     service = "" if "/" in grpc else "google.cloud.tasks.v2.CloudTasks/"
-    return RpcMethod(f"/{service}{grpc}", schema.message_class(request), call, verb, re.compile(path), body)
+    return RpcMethod(f"/{service}{grpc}", messages.message_class(request), call, verb, re.compile(path), body)
 
 
 def administration_methods(calls: Administration) -> list[RpcMethod]:
-    """The calls around the queues."""
+    """Return the administrative RPCs."""
     queue = rf"(?P<resource>{_QUEUE})"
     location = rf"(?P<name>{_LOCATION})"
     tasks = rf"(?P<parent>{_QUEUE})/tasks"
@@ -54,7 +54,7 @@ def administration_methods(calls: Administration) -> list[RpcMethod]:
     buffer = rf"(?P<queue>{_QUEUE})/tasks(?:/(?P<task_id>[^/:]*))?:buffer"
     operation = rf"(?P<name>{_LOCATION}/operations/[^/:]+)"
     get_iam, set_iam, test_iam = (f"google.iam.v1.{name}Request" for name in ("GetIamPolicy", "SetIamPolicy", _TEST))
-    list_places, get_place = (
+    list_locations, get_location = (
         f"google.cloud.location.{name}" for name in ("ListLocationsRequest", "GetLocationRequest")
     )
     get_operation = "google.longrunning.GetOperationRequest"
@@ -64,9 +64,9 @@ def administration_methods(calls: Administration) -> list[RpcMethod]:
         _make_method(calls.set_iam_policy, "SetIamPolicy", set_iam, "POST", f"{queue}:setIamPolicy", "*"),
         _make_method(calls.test_iam_permissions, _TEST, test_iam, "POST", f"{queue}:testIamPermissions", "*"),
         _make_method(
-            calls.list_locations, f"{places}ListLocations", list_places, "GET", "(?P<name>projects/[^/]+)/locations"
+            calls.list_locations, f"{places}ListLocations", list_locations, "GET", "(?P<name>projects/[^/]+)/locations"
         ),
-        _make_method(calls.get_location, f"{places}GetLocation", get_place, "GET", location),
+        _make_method(calls.get_location, f"{places}GetLocation", get_location, "GET", location),
         _make_method(calls.get_cmek_config, "GetCmekConfig", "GetCmekConfigRequest", "GET", f"(?P<name>{key})"),
         _make_method(
             calls.update_cmek_config,
@@ -88,7 +88,7 @@ def administration_methods(calls: Administration) -> list[RpcMethod]:
 
 
 def task_methods(calls: CloudTasksService) -> list[RpcMethod]:
-    """The calls on queues and tasks."""
+    """Return the RPCs on queues and tasks."""
     queues = rf"(?P<parent>{_LOCATION})/queues"
     tasks = rf"(?P<parent>{_QUEUE})/tasks"
     queue = rf"(?P<name>{_QUEUE})"

@@ -1,4 +1,4 @@
-"""Queues between the wire's messages and the model's values, and what an update mask changes.
+"""Convert queues between wire messages and the model, and apply update masks.
 
 Source: the comments of `google/cloud/tasks/v2/{queue,cloudtasks}.proto`.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.messages import Proto
 from cloudsched.emulator.api.task_codec import read_retry, set_timestamp, write_retry
 from cloudsched.emulator.model.errors import invalid_argument
@@ -21,13 +21,13 @@ RUNNING: Final = 1
 PAUSED: Final = 2
 MAX_RATE: Final = 500.0
 MAX_CONCURRENT: Final = 5000
-_Queue: Final = schema.message_class("Queue")
+_Queue: Final = messages.message_class("Queue")
 _OUTPUT_ONLY: Final = frozenset({"name", "state", "purge_time", "rate_limits.max_burst_size"})
 _Change = Callable[[QueueConfig, Proto], QueueConfig]
 
 
 def write_queue(queue: Queue) -> Proto:
-    """The message of a queue."""
+    """Return a queue as a message."""
     config = queue.config
     message = _Queue(name=queue.name, state=PAUSED if queue.paused else RUNNING)
     limits = message.rate_limits
@@ -50,22 +50,22 @@ def write_queue(queue: Queue) -> Proto:
 
 
 def read_config(message: Proto) -> QueueConfig:
-    """The configuration that a message states; what it leaves open has the service's default.
+    """Return the configuration in a message; unset fields get the service's defaults.
 
     Raises:
-        Refused: INVALID_ARGUMENT for a value that cannot be.
+        RpcError: INVALID_ARGUMENT for an invalid value.
     """
     return apply_update_mask(QueueConfig(), message, _GROUPS)
 
 
 def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str]) -> QueueConfig:
-    """The configuration with the fields of an update mask taken from the message.
+    """Return the configuration with the fields of an update mask taken from the message.
 
     A path may name a group (`retry_config`) or a field (`retry_config.max_attempts`), in snake_case or camelCase. A
-    field that the message leaves open gets its default back. Output-only fields are passed over.
+    field that the message leaves unset returns to its default. Output-only fields are ignored.
 
     Raises:
-        Refused: INVALID_ARGUMENT for a path that names nothing, or a value that cannot be.
+        RpcError: INVALID_ARGUMENT for an unknown path or an invalid value.
     """
     for path in paths:
         config = _find_change(_to_snake_case(path))(config, message)
@@ -75,9 +75,9 @@ def apply_update_mask(config: QueueConfig, message: Proto, paths: Iterable[str])
 def _find_change(path: str) -> _Change:
     if path in _OUTPUT_ONLY:
         return lambda config, _message: config
-    for known in (path, path.partition(".")[0]):
-        if known in _FIELDS and (known == path or known in _ATOMIC_GROUPS):
-            return _FIELDS[known]
+    for candidate in (path, path.partition(".")[0]):
+        if candidate in _FIELDS and (candidate == path or candidate in _ATOMIC_GROUPS):
+            return _FIELDS[candidate]
     raise invalid_argument(f"The update mask names an unknown field: {path!r}.")
 
 
@@ -94,17 +94,17 @@ def _apply_rate(config: QueueConfig, message: Proto) -> QueueConfig:
 
 
 def _apply_concurrency(config: QueueConfig, message: Proto) -> QueueConfig:
-    most = message.rate_limits.max_concurrent_dispatches
-    if not 0 <= most <= MAX_CONCURRENT:
+    limit = message.rate_limits.max_concurrent_dispatches
+    if not 0 <= limit <= MAX_CONCURRENT:
         raise invalid_argument(f"RateLimits.maxConcurrentDispatches must be between 0 and {MAX_CONCURRENT}.")
-    most = most or RateLimits().max_concurrent_dispatches
-    return replace(config, rate_limits=replace(config.rate_limits, max_concurrent_dispatches=most))
+    limit = limit or RateLimits().max_concurrent_dispatches
+    return replace(config, rate_limits=replace(config.rate_limits, max_concurrent_dispatches=limit))
 
 
 def _make_retry_field_change(name: str) -> _Change:
     def change(config: QueueConfig, message: Proto) -> QueueConfig:
         value = getattr(read_retry(message.retry_config, RetryConfig()), name)
-        if name == "max_doublings":  # a mask that names it means zero when it says zero
+        if name == "max_doublings":  # named in a mask, zero means zero
             value = message.retry_config.max_doublings
         return replace(config, retry_config=replace(config.retry_config, **{name: value}))
 
@@ -149,7 +149,7 @@ def _apply_rates(config: QueueConfig, message: Proto) -> QueueConfig:
 
 
 _ATOMIC_GROUPS: Final = frozenset({"app_engine_routing_override", "http_target", "stackdriver_logging_config"})
-"""Groups that are taken over as a whole, also when a mask names only a part of them."""
+"""Groups that are replaced as a whole, even when a mask names only a part of them."""
 _FIELDS: Final[dict[str, _Change]] = {
     "rate_limits": _apply_rates,
     "rate_limits.max_dispatches_per_second": _apply_rate,

@@ -1,4 +1,4 @@
-"""Tasks between the wire's messages and the model's values, and every limit that a new task must keep.
+"""Convert tasks between wire messages and the model, and check every limit on new tasks.
 
 Source: the comments of `google/cloud/tasks/v2/{task,target}.proto` and https://cloud.google.com/tasks/docs/quotas.
 """
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.model.errors import Code, invalid_argument
 from cloudsched.emulator.model.task import (
     BODY_METHODS,
@@ -19,10 +19,10 @@ from cloudsched.emulator.model.task import (
     MAX_TASK_BYTES,
     MAX_URL_CHARACTERS,
     METHODS,
-    Answer,
     AppEngineRouting,
     AppEngineTarget,
     AttemptStatus,
+    HttpResult,
     HttpTarget,
     OAuthToken,
     OidcToken,
@@ -43,14 +43,14 @@ _COMPUTED_HEADERS: Final = frozenset({"host", "content-length", "user-agent"})
 _SERVICE_PREFIXES: Final = ("x-google-", "x-appengine-", "x-cloudtasks-")
 _URL_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
 
-_Task: Final = schema.message_class("Task")
+_Task: Final = messages.message_class("Task")
 
 
 def to_datetime(timestamp: Proto) -> datetime:
-    """The instant that a Timestamp means, cut to the microsecond.
+    """Convert a Timestamp, truncated to the microsecond.
 
     Raises:
-        Refused: INVALID_ARGUMENT if it lies outside of the years 1 to 9999 or its nanoseconds are no such.
+        RpcError: INVALID_ARGUMENT if it lies outside the years 1 to 9999 or its nanoseconds are out of range.
     """
     if not 0 <= timestamp.nanos <= 999_999_999:  # noqa: PLR2004 - the range is Timestamp's
         raise invalid_argument("The timestamp is out of range.")
@@ -61,17 +61,17 @@ def to_datetime(timestamp: Proto) -> datetime:
 
 
 def set_timestamp(timestamp: Proto, at: datetime) -> None:
-    """Write an instant into a Timestamp."""
+    """Set a Timestamp to an instant."""
     since = at - _EPOCH
     timestamp.seconds = since.days * 86400 + since.seconds
     timestamp.nanos = since.microseconds * 1000
 
 
 def to_timedelta(message: Proto) -> timedelta:
-    """The length of a Duration, cut to the microsecond.
+    """Convert a Duration, truncated to the microsecond.
 
     Raises:
-        Refused: INVALID_ARGUMENT if it is longer than a timedelta can be.
+        RpcError: INVALID_ARGUMENT if it does not fit into a timedelta.
     """
     try:
         return timedelta(seconds=message.seconds, microseconds=int(message.nanos / 1000))
@@ -80,7 +80,7 @@ def to_timedelta(message: Proto) -> timedelta:
 
 
 def set_duration(message: Proto, length: timedelta) -> None:
-    """Write a length into a Duration."""
+    """Set a Duration to a length of time."""
     message.seconds = length.days * 86400 + length.seconds
     message.nanos = length.microseconds * 1000
 
@@ -88,18 +88,18 @@ def set_duration(message: Proto, length: timedelta) -> None:
 def read_task(
     message: Proto, task_id: str, *, is_named: bool, defaults: RetryConfig, url_required: bool, now: datetime
 ) -> Task:
-    """The new task that a message describes.
+    """Return the new task that a message describes.
 
     Args:
-        message: As it came in CreateTask.
-        task_id: The id that it will have.
+        message: The task of a CreateTask request.
+        task_id: The id that the task gets.
         is_named: Whether the caller chose the id.
-        defaults: The queue's own retry configuration, for what the task's leaves open.
-        url_required: Whether the queue has no URL to give to a task that has none.
-        now: The instant of the call: unset and past schedule times become it.
+        defaults: The queue's retry configuration, for fields that the task's leaves unset.
+        url_required: Whether the task must have a URL, because its queue does not supply one.
+        now: The instant of the call; it replaces unset and past schedule times.
 
     Raises:
-        Refused: INVALID_ARGUMENT with the field that is wrong.
+        RpcError: INVALID_ARGUMENT; the message names the invalid field.
     """
     target, deadlines = _read_target(message, url_required=url_required)
     deadline = to_timedelta(message.dispatch_deadline) if message.HasField("dispatch_deadline") else timedelta(0)
@@ -131,7 +131,7 @@ def read_task(
 
 
 def restore_task(message: Proto) -> Task:
-    """The task that `write_task` wrote in the FULL view."""
+    """Return the task that `write_task` wrote in the FULL view."""
     target, _ = _read_target(message, url_required=False)
     task = Task(
         id=message.name.rpartition("/")[2],
@@ -154,10 +154,10 @@ def restore_task(message: Proto) -> Task:
 
 
 def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
-    """A retry configuration; what the message leaves open is as in `defaults`.
+    """Return a retry configuration; fields that the message leaves unset are as in `defaults`.
 
     Raises:
-        Refused: INVALID_ARGUMENT for a count or a length that cannot be.
+        RpcError: INVALID_ARGUMENT for an invalid count or duration.
     """
     if message.max_attempts < -1:
         raise invalid_argument("RetryConfig.maxAttempts must be greater than or equal to -1.")
@@ -182,7 +182,7 @@ def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
 
 
 def write_retry(message: Proto, config: RetryConfig) -> None:
-    """Write a retry configuration; no limit on the duration stays unset, as the service shows it."""
+    """Write a retry configuration; an unlimited duration stays unset, as in the service."""
     message.max_attempts = config.max_attempts
     message.max_doublings = config.max_doublings
     set_duration(message.min_backoff, config.min_backoff)
@@ -192,7 +192,7 @@ def write_retry(message: Proto, config: RetryConfig) -> None:
 
 
 def write_task(task: Task, queue_name: str, view: int) -> Proto:
-    """The message of a task, with its body only in the FULL view."""
+    """Return a task as a message; its body is in the FULL view only."""
     message = _Task(name=f"{queue_name}/tasks/{task.id}", view=FULL if view == FULL else BASIC)
     set_timestamp(message.schedule_time, task.schedule_at)
     set_timestamp(message.create_time, task.created_at)
@@ -330,16 +330,16 @@ def _write_target(message: Proto, target: Target, *, with_body: bool) -> None:
         request.body = target.body
 
 
-def _to_status(answer: Answer) -> tuple[int, str]:
-    """How the service words an answer in `Attempt.response_status`."""
-    if answer.timed_out:
+def _to_status(result: HttpResult) -> tuple[int, str]:
+    """Return the code and text that the service shows for a result in `Attempt.response_status`."""
+    if result.timed_out:
         return Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED(4): HTTP status code 504"
-    if answer.status is None:
-        return Code.UNAVAILABLE, f"UNAVAILABLE(14): {answer.failure}"
-    if answer.ok:
+    if result.status is None:
+        return Code.UNAVAILABLE, f"UNAVAILABLE(14): {result.failure}"
+    if result.ok:
         return Code.OK, ""
-    code = _CODES.get(answer.status, Code.UNKNOWN)
-    return code, f"{code.name}({int(code)}): HTTP status code {answer.status}"
+    code = _CODES.get(result.status, Code.UNKNOWN)
+    return code, f"{code.name}({int(code)}): HTTP status code {result.status}"
 
 
 _CODES: Final = {

@@ -1,7 +1,7 @@
-"""The calls of `google.cloud.tasks.v2.CloudTasks`: a request message in, a reply message out.
+"""The RPCs of `google.cloud.tasks.v2.CloudTasks`: from a request message to a response message.
 
-gRPC and REST are two ways to the same functions. A call reads the clock once, changes the board, and hands on what is
-to be sent; it refuses by raising `Refused`. Nothing in here waits.
+gRPC and REST lead to the same methods. A method reads the clock once, changes the queues and passes on any dispatch
+that is to be sent; it raises `RpcError` to refuse a request. Nothing in here blocks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, write_queue
 from cloudsched.emulator.api.task_codec import read_task, write_task
 from cloudsched.emulator.api.uri_override import supplies_url
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 MAX_QUEUES_A_PAGE: Final = 9800
 MAX_TASKS_A_PAGE: Final = 1000
 _FILTER: Final = re.compile(r'\s*(state|name)\s*(:|=|!=)\s*"?([^"\s]+)"?\s*')
-_Empty: Final = schema.message_class("google.protobuf.Empty")
-_ListQueuesResponse: Final = schema.message_class("ListQueuesResponse")
-_ListTasksResponse: Final = schema.message_class("ListTasksResponse")
+_Empty: Final = messages.message_class("google.protobuf.Empty")
+_ListQueuesResponse: Final = messages.message_class("ListQueuesResponse")
+_ListTasksResponse: Final = messages.message_class("ListTasksResponse")
 
 
 class CloudTasksService:
-    """The calls on queues and tasks.
+    """The RPCs on queues and tasks.
 
     Args:
-        queues: The state that they read and change.
+        queues: The state that the RPCs read and change.
         now: The clock.
-        send: Takes a dispatch that a call (RunTask) wants sent.
-        random: Draws the ids of tasks that come without a name.
+        send: Sends a dispatch at once; called by RunTask.
+        random: The source of ids for tasks without a name.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class CloudTasksService:
         self._send = send
         self._random = random
 
-    # Queues ----------------------------------------------------------------------------------------------------
+    # Queues ------------------------------------------------------------------------------------------------------
 
     def create_queue(self, request: Proto) -> Proto:
         """CreateQueue."""
@@ -69,12 +69,12 @@ class CloudTasksService:
         return write_queue(self.queues.get_queue(request.name))
 
     def list_queues(self, request: Proto) -> Proto:
-        """ListQueues: lexicographic, filtered by `state` or `name`."""
+        """ListQueues: in lexicographic order, filtered by `state` or `name`."""
         accepts = _parse_filter(request.filter)
         size = _clamp_page_size(request.page_size, MAX_QUEUES_A_PAGE)
         queues = [queue for queue in self.queues.list_queues(request.parent) if queue.name > request.page_token]
         if request.page_token and not request.page_token.startswith(f"{request.parent}/queues/"):
-            raise invalid_argument("The page token is not one of this list's.")
+            raise invalid_argument("The page token does not belong to this list.")
         page = queues[:size]
         reply = _ListQueuesResponse(queues=[write_queue(queue) for queue in page if accepts(queue)])
         if len(queues) > size:
@@ -82,7 +82,7 @@ class CloudTasksService:
         return reply
 
     def update_queue(self, request: Proto) -> Proto:
-        """UpdateQueue: changes what the mask names, or everything without one; creates a missing queue."""
+        """UpdateQueue: changes the fields in the mask, or all fields without a mask; creates a missing queue."""
         paths = list(request.update_mask.paths)
         queue = self.queues.update_queue(
             names.check_queue(request.queue.name),
@@ -110,7 +110,7 @@ class CloudTasksService:
         """ResumeQueue."""
         return write_queue(self.queues.pause_queue(request.name, paused=False))
 
-    # Tasks -----------------------------------------------------------------------------------------------------
+    # Tasks -------------------------------------------------------------------------------------------------------
 
     def create_task(self, request: Proto) -> Proto:
         """CreateTask."""
@@ -122,11 +122,11 @@ class CloudTasksService:
         return write_task(self.queues.get_task(queue_name, task_id, self.now()), queue_name, request.response_view)
 
     def list_tasks(self, request: Proto) -> Proto:
-        """ListTasks, in the order of creation."""
+        """ListTasks, in order of creation."""
         queue = self.queues.get_queue(request.parent)
         size = _clamp_page_size(request.page_size, MAX_TASKS_A_PAGE)
         if request.page_token and not (request.page_token.isascii() and request.page_token.isdigit()):
-            raise invalid_argument("The page token is not one of this list's.")
+            raise invalid_argument("The page token does not belong to this list.")
         tasks: Iterator[Task] = queue.iter_tasks(int(request.page_token or 0), self.now())
         reply = _ListTasksResponse()
         last = 0
@@ -145,7 +145,7 @@ class CloudTasksService:
         return _Empty()
 
     def run_task(self, request: Proto) -> Proto:
-        """RunTask: sends at once, whatever the queue's state and rate."""
+        """RunTask: sends the task at once, regardless of the queue's state and rate."""
         queue_name, task_id = names.split_task(request.name)
         dispatch = self.queues.run_task(queue_name, task_id, self.now())
         reply = write_task(dispatch.task, queue_name, request.response_view)
@@ -153,7 +153,7 @@ class CloudTasksService:
         return reply
 
     def generate_id(self) -> str:
-        """An id for what comes without one."""
+        """Generate an id for a task or an operation without one."""
         return str(self._random.getrandbits(63))
 
     def _create(self, queue_name: str, message: Proto) -> Task:
@@ -194,13 +194,11 @@ def _parse_filter(text: str) -> Callable[[Queue], bool]:
         return lambda _queue: True
     match = _FILTER.fullmatch(text)
     if match is None:
-        raise invalid_argument(
-            f"The filter {text!r} is not understood; filter by state or name, such as 'state: PAUSED'."
-        )
-    field, operator, wanted = match.groups()
+        raise invalid_argument(f"The filter {text!r} is invalid; filter by state or name, for example 'state: PAUSED'.")
+    field, operator, expected = match.groups()
 
     def accepts(queue: Queue) -> bool:
         value = queue.name if field == "name" else ("PAUSED" if queue.paused else "RUNNING")
-        return (wanted in value) if operator == ":" else (value == wanted) is (operator == "=")
+        return (expected in value) if operator == ":" else (value == expected) is (operator == "=")
 
     return accepts

@@ -1,4 +1,4 @@
-"""What a queue's HTTP target makes of each of its tasks' requests.
+"""Apply a queue's HTTP target override to the requests of its tasks.
 
 Source: the comments of `HttpTarget` and `UriOverride` in `google/cloud/tasks/v2/target.proto`.
 """
@@ -19,12 +19,12 @@ _IF_NOT_EXISTS = 1
 
 
 def supplies_url(override: Proto | None) -> bool:
-    """Whether tasks of such a queue need no URL of their own."""
+    """Whether tasks of a queue with this override need no URL of their own."""
     return override is not None and bool(override.uri_override.host)
 
 
 def apply_override(target: HttpTarget, override: Proto | None) -> HttpTarget:
-    """The target as the queue's override has it; `override` is an `HttpTarget` message."""
+    """Return the target with the queue's override, an `HttpTarget` message, applied."""
     if override is None:
         return target
     headers = dict(target.headers)

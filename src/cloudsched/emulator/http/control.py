@@ -1,4 +1,4 @@
-"""What the emulator offers beside Cloud Tasks, as JSON over HTTP; docs/emulator.md lists it."""
+"""The control API, as JSON over HTTP: clock, attempts, faults, tokens. docs/emulator.md lists it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _Route = Callable[[Mapping[str, str], bytes], Awaitable[Mapping[str, Any]]]
 
 
 class Control:
-    """The control interface.
+    """The control API.
 
     Args:
-        operations: What carries it out.
-        clock: What moves the clock.
-        tokens: Whose keys are shown, and whose mode is set.
+        operations: Carries out the requests.
+        clock: Shows and moves the clock.
+        tokens: The issuer whose keys are published and whose mode can be set.
     """
 
     def __init__(self, operations: ControlOperations, clock: ClockControl, tokens: TokenIssuer) -> None:
@@ -55,7 +55,7 @@ class Control:
         }
 
     async def handle(self, verb: str, path: str, query: Mapping[str, str], body: bytes) -> Reply | None:
-        """The reply to a request, or None if it is not for the control interface."""
+        """Return the response to a request, or None if it is not one of the control API."""
         route = self._routes.get((verb, path))
         if route is None:
             return None
@@ -93,7 +93,7 @@ class Control:
         command = read_object(body)
         name = command.get("task")
         if not isinstance(name, str) or not command.keys() <= {"task", "timeout"}:
-            raise InvalidControlRequest('Say which task, by its full name: {"task": "projects/...", "timeout": 10}.')
+            raise InvalidControlRequest('Give the full name of the task: {"task": "projects/...", "timeout": 10}.')
         seconds = min(read_duration(command.get("timeout", 10)).total_seconds(), _MAX_WAIT_SECONDS)
         try:
             attempts = await self._operations.wait(name, seconds)
@@ -118,7 +118,7 @@ class Control:
     async def _set_tokens(self, _query: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
         mode = read_object(body).get("mode")
         if mode not in TOKEN_MODES:
-            raise InvalidControlRequest(f"mode is one of {', '.join(TOKEN_MODES)}, not {mode!r}.")
+            raise InvalidControlRequest(f"mode must be one of {', '.join(TOKEN_MODES)}, not {mode!r}.")
         self._tokens.mode = mode
         return {"mode": mode}
 

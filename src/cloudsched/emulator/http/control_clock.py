@@ -1,4 +1,4 @@
-"""`/clock`: what time it is, and moving it."""
+"""`/clock`: read and move the clock."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _ClockCall = Callable[[Any], Awaitable[int]]
 
 
 class ClockControl:
-    """Reads and carries out commands to the clock.
+    """Carries out clock commands.
 
     Args:
-        clock: The clock that is shown and moved.
-        runner: What walks it.
+        clock: The clock to show and move.
+        dispatcher: Advances the clock and delivers what falls due on the way.
     """
 
-    def __init__(self, clock: MovableClock, runner: Dispatcher) -> None:
+    def __init__(self, clock: MovableClock, dispatcher: Dispatcher) -> None:
         self._clock = clock
-        self._dispatcher = runner
+        self._dispatcher = dispatcher
         self._commands: dict[str, _ClockCall] = {
             "freeze": self._freeze,
             "advance": self._advance,
@@ -35,19 +35,19 @@ class ClockControl:
         }
 
     def show(self) -> dict[str, Any]:
-        """What time it is."""
+        """Return the time and the clock's mode."""
         return {"now": format_rfc3339(self._clock.now()), "mode": self._clock.mode}
 
     async def move(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Do what a command says; returns, when it is done, what time it is and how many dispatches were delivered.
+        """Carry out a command; return the new time and how many dispatches were delivered.
 
         Raises:
-            BadRequest: if it is none.
-            ClockBusy: if the clock is being moved already.
+            InvalidControlRequest: if it is not a valid command.
+            ClockBusy: if the clock is already being moved.
         """
         if len(command) != 1 or not command.keys() <= self._commands.keys():
             raise InvalidControlRequest(
-                f'Say exactly one of {", ".join(self._commands)}, such as {{"advance": "P30D"}}.'
+                f'Give exactly one of {", ".join(self._commands)}, for example {{"advance": "P30D"}}.'
             )
         if self._dispatcher.is_advancing:
             raise ClockBusy
@@ -66,7 +66,7 @@ class ClockControl:
         elif isinstance(argument, str):
             self._clock.freeze(read_instant(argument))
         else:
-            raise InvalidControlRequest('freeze takes true or an instant, such as "2027-01-01T00:00:00Z".')
+            raise InvalidControlRequest('freeze takes true or an instant, for example "2027-01-01T00:00:00Z".')
         return 0
 
     async def _resume(self, argument: object) -> int:
@@ -80,7 +80,7 @@ class ClockControl:
         try:
             return await self._dispatcher.advance(span)
         except OverflowError:
-            raise InvalidControlRequest("That is beyond the year 9999.") from None
+            raise InvalidControlRequest("The result would lie beyond the year 9999.") from None
 
     async def _advance_to(self, argument: object) -> int:
         try:
@@ -96,5 +96,5 @@ class ClockControl:
         if isinstance(argument, int) and 0 < argument <= DEFAULT_LIMIT:
             return await self._dispatcher.run_until_idle(argument)
         raise InvalidControlRequest(
-            f"runUntilIdle takes true, or the most dispatches to deliver, up to {DEFAULT_LIMIT}."
+            f"runUntilIdle takes true, or the maximum number of dispatches to deliver, up to {DEFAULT_LIMIT}."
         )

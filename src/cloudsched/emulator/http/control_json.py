@@ -1,4 +1,4 @@
-"""What the control interface is told: JSON objects, instants, lengths of time and faults, each read or refused."""
+"""Parse the control API's JSON: objects, instants, durations and faults."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _DURATION_FAULTS: Final = frozenset({"lateBy", "shuffleWithin"})
 
 
 class InvalidControlRequest(ValueError):
-    """The request cannot be understood; the message says what would be."""
+    """The request is invalid; the message says what is expected."""
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object in a body.
+    """Parse a body as a JSON object.
 
     Raises:
-        BadRequest: if there is none.
+        InvalidControlRequest: if it is not one.
     """
     try:
         content = json.loads(body)
@@ -46,10 +46,10 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def read_instant(text: object) -> datetime:
-    """An RFC 3339 instant.
+    """Parse an RFC 3339 instant.
 
     Raises:
-        BadRequest: if it is none, or has no offset from UTC.
+        InvalidControlRequest: if it is invalid or has no UTC offset.
     """
     try:
         at = datetime.fromisoformat(text) if isinstance(text, str) else None
@@ -57,17 +57,17 @@ def read_instant(text: object) -> datetime:
     except (ValueError, OverflowError):
         at = None
     if at is None:
-        raise InvalidControlRequest(f"{text!r} is not an instant with a time zone, such as 2027-01-01T00:00:00Z.")
+        raise InvalidControlRequest(f"{text!r} is not an instant with a time zone, for example 2027-01-01T00:00:00Z.")
     return at
 
 
 def read_duration(value: object) -> timedelta:
-    """A length of time: an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
+    """Parse an ISO 8601 duration in weeks, days, hours, minutes and seconds, or a number of seconds.
 
     Raises:
-        BadRequest: if it is none, or negative.
+        InvalidControlRequest: if it is invalid or negative.
     """
-    problem = InvalidControlRequest(f'{value!r} is not a length of time, such as "P30D", "PT1H30M" or 90 (seconds).')
+    problem = InvalidControlRequest(f'{value!r} is not a duration, for example "P30D", "PT1H30M" or 90 (seconds).')
     try:
         if isinstance(value, str) and len(value) > 1 and (match := _DURATION.fullmatch(value)):
             return timedelta(**{unit: float(number) for unit, number in match.groupdict(default="0").items()})
@@ -79,21 +79,21 @@ def read_duration(value: object) -> timedelta:
 
 
 def read_faults(content: dict[str, Any]) -> Faults:
-    """The faults that an object describes.
+    """Parse an object of faults.
 
     Raises:
-        BadRequest: for an unknown name or a value that cannot be.
+        InvalidControlRequest: for an unknown name or an invalid value.
     """
     settings: dict[str, Any] = {}
     for name, value in content.items():
         if name not in _FAULTS:
-            raise InvalidControlRequest(f"{name!r} is no fault; there are {', '.join(_FAULTS)}.")
+            raise InvalidControlRequest(f"{name!r} is not a fault; choose from {', '.join(_FAULTS)}.")
         if name in _DURATION_FAULTS:
             settings[_FAULTS[name]] = read_duration(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             settings[_FAULTS[name]] = value
         else:
-            raise InvalidControlRequest(f"{name} is a number, not {value!r}.")
+            raise InvalidControlRequest(f"{name} must be a number, not {value!r}.")
     try:
         return Faults(**settings)
     except ValueError as error:
@@ -101,7 +101,7 @@ def read_faults(content: dict[str, Any]) -> Faults:
 
 
 def write_faults(faults: Faults) -> dict[str, Any]:
-    """The object that `read_faults` reads."""
+    """Return faults as an object that `read_faults` can read."""
     return {
         name: getattr(faults, field).total_seconds() if name in _DURATION_FAULTS else getattr(faults, field)
         for name, field in _FAULTS.items()

@@ -1,4 +1,4 @@
-"""The header blocks of HTTP/2, by the `hpack` package (RFC 7541): bounded, and with one error for all that is wrong."""
+"""HTTP/2 header blocks by the `hpack` package (RFC 7541), with bounded size and a single error type."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Header = tuple[bytes, bytes]
 
 _MAX_TABLE_BYTES: Final = 4096
 MAX_HEADER_BYTES: Final = 128 * 1024
-"""The most that one block may unpack to; the task's own headers travel in the body, so this is generous."""
+"""The maximum size of a decoded block; a task's own headers travel in the message, so this is generous."""
 
 
 class HeaderError(ValueError):
-    """A header block that cannot be read; the connection's shared table is lost with it."""
+    """A header block cannot be decoded; the connection's shared table is no longer usable."""
 
 
 class Decoder:
-    """Reads the header blocks of one connection, in their order."""
+    """Decodes the header blocks of one connection, in order."""
 
     def __init__(self) -> None:
         self._decoder = hpack.Decoder(max_header_list_size=MAX_HEADER_BYTES)
@@ -28,7 +28,7 @@ class Decoder:
         """Return the headers of one block.
 
         Raises:
-            HeadersBroken: if the block is malformed or unpacks to too much.
+            HeaderError: if the block is malformed or too large when decoded.
         """
         try:
             return [(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)]
@@ -37,6 +37,6 @@ class Decoder:
 
 
 def encode(headers: list[tuple[str, str]]) -> bytes:
-    """Write headers as literals that touch no table, so that a block can be made once and sent on any connection."""
+    """Encode headers as literals that use no table, so that a block can be encoded once and sent on any connection."""
     literals = [hpack.NeverIndexedHeaderTuple(name.encode("ascii"), value.encode("ascii")) for name, value in headers]
     return hpack.Encoder().encode(literals, huffman=False)

@@ -1,4 +1,4 @@
-"""HTTP/2 frames (RFC 9113): taken out of a stream of bytes, and written."""
+"""Decode and encode HTTP/2 frames (RFC 9113)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MAX_FRAME_BYTES: Final = 16384
-"""What both sides may send unless they agree on more; this server never does."""
+"""The protocol's default maximum; this server never negotiates more."""
 INITIAL_WINDOW: Final = 65535
 MAX_WINDOW: Final = 2**31 - 1
 
@@ -37,7 +37,7 @@ _HEAD_BYTES: Final = 9
 
 
 class ProtocolError(Exception):
-    """The peer broke the protocol; the connection ends with that code."""
+    """The peer violated the protocol; the connection is closed with this code."""
 
     def __init__(self, code: int, reason: str) -> None:
         self.code = code
@@ -45,7 +45,7 @@ class ProtocolError(Exception):
 
 
 class Frame(NamedTuple):
-    """One frame, its padding and priority still in it."""
+    """One frame, with its padding and priority."""
 
     type: int
     flags: int
@@ -53,10 +53,10 @@ class Frame(NamedTuple):
     payload: bytes
 
     def strip_padding(self) -> bytes:
-        """The payload of a DATA or HEADERS frame without padding and priority.
+        """Return the payload of a DATA or HEADERS frame without padding and priority.
 
         Raises:
-            ConnectionBroken: if it is padded beyond its length.
+            ProtocolError: if the padding is longer than the frame.
         """
         payload = self.payload
         start, padding = 0, 0
@@ -66,15 +66,15 @@ class Frame(NamedTuple):
         if self.type == HEADERS and self.flags & PRIORITIZED:
             start += 5
         if start + padding > len(payload):
-            raise ProtocolError(PROTOCOL_ERROR, "a frame is padded beyond its length")
+            raise ProtocolError(PROTOCOL_ERROR, "the padding is longer than the frame")
         return payload[start : len(payload) - padding] if start or padding else payload
 
 
 def read_frames(buffer: bytearray) -> Iterator[Frame]:
-    """Take every whole frame out of the buffer.
+    """Remove every complete frame from the buffer and yield it.
 
     Raises:
-        ConnectionBroken: if a frame is longer than was agreed.
+        ProtocolError: if a frame is longer than `MAX_FRAME_BYTES`.
     """
     at, end = 0, len(buffer)
     try:
@@ -93,21 +93,21 @@ def read_frames(buffer: bytearray) -> Iterator[Frame]:
 
 
 def encode_frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """The bytes of one frame."""
+    """Encode one frame."""
     length = len(payload)
     return _HEAD.pack(length >> 8, length & 0xFF, kind, flags, stream) + payload
 
 
 def encode_settings(settings: dict[int, int]) -> bytes:
-    """The bytes of a SETTINGS frame."""
+    """Encode a SETTINGS frame."""
     return encode_frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in settings.items()))
 
 
 def decode_settings(payload: bytes) -> dict[int, int]:
-    """What a SETTINGS frame says.
+    """Decode the payload of a SETTINGS frame.
 
     Raises:
-        ConnectionBroken: if its length is wrong or the window too large.
+        ProtocolError: if its length is invalid or the window too large.
     """
     if len(payload) % _SETTING.size:
         raise ProtocolError(FRAME_SIZE_ERROR, "a SETTINGS frame of the wrong length")
@@ -118,10 +118,10 @@ def decode_settings(payload: bytes) -> dict[int, int]:
 
 
 def encode_number(kind: int, stream: int, number: int) -> bytes:
-    """The bytes of a RST_STREAM or WINDOW_UPDATE frame."""
+    """Encode a RST_STREAM or WINDOW_UPDATE frame."""
     return encode_frame(kind, 0, stream, number.to_bytes(4, "big"))
 
 
 def encode_goaway(last_stream: int, code: int) -> bytes:
-    """The bytes of a GOAWAY frame."""
+    """Encode a GOAWAY frame."""
     return encode_frame(GOAWAY, 0, 0, last_stream.to_bytes(4, "big") + code.to_bytes(4, "big"))

@@ -1,4 +1,4 @@
-"""The one port: tells gRPC from HTTP/1.1 by a connection's first bytes, and serves both."""
+"""The one port: detects gRPC or HTTP/1.1 from a connection's first bytes, and serves both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.http.grpc import MAX_MESSAGE_BYTES, GrpcConnection
 from cloudsched.emulator.http.http2_frames import PREFACE
 from cloudsched.emulator.http.rest import RestGateway, error_reply, not_found_reply
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from cloudsched.emulator.http.control import Control
 
 _SHUTDOWN_SECONDS: Final = 0.1
-_DecodeError: Final = schema.DecodeError
+_DecodeError: Final = messages.DecodeError
 AfterCall = Callable[[], Awaitable[None] | None]
-"""Called after each call: starts what it made due, and returns what an acknowledgement has to wait for, if anything."""
+"""Called after each RPC: starts what became due, and returns what the response must wait for, if anything."""
 
 
 class Listener:
-    """Serves the calls of the API over gRPC and REST, and the control interface.
+    """Serves the RPCs over gRPC and REST, and the control API.
 
     Args:
-        methods: The calls.
-        rest: Their JSON.
-        control: The control interface.
+        methods: The RPCs.
+        rest: Translates them from and to JSON.
+        control: The control API.
         after_call: See `AfterCall`.
     """
 
@@ -48,10 +48,10 @@ class Listener:
         self._connections: set[asyncio.BaseTransport] = set()
 
     async def listen(self, host: str, port: int) -> int:
-        """Begin to listen; returns the port.
+        """Start listening; return the port.
 
         Raises:
-            OSError: if the address cannot be had.
+            OSError: if the address is not available.
         """
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _ProtocolSniffer(self), host, port, backlog=1024)
@@ -59,32 +59,32 @@ class Listener:
         return bound
 
     async def close(self) -> None:
-        """Stop listening and end all connections."""
+        """Stop listening and close all connections."""
         if self._server is not None:
             self._server.close()
         for transport in tuple(self._connections):
             transport.close()
-        await asyncio.sleep(0)  # the connections hear that they are lost, and give up what they were doing
+        await asyncio.sleep(0)  # let connection_lost run, which cancels their RPCs
         await self._web.shutdown(_SHUTDOWN_SECONDS)
         if self._server is not None:
             await self._server.wait_closed()
 
     def select_protocol(self, transport: asyncio.Transport, data: bytes) -> None:
-        """Hand a connection over to what speaks its protocol."""
+        """Pass a connection on to the protocol that its first bytes announce."""
         protocol = GrpcConnection(self._serve_grpc) if data.startswith(PREFACE[:3]) else self._web()
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         protocol.data_received(data)
 
     def track_connection(self, transport: asyncio.BaseTransport) -> None:
-        """Remember a connection, to end it when the server ends."""
+        """Remember a connection, so that `close` can close it."""
         self._connections = {known for known in self._connections if not known.is_closing()}
         self._connections.add(transport)
 
     def _serve_grpc(self, path: str, message: bytes) -> bytes | Awaitable[bytes]:
         method = self._methods.get(path)
         if method is None:
-            raise RpcError(Code.UNIMPLEMENTED, f"There is no method {path}.")
+            raise RpcError(Code.UNIMPLEMENTED, f"Unknown method {path}.")
         try:
             request = method.request.FromString(message)
         except _DecodeError:
@@ -99,42 +99,42 @@ class Listener:
         except web.HTTPRequestEntityTooLarge:
             reply = error_reply(invalid_argument(f"The request is over {MAX_MESSAGE_BYTES} bytes."))
             return _json_response(reply.status, reply.body)
-        except ConnectionError:  # the client went away in the middle; nobody reads this
+        except ConnectionError:  # the client disconnected; nobody reads this
             return web.Response(status=400)
-        found = self._rest.find(request.method, request.path)
-        if found is None:
-            answered = await self._control.handle(request.method, request.path, request.query, body)
-            reply = answered or not_found_reply(request.method, request.path)
+        route = self._rest.find(request.method, request.path)
+        if route is None:
+            control_reply = await self._control.handle(request.method, request.path, request.query, body)
+            reply = control_reply or not_found_reply(request.method, request.path)
             return _json_response(reply.status, reply.body)
-        method, version, filled = found
+        method, version, filled = route
         try:
             message: Proto = self._rest.read(method, version, filled, request.query, body, request.content_type)
             shown = self._rest.write(method, version, method.call(message), request.query)
             if (settled := self._after_call()) is not None:
                 await settled
-        except RpcError as refused:
-            reply = error_reply(refused)
+        except RpcError as error:
+            reply = error_reply(error)
             return _json_response(reply.status, reply.body)
         return _json_response(200, shown)
 
 
 class _ProtocolSniffer(asyncio.Protocol):
-    """Waits for the bytes that tell the protocol."""
+    """Waits for the bytes that identify the protocol."""
 
-    def __init__(self, front: Listener) -> None:
-        self._front = front
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._seen = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what asyncio gives to a TCP server
         self._transport = transport
-        self._front.track_connection(transport)
+        self._listener.track_connection(transport)
 
     def data_received(self, data: bytes) -> None:
         self._seen += data
         if self._transport is not None and not (len(self._seen) < 3 and PREFACE.startswith(self._seen)):  # noqa: PLR2004 - "PRI" decides
-            self._front.select_protocol(self._transport, self._seen)
+            self._listener.select_protocol(self._transport, self._seen)
 
 
 def _make_request(*arguments: object) -> web.BaseRequest:

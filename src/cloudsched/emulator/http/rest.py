@@ -1,7 +1,8 @@
-"""The REST face: the same calls as JSON over HTTP/1.1, as the v2 reference's HTTP annotations map them.
+"""REST: the same RPCs as JSON over HTTP/1.1, mapped as in the v2 reference's HTTP annotations.
 
-`/v2`, `/v2beta2` and `/v2beta3` lead to the same calls, and so does no version at all: that is how firebase-admin
-speaks to an emulator. It expects one reply in a shape of its own, and leaves the URL of its function to be filled in.
+`/v2`, `/v2beta2` and `/v2beta3` lead to the same RPCs, and so does a path without a version, which firebase-admin sends
+to an emulator. firebase-admin expects a response of its own shape and leaves the URL of its function for the emulator
+to fill in.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from urllib.parse import unquote
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.beta_json import from_v2, iter_resources, mask_to_v2, to_v2
 from cloudsched.emulator.api.methods import RAW_BODY, RpcMethod
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
@@ -46,17 +47,17 @@ _INTEGER_ENUMS: Final = "json;enum-encoding=int"
 
 
 class Reply(NamedTuple):
-    """A status and the JSON that goes with it."""
+    """An HTTP status and its JSON body."""
 
     status: int
     body: Mapping[str, Any]
 
 
 class RestGateway:
-    """Finds and makes the call that a request means.
+    """Translates HTTP requests to RPCs, and their results to JSON.
 
     Args:
-        methods: The calls.
+        methods: The RPCs.
         functions_url: Where a Firebase function is found, with {project}, {location} and {function}.
     """
 
@@ -65,14 +66,14 @@ class RestGateway:
         self._functions_url = functions_url
 
     def find(self, verb: str, path: str) -> tuple[RpcMethod, str, dict[str, str | None]] | None:
-        """The call that a request line means, its API version and what the path fills in; None if it is no call."""
+        """Return the RPC of a request line, its API version and the fields in its path; None if there is none."""
         match = _VERSION.fullmatch(unquote(path))
         if match is None:
             return None
         version, resource = match[1] or "", match[2]
         for method in self._methods:
-            if method.verb == verb and (found := method.path.fullmatch(resource)):
-                return method, version, found.groupdict()
+            if method.verb == verb and (match := method.path.fullmatch(resource)):
+                return method, version, match.groupdict()
         return None
 
     def read(
@@ -84,10 +85,10 @@ class RestGateway:
         body: bytes,
         content_type: str,
     ) -> Proto:
-        """The request message.
+        """Return the request message.
 
         Raises:
-            Refused: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is wrong.
+            RpcError: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is invalid.
         """
         request = method.request()
         if method.body == RAW_BODY:
@@ -107,10 +108,10 @@ class RestGateway:
         return request
 
     def write(self, method: RpcMethod, version: str, reply: Proto, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """The JSON of a reply."""
+        """Return a response message as JSON."""
         integers = _INTEGER_ENUMS in (query.get("$alt"), query.get("alt"))
         shown: dict[str, Any] = json_format.MessageToDict(
-            reply, use_integers_for_enums=integers, descriptor_pool=schema.POOL
+            reply, use_integers_for_enums=integers, descriptor_pool=messages.POOL
         )
         if not version and method.grpc.endswith("/CreateTask"):
             shown["name"] = f"/{shown['name']}"
@@ -118,7 +119,7 @@ class RestGateway:
         return from_v2(version, shown)
 
     def _fill_in_function_url(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
-        """Fill in what firebase-admin leaves to the emulator: the URL of the function that the queue is for."""
+        """Fill in the URL of the function that the queue is named after; firebase-admin leaves it empty."""
         task = content.get("task")
         request = task.get("httpRequest") if isinstance(task, dict) else None
         if isinstance(request, dict) and not request.get("url") and (parent := filled.get("parent")):
@@ -126,15 +127,15 @@ class RestGateway:
             request["url"] = self._functions_url.format(project=project, location=location, function=function)
 
 
-def error_reply(refused: RpcError) -> Reply:
-    """The reply to a call that was refused."""
-    status = refused.http_status
-    return Reply(status, {"error": {"code": status, "message": refused.message, "status": refused.code.name}})
+def error_reply(error: RpcError) -> Reply:
+    """Return the response for an RPC that was refused."""
+    status = error.http_status
+    return Reply(status, {"error": {"code": status, "message": error.message, "status": error.code.name}})
 
 
 def not_found_reply(verb: str, path: str) -> Reply:
-    """The reply to a request that is no call at all."""
-    return error_reply(RpcError(Code.NOT_FOUND, f"There is no {verb} {path} here."))
+    """Return the response for a request that matches no route."""
+    return error_reply(RpcError(Code.NOT_FOUND, f"There is no route {verb} {path}."))
 
 
 def _parse_json(body: bytes) -> dict[str, Any]:
@@ -150,10 +151,10 @@ def _parse_json(body: bytes) -> dict[str, Any]:
 
 
 def _check_bodies(content: dict[str, Any]) -> None:
-    """Refuse what is no base64: protobuf's own reader passes over it.
+    """Refuse bodies that are not base64, which protobuf's own parser ignores.
 
     Raises:
-        Refused: INVALID_ARGUMENT if a body is broken.
+        RpcError: INVALID_ARGUMENT if a body is not base64.
     """
     for resource in iter_resources(content):
         for kind in ("httpRequest", "appEngineHttpRequest", "http_request", "app_engine_http_request"):
@@ -165,13 +166,13 @@ def _check_bodies(content: dict[str, Any]) -> None:
 
 def _parse(content: Mapping[str, Any], message: Proto) -> None:
     try:
-        json_format.ParseDict(content, message, descriptor_pool=schema.POOL)
+        json_format.ParseDict(content, message, descriptor_pool=messages.POOL)
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise invalid_argument(f"Invalid JSON payload received. {error}") from None
 
 
 def _parse_buffered(body: bytes, content_type: str, request: Proto) -> None:
-    """Either an `HttpBody` in JSON, as generated clients send it, or the task's body itself."""
+    """Parse either an `HttpBody` in JSON, which generated clients send, or the task's body itself."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""What the service answers when it will not do what it was asked.
+"""The errors with which the service refuses a request.
 
-The codes are gRPC's (https://grpc.io/docs/guides/status-codes/); REST shows the same refusal as an HTTP status and a
-`google.rpc.Status`. The texts are those that the real service was recorded to send.
+The codes are gRPC's (https://grpc.io/docs/guides/status-codes/); REST shows the same error as an HTTP status and a
+`google.rpc.Status`. The texts were recorded from the real service.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ QUEUE_TOO_RECENT: Final = "The queue cannot be created because a queue with this
 
 
 class RpcError(Exception):
-    """The call is refused, and nothing was changed by it.
+    """The request is refused and changed nothing.
 
     Attributes:
-        code: Why, as gRPC says it.
-        message: Why, as the real service words it.
+        code: The gRPC status code.
+        message: The real service's text.
     """
 
     def __init__(self, code: Code, message: str) -> None:
@@ -81,15 +81,15 @@ class RpcError(Exception):
 
     @property
     def http_status(self) -> int:
-        """The HTTP status that REST answers with."""
+        """The HTTP status of the REST response."""
         return HTTP_STATUS[self.code]
 
 
 def invalid_argument(message: str) -> RpcError:
-    """The caller's data is wrong."""
+    """Return the error for an invalid request."""
     return RpcError(Code.INVALID_ARGUMENT, message)
 
 
 def not_found(message: str = ENTITY_MISSING) -> RpcError:
-    """There is no such thing."""
+    """Return the error for a missing queue or task."""
     return RpcError(Code.NOT_FOUND, message)

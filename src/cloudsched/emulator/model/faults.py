@@ -1,7 +1,7 @@
-"""Faults on purpose, so that a user can prove that their handlers are idempotent.
+"""Fault injection, so that users can prove that their handlers are idempotent.
 
-Cloud Tasks delivers at least once, unordered and now and then late; here that can be made to happen. Each decision is
-drawn from the seed, the task's id and the attempt, so that a run can be repeated whatever else happens around it.
+Cloud Tasks delivers at least once, in any order and sometimes late; faults make that happen. Each decision is drawn
+from the seed, the task's id and the attempt, so that a run can be repeated regardless of other tasks and of timing.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ TIME_OUT: Final = "timeOut"
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How likely each fault is, from 0 (never, the default) to 1 (always).
+    """The probability of each fault, from 0 (never, the default) to 1 (always).
 
     Raises:
-        ValueError: for a probability that is none.
+        ValueError: for a probability outside 0 to 1, or a negative duration.
     """
 
     duplicate: float = 0.0
     """The request is sent twice, at the same time."""
     out_of_order: float = 0.0
-    """The attempt is held back for up to `shuffle_within`, so that others overtake it."""
+    """The attempt is delayed by up to `shuffle_within`, so that others overtake it."""
     late: float = 0.0
-    """The attempt is held back for `late_by`."""
+    """The attempt is delayed by `late_by`."""
     drop_answer: float = 0.0
-    """The target runs, but its answer is lost: the attempt fails."""
+    """The target runs, but its response is lost: the attempt fails."""
     time_out: float = 0.0
-    """The target runs, but its answer does not arrive before the dispatch deadline: the attempt fails as 504."""
+    """The target runs, but its response does not arrive before the dispatch deadline: the attempt fails as 504."""
     shuffle_within: timedelta = timedelta(seconds=1)
     late_by: timedelta = timedelta(minutes=5)
     seed: int = 0
@@ -43,18 +43,18 @@ class Faults:
         for name in _PROBABILITIES:
             value = getattr(self, name)
             if not 0.0 <= value <= 1.0:
-                raise ValueError(f"{name} is a probability, between 0 and 1; it cannot be {value!r}.")
+                raise ValueError(f"{name} must be a probability between 0 and 1, not {value!r}.")
         for name in ("shuffle_within", "late_by"):
             if getattr(self, name) < timedelta(0):
-                raise ValueError(f"{name} cannot be negative.")
+                raise ValueError(f"{name} must not be negative.")
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to inject."""
+        """Whether any fault has a probability above 0."""
         return any(getattr(self, name) for name in _PROBABILITIES)
 
     def delay(self, task_id: str, attempt: int) -> timedelta:
-        """For how long that attempt is held back."""
+        """Draw how long that attempt is delayed."""
         if not (self.late or self.out_of_order):
             return timedelta(0)
         draw = self._draw("delay", task_id, attempt)
@@ -64,7 +64,7 @@ class Faults:
         return self.shuffle_within * part if shuffled < self.out_of_order else timedelta(0)
 
     def fault(self, task_id: str, attempt: int) -> str:
-        """What goes wrong with that attempt: one of the names above, or `NONE`."""
+        """Draw the fault of that attempt: one of the names above, or `NONE`."""
         draw = self._draw("fault", task_id, attempt)
         duplicate, drop, time_out = draw.random(), draw.random(), draw.random()
         if duplicate < self.duplicate:
@@ -74,7 +74,7 @@ class Faults:
         return TIME_OUT if time_out < self.time_out else NONE
 
     def _draw(self, purpose: str, task_id: str, attempt: int) -> Random:
-        return Random(f"{self.seed}/{purpose}/{task_id}/{attempt}")  # noqa: S311 - repeatable on purpose
+        return Random(f"{self.seed}/{purpose}/{task_id}/{attempt}")  # noqa: S311 - reproducible on purpose
 
 
 _PROBABILITIES: Final = tuple(field.name for field in fields(Faults) if field.type == "float")

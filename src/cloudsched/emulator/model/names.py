@@ -1,6 +1,6 @@
-"""Resource names: `projects/P/locations/L/queues/Q/tasks/T`, taken apart and checked.
+"""Parse and check resource names: `projects/P/locations/L/queues/Q/tasks/T`.
 
-Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`; the texts of the refusals are recorded ones.
+Source: the comments of `google/cloud/tasks/v2/{queue,task}.proto`; the error texts were recorded from the service.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class QueueName(NamedTuple):
 
 
 def check_location(name: str) -> str:
-    """Return the name of a location unchanged.
+    """Check the name of a location and return it.
 
     Raises:
-        Refused: INVALID_ARGUMENT if it is malformed.
+        RpcError: INVALID_ARGUMENT if it is malformed.
     """
     if not _LOCATION_NAME.fullmatch(name):
         raise invalid_argument(LOCATION_FORM)
@@ -49,10 +49,10 @@ def check_location(name: str) -> str:
 
 
 def split_queue(name: str) -> QueueName:
-    """Take a queue's name apart.
+    """Split a queue's name into its parts.
 
     Raises:
-        Refused: INVALID_ARGUMENT if it is malformed.
+        RpcError: INVALID_ARGUMENT if it is malformed.
     """
     match = _QUEUE_NAME.fullmatch(name)
     if match is None:
@@ -61,20 +61,20 @@ def split_queue(name: str) -> QueueName:
 
 
 def check_queue(name: str) -> str:
-    """Return the name of a queue unchanged.
+    """Check the name of a queue and return it.
 
     Raises:
-        Refused: INVALID_ARGUMENT if it is malformed.
+        RpcError: INVALID_ARGUMENT if it is malformed.
     """
     split_queue(name)
     return name
 
 
 def split_task(name: str) -> tuple[str, str]:
-    """Take a task's name apart into its queue's name and its own id.
+    """Split a task's name into its queue's name and the task's id.
 
     Raises:
-        Refused: INVALID_ARGUMENT if the name or the id is malformed.
+        RpcError: INVALID_ARGUMENT if the name or the id is malformed.
     """
     match = _TASK_NAME.fullmatch(name)
     if match is None:

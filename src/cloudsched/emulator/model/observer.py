@@ -1,4 +1,4 @@
-"""What the model reports as it changes: to the journal, to whoever waits for a task, to nobody."""
+"""Observers of the model's changes: the write-ahead log and the waiters for tasks."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ Queue_contra = TypeVar("Queue_contra", contravariant=True)
 
 
 class QueueObserver(Protocol[Queue_contra]):
-    """Hears of each change of the model, in its order, after it was made."""
+    """Is called after each change of the model, in order."""
 
     def on_queue_changed(self, queue: Queue_contra) -> None:
-        """A queue is new, or its configuration or state is."""
+        """A queue was created, or its configuration or state changed."""
 
     def on_queue_deleted(self, name: str, at: datetime) -> None:
-        """A queue was deleted, and all that was in it."""
+        """A queue was deleted together with its tasks."""
 
     def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
-        """A task is new, or waits for another attempt."""
+        """A task was created, or waits for another attempt."""
 
     def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
-        """A task is done, given up or deleted; its name stays taken until then."""
+        """A task succeeded, was exhausted or was deleted; its name stays taken until that instant."""
 
 
 class CompositeObserver(Generic[Queue_contra]):
-    """Tells several logs; none of them, as a rule."""
+    """Passes each change on to several observers; by default to none."""
 
     def __init__(self, *observers: QueueObserver[Queue_contra]) -> None:
         self._observers = observers
 
     def on_queue_changed(self, queue: Queue_contra) -> None:
         """See `QueueObserver`."""
-        for log in self._observers:
-            log.on_queue_changed(queue)
+        for observer in self._observers:
+            observer.on_queue_changed(queue)
 
     def on_queue_deleted(self, name: str, at: datetime) -> None:
         """See `QueueObserver`."""
-        for log in self._observers:
-            log.on_queue_deleted(name, at)
+        for observer in self._observers:
+            observer.on_queue_deleted(name, at)
 
     def on_task_changed(self, queue: Queue_contra, task: Task) -> None:
         """See `QueueObserver`."""
-        for log in self._observers:
-            log.on_task_changed(queue, task)
+        for observer in self._observers:
+            observer.on_task_changed(queue, task)
 
     def on_task_removed(self, queue: Queue_contra, task: Task, until: datetime) -> None:
         """See `QueueObserver`."""
-        for log in self._observers:
-            log.on_task_removed(queue, task, until)
+        for observer in self._observers:
+            observer.on_task_removed(queue, task, until)

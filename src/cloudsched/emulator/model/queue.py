@@ -1,9 +1,9 @@
-"""One queue, pure: state + event + now -> state + what to send.
+"""One queue, as pure code: state + event + now -> state + dispatches.
 
-Nothing here reads a clock, draws a random number or does I/O. Waiting tasks lie in a heap by the instant of their
-next attempt, so that the cost of one dispatch does not depend on how many wait. An entry of the heap is live while its
-ticket is its task's; a task that was removed or put elsewhere leaves a dead entry behind, which is dropped when it
-comes up, or all at once when the dead outnumber the living.
+Nothing here reads a clock, draws a random number or does I/O. Waiting tasks lie in a heap ordered by their next
+attempt, so that the cost of a dispatch does not depend on how many wait. A heap entry is valid while its ticket equals
+its task's. A task that is removed or rescheduled leaves a stale entry behind, which is dropped when it reaches the top
+of the heap, or together with all others once more than half of the entries are stale.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
 from cloudsched.emulator.model.retry import next_attempt_at
 from cloudsched.emulator.model.task import (
-    Answer,
     AppEngineRouting,
     AttemptStatus,
+    HttpResult,
     RateLimits,
     RetryConfig,
     Target,
@@ -41,19 +41,19 @@ _NO_OBSERVER: Final[CompositeObserver[Any]] = CompositeObserver()
 
 @dataclass(frozen=True, slots=True)
 class QueueConfig:
-    """What a queue's owner sets."""
+    """The settings of a queue."""
 
     rate_limits: RateLimits = field(default_factory=RateLimits)
     retry_config: RetryConfig = field(default_factory=RetryConfig)
     app_engine_routing: AppEngineRouting | None = None
     http_target: Any = None
-    """The queue's HTTP override, kept as it came; `override.py` applies it."""
+    """The queue's HTTP target override, an `HttpTarget` message; `uri_override.py` applies it."""
     logging_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispatch:
-    """One attempt to be sent: everything that the sender needs, fixed at the instant of sending."""
+    """One attempt to send: everything that the sender needs, fixed at the instant of dispatch."""
 
     queue: Queue
     task: Task
@@ -68,7 +68,7 @@ class Dispatch:
 
     @property
     def deadline_at(self) -> datetime:
-        """When the sender stops to wait for an answer."""
+        """When the sender stops waiting for a response."""
         return self.dispatch_at + self.deadline
 
 
@@ -85,9 +85,9 @@ class Queue:
     purged_at: datetime | None = None
     tasks: dict[str, Task] = field(default_factory=dict)
     running_attempts: int = 0
-    """Attempts that were sent and not yet answered, of tasks that may be gone since."""
+    """Attempts in progress, including those of tasks that are gone."""
     scheduled_wake_at: datetime | None = None
-    """The wake-up that the board holds for this queue, and in `push_number` which of its entries that is."""
+    """The wake-up that `Queues` holds for this queue; `push_number` identifies its heap entry."""
     push_number: int = 0
     _heap: list[tuple[datetime, int, Task]] = field(default_factory=list)
     _stale_entries: int = 0
@@ -96,13 +96,13 @@ class Queue:
     _reserved_names: dict[str, datetime] = field(default_factory=dict)
     _reservations_by_expiry: deque[tuple[datetime, str]] = field(default_factory=deque)
 
-    # What the clients do ---------------------------------------------------------------------------------------
+    # Requests of clients -----------------------------------------------------------------------------------------
 
     def add(self, task: Task, now: datetime) -> None:
-        """Take a new task.
+        """Add a new task.
 
         Raises:
-            Refused: ALREADY_EXISTS if its name is taken, by a task or by one that is gone since less than a day.
+            RpcError: ALREADY_EXISTS if its name is taken by a task, or by one that ended less than 24 hours ago.
         """
         if self.is_name_taken(task.id, now):
             raise RpcError(Code.ALREADY_EXISTS, ENTITY_EXISTS)
@@ -116,7 +116,7 @@ class Queue:
         """Return the task.
 
         Raises:
-            Refused: NOT_FOUND if there is none; the text tells whether there was one lately.
+            RpcError: NOT_FOUND if there is none; the text says whether there was one recently.
         """
         task = self.tasks.get(task_id)
         if task is not None and now >= task.expires_at:
@@ -127,10 +127,10 @@ class Queue:
         return task
 
     def remove(self, task_id: str, now: datetime) -> None:
-        """Delete a task, also while it runs; an answer that comes later changes nothing.
+        """Delete a task, even while it runs; a response that arrives later changes nothing.
 
         Raises:
-            Refused: NOT_FOUND if there is none.
+            RpcError: NOT_FOUND if there is none.
         """
         try:
             task = self.get(task_id, now)
@@ -145,14 +145,14 @@ class Queue:
             self._delete(task, now)
 
     def iter_tasks(self, after: int, now: datetime) -> Iterator[Task]:
-        """The tasks that were created after that number, in the order of their creation."""
+        """Iterate over the tasks with a number above `after`, in order of creation."""
         return (task for task in self.tasks.values() if task.number > after and now < task.expires_at)
 
     def run_now(self, task_id: str, now: datetime) -> Dispatch:
-        """Send a task at once, whatever the queue's state and rate.
+        """Dispatch a task at once, regardless of the queue's state and rate.
 
         Raises:
-            Refused: NOT_FOUND if there is none.
+            RpcError: NOT_FOUND if there is none.
         """
         try:
             task = self.get(task_id, now)
@@ -162,14 +162,14 @@ class Queue:
         return self._send(task, now)
 
     def set_config(self, config: QueueConfig, now: datetime) -> None:
-        """Go on with another configuration."""
+        """Replace the configuration."""
         self.config = config
         self.bucket.set_limits(config.rate_limits, now)
 
-    # What time does --------------------------------------------------------------------------------------------
+    # Dispatch ----------------------------------------------------------------------------------------------------
 
     def take_due(self, now: datetime) -> Iterator[Dispatch]:
-        """Send, earliest first, what is due and allowed by the pause, the concurrency and the rate."""
+        """Dispatch what is due, earliest first, as far as pause, concurrency and rate allow."""
         while not self.paused and self.running_attempts < self.config.rate_limits.max_concurrent_dispatches:
             first = self._peek()
             if first is None or first[0] > now:
@@ -183,19 +183,19 @@ class Queue:
             yield self._send(task, now)
 
     def wake_at(self) -> datetime | None:
-        """The earliest instant at which `take_due` has something, if nothing else happens before."""
+        """Return the earliest instant at which `take_due` returns something, if nothing else happens before."""
         if self.paused or self.running_attempts >= self.config.rate_limits.max_concurrent_dispatches:
             return None
         first = self._peek()
         return None if first is None else max(first[0], self.bucket.ready_at())
 
-    # What the target does --------------------------------------------------------------------------------------
+    # Results -----------------------------------------------------------------------------------------------------
 
-    def finish_attempt(self, dispatch: Dispatch, result: Answer, now: datetime) -> bool:
-        """Settle one attempt: the task is done, waits for its next attempt, or is given up.
+    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> bool:
+        """Apply the result of one attempt: the task succeeds, waits for its next attempt, or is exhausted.
 
         Returns:
-            Whether the task ended by it.
+            Whether this ended the task.
         """
         self.running_attempts -= 1
         self.bucket.on_response(result, now)
@@ -210,7 +210,7 @@ class Queue:
         if result.ok:
             self._delete(task, now)
             return True
-        if task.ticket:  # it was run by hand while it waited on, or its other attempt has put it back already
+        if task.ticket:  # already rescheduled: by RunTask's dispatch or by a duplicate
             return False
         retry = task.retry_config or self.config.retry_config
         at = next_attempt_at(retry, task.dispatch_count, task.first_dispatch_at or now, result, now)
@@ -224,20 +224,20 @@ class Queue:
         return False
 
     def is_name_taken(self, task_id: str, now: datetime) -> bool:
-        """Whether a name is taken, by a task or by one that is gone since less than a day."""
+        """Whether a name is taken by a task, or by one that ended less than 24 hours ago."""
         return task_id in self.tasks or self.is_name_reserved(task_id, now)
 
     def is_name_reserved(self, task_id: str, now: datetime) -> bool:
-        """Whether a task of that name is gone, but its name still taken."""
+        """Whether a task of that name is gone and its name still taken."""
         order = self._reservations_by_expiry
         while order and order[0][0] <= now:
-            until, gone = order.popleft()
-            if self._reserved_names.get(gone) == until:
-                del self._reserved_names[gone]
+            until, name = order.popleft()
+            if self._reserved_names.get(name) == until:
+                del self._reserved_names[name]
         return task_id in self._reserved_names
 
     def iter_reserved_names(self) -> Iterator[tuple[str, datetime]]:
-        """The names of tasks that are gone, in the order in which they become free."""
+        """Iterate over the names of ended tasks that are still taken, in the order in which they become free."""
         return (
             (task_id, until)
             for until, task_id in self._reservations_by_expiry
@@ -245,33 +245,33 @@ class Queue:
         )
 
     def restore(self, task: Task) -> None:
-        """Put a task as it was: a new one, or one that has changed since."""
-        known = self.tasks.get(task.id)
-        if known is not None:
-            self._dequeue(known)
+        """Insert or replace a task while the log is replayed."""
+        present = self.tasks.get(task.id)
+        if present is not None:
+            self._dequeue(present)
         self._numbers += 1
-        task.number = known.number if known is not None else self._numbers
+        task.number = present.number if present is not None else self._numbers
         self.tasks[task.id] = task
         self._enqueue(task)
 
     def drop(self, task_id: str) -> None:
-        """Take a task away, if it is there, without a trace."""
+        """Remove a task, if it exists, without reserving its name."""
         task = self.tasks.pop(task_id, None)
         if task is not None:
             self._dequeue(task)
 
     def reserve_name(self, task_id: str, until: datetime) -> None:
-        """Keep a name taken until then; to be called in the order of those instants."""
+        """Keep a name taken until that instant; call it in chronological order."""
         self._reserved_names[task_id] = until
         self._reservations_by_expiry.append((until, task_id))
 
     def duplicate(self, dispatch: Dispatch) -> Dispatch:
-        """The same attempt once more: a duplicate delivery, which must be answered as well."""
+        """Return a duplicate of a dispatch; its result must be reported as well."""
         self.running_attempts += 1
         dispatch.task.running_attempts += 1
         return replace(dispatch)
 
-    # Inside ----------------------------------------------------------------------------------------------------
+    # Heap and state ----------------------------------------------------------------------------------------------
 
     def _enqueue(self, task: Task) -> None:
         self._tickets += 1
@@ -284,18 +284,18 @@ class Queue:
         if task.ticket:
             task.ticket = 0
             self._stale_entries += 1
-            if self._stale_entries > 64 and self._stale_entries > len(self._heap) // 2:  # noqa: PLR2004 - small heaps need no care
+            if self._stale_entries > 64 and self._stale_entries > len(self._heap) // 2:  # noqa: PLR2004 - not worth it for small heaps
                 self._heap = [entry for entry in self._heap if entry[2].ticket == entry[1]]
                 heapq.heapify(self._heap)
                 self._stale_entries = 0
 
     def _peek(self) -> tuple[datetime, int, Task] | None:
-        waiting = self._heap
-        while waiting:
-            first = waiting[0]
+        heap = self._heap
+        while heap:
+            first = heap[0]
             if first[2].ticket == first[1]:
                 return first
-            heapq.heappop(waiting)
+            heapq.heappop(heap)
             self._stale_entries -= 1
         return None
 

@@ -1,7 +1,7 @@
-"""All queues, pure: what clients may do to them, and which of them is next to send something.
+"""All queues, as pure code: the operations of clients, and which queue dispatches next.
 
-Like `queue.py`, it takes `now` and chance as arguments and does no I/O. The queues' wake-ups lie in a heap of their
-own, so that neither many queues nor many tasks make one dispatch dearer.
+Like `queue.py`, it takes `now` as an argument and does no I/O. The queues' wake-ups lie in a heap of their own, so that
+the cost of one dispatch grows neither with the number of queues nor with that of tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cloudsched.emulator.model.token_bucket import TokenBucket
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cloudsched.emulator.model.task import Answer, Task
+    from cloudsched.emulator.model.task import HttpResult, Task
 
 QUEUE_NAME_RETENTION: Final = timedelta(days=7)
 """How long a queue's name stays taken after the queue was deleted."""
@@ -39,13 +39,13 @@ class Queues:
     _wakeups: list[tuple[datetime, int, Queue]] = field(default_factory=list)
     _pushes: int = 0
 
-    # Queues ----------------------------------------------------------------------------------------------------
+    # Queues ------------------------------------------------------------------------------------------------------
 
     def create_queue(self, name: str, config: QueueConfig, now: datetime) -> Queue:
-        """Make a queue.
+        """Create a queue.
 
         Raises:
-            Refused: ALREADY_EXISTS, or FAILED_PRECONDITION while the name of a deleted queue is still taken.
+            RpcError: ALREADY_EXISTS, or FAILED_PRECONDITION while the name of a deleted queue is still taken.
         """
         names.check_queue(name)
         if name in self.queues:
@@ -69,7 +69,7 @@ class Queues:
         """Return a queue.
 
         Raises:
-            Refused: NOT_FOUND if there is none, INVALID_ARGUMENT if no queue can have that name.
+            RpcError: NOT_FOUND if there is none, INVALID_ARGUMENT if the name is malformed.
         """
         queue = self.queues.get(name)
         if queue is None:
@@ -78,7 +78,7 @@ class Queues:
         return queue
 
     def list_queues(self, location: str) -> list[Queue]:
-        """The queues of one location, in the order of their names."""
+        """Return the queues of one location, ordered by name."""
         prefix = f"{names.check_location(location)}/queues/"
         return [self.queues[name] for name in sorted(self.queues) if name.startswith(prefix)]
 
@@ -87,11 +87,11 @@ class Queues:
 
         Args:
             name: The queue.
-            change: Receives the present configuration, or None for a queue that is missing.
+            change: Returns the new configuration, given the present one, or None if the queue is missing.
             now: The instant of the change.
 
         Raises:
-            Refused: as `create_queue` refuses, if the queue is missing.
+            RpcError: as in `create_queue`, if the queue is missing.
         """
         queue = self.queues.get(name)
         if queue is None:
@@ -105,7 +105,7 @@ class Queues:
         """Delete a queue and all its tasks; its name stays taken for days.
 
         Raises:
-            Refused: NOT_FOUND if there is none.
+            RpcError: NOT_FOUND if there is none.
         """
         names.check_queue(name)
         if name not in self.queues:
@@ -125,20 +125,20 @@ class Queues:
         return queue
 
     def pause_queue(self, name: str, *, paused: bool) -> Queue:
-        """Stop or go on dispatching; tasks are taken either way."""
+        """Pause or resume dispatching; a paused queue still accepts tasks."""
         queue = self.get_queue(name)
         queue.paused = paused
         self.observer.on_queue_changed(queue)
         self.reschedule(queue)
         return queue
 
-    # Tasks -----------------------------------------------------------------------------------------------------
+    # Tasks -------------------------------------------------------------------------------------------------------
 
     def create_task(self, queue_name: str, task: Task, now: datetime) -> None:
-        """Put a task into a queue.
+        """Add a task to a queue.
 
         Raises:
-            Refused: NOT_FOUND if the queue is missing, ALREADY_EXISTS if the task's name is taken.
+            RpcError: NOT_FOUND if the queue is missing, ALREADY_EXISTS if the task's name is taken.
         """
         queue = self.queues.get(queue_name)
         if queue is None:
@@ -153,7 +153,7 @@ class Queues:
         """Return a task.
 
         Raises:
-            Refused: NOT_FOUND if there is none.
+            RpcError: NOT_FOUND if there is none.
         """
         queue = self.queues.get(queue_name)
         if queue is None:
@@ -164,7 +164,7 @@ class Queues:
         """Delete a task.
 
         Raises:
-            Refused: NOT_FOUND if there is none.
+            RpcError: NOT_FOUND if there is none.
         """
         queue = self.queues.get(queue_name)
         if queue is None:
@@ -172,10 +172,10 @@ class Queues:
         queue.remove(task_id, now)
 
     def run_task(self, queue_name: str, task_id: str, now: datetime) -> Dispatch:
-        """Send a task at once, whatever the queue's state and rate.
+        """Dispatch a task at once, regardless of the queue's state and rate.
 
         Raises:
-            Refused: NOT_FOUND if there is none.
+            RpcError: NOT_FOUND if there is none.
         """
         queue = self.queues.get(queue_name)
         if queue is None:
@@ -183,27 +183,27 @@ class Queues:
         return queue.run_now(task_id, now)
 
     def clear(self) -> None:
-        """Forget every queue, task and name."""
+        """Delete every queue, task and reserved name."""
         self.queues.clear()
         self.deleted_at.clear()
         self._wakeups.clear()
 
-    def set_observer(self, log: QueueObserver[Queue]) -> None:
-        """Report to that log from now on."""
-        self.observer = log
+    def set_observer(self, observer: QueueObserver[Queue]) -> None:
+        """Report changes to that observer from now on."""
+        self.observer = observer
         for queue in self.queues.values():
-            queue.observer = log
+            queue.observer = observer
 
     def set_faults(self, faults: Faults) -> None:
-        """Let these faults happen from now on; what waits already keeps its place."""
+        """Inject these faults from now on; tasks that are already queued keep their place."""
         self.faults = faults
         for queue in self.queues.values():
             queue.faults = faults
 
-    # Time and answers ------------------------------------------------------------------------------------------
+    # Dispatch and results ----------------------------------------------------------------------------------------
 
     def take_due(self, now: datetime) -> list[Dispatch]:
-        """Everything that goes out at this instant, earliest first within each queue."""
+        """Dispatch everything that is due at this instant, earliest first within each queue."""
         sent: list[Dispatch] = []
         while (at := self.next_wake()) is not None and at <= now:
             _, _, queue = heapq.heappop(self._wakeups)
@@ -213,7 +213,7 @@ class Queues:
         return sent
 
     def next_wake(self) -> datetime | None:
-        """The earliest instant at which something goes out, if nothing else happens before; None if nothing waits."""
+        """Return the next instant at which something is due, if nothing else happens before; None if nothing waits."""
         wakes = self._wakeups
         while wakes:
             at, push, queue = wakes[0]
@@ -222,21 +222,21 @@ class Queues:
             heapq.heappop(wakes)
         return None
 
-    def finish_attempt(self, dispatch: Dispatch, result: Answer, now: datetime) -> bool:
-        """Settle one attempt; true if its task ended by it."""
+    def finish_attempt(self, dispatch: Dispatch, result: HttpResult, now: datetime) -> bool:
+        """Apply the result of one attempt; return whether this ended its task."""
         queue = dispatch.queue
         ended = queue.finish_attempt(dispatch, result, now)
         self.reschedule(queue)
         return ended
 
     def rewind(self, now: datetime) -> None:
-        """Note that the clock may have gone back."""
+        """Adjust the queues after the clock was set back."""
         for queue in self.queues.values():
             queue.bucket.rewind(now)
             self.reschedule(queue)
 
     def reschedule(self, queue: Queue) -> None:
-        """Note when this queue is next to send; to be called after each change of it."""
+        """Update the queue's wake-up; call it after each change of the queue."""
         at = queue.wake_at() if self.queues.get(queue.name) is queue else None
         if at == queue.scheduled_wake_at:
             return

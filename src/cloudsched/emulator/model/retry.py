@@ -1,4 +1,4 @@
-"""Whether a failed task is tried again, and when.
+"""Whether a failed task is retried, and when.
 
 Source: the `RetryConfig` message of the v2 reference. Its example, 10 s to 300 s with 3 doublings, gives
 10, 20, 40, 80, 160, 240, 300, 300 ...
@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from cloudsched.emulator.model.task import Answer, RetryConfig
+    from cloudsched.emulator.model.task import HttpResult, RetryConfig
 
 _MAX_DOUBLINGS: Final = 60
 """2**60 of the shortest backoff (a microsecond) is 36,000 years: past any maximum."""
 
 
 def backoff(config: RetryConfig, retry: int) -> timedelta:
-    """How long to wait before the retry of that number, counted from 1.
+    """Return how long to wait before retry number `retry`, counted from 1.
 
     Doubles `max_doublings` times, then grows linearly by the last doubled step, and never exceeds `max_backoff`.
     """
@@ -35,7 +35,7 @@ def is_exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime
     """Whether no further attempt follows.
 
     Both limits must be reached: the number of attempts and, if one is set, the duration since the first attempt. No
-    limit on the attempts and none on the duration means that the task is tried for as long as it is kept.
+    limit on either means that the task is retried for as long as the service keeps it.
     """
     unlimited_attempts = config.max_attempts < 0
     unlimited_duration = config.max_retry_duration <= timedelta(0)
@@ -47,11 +47,11 @@ def is_exhausted(config: RetryConfig, attempts: int, first_dispatch_at: datetime
 
 
 def next_attempt_at(
-    config: RetryConfig, attempts: int, first_dispatch_at: datetime, result: Answer, now: datetime
+    config: RetryConfig, attempts: int, first_dispatch_at: datetime, result: HttpResult, now: datetime
 ) -> datetime | None:
-    """When the attempt after `attempts` failed ones is due, or None if there is none.
+    """Return when the attempt after `attempts` failed ones is due, or None if there is none.
 
-    A `Retry-After` of the target can only make the wait longer.
+    The target's `Retry-After` can only make the wait longer.
     """
     if is_exhausted(config, attempts, first_dispatch_at, now):
         return None

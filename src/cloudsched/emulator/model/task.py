@@ -1,4 +1,4 @@
-"""What a task is and what may be said about its delivery: plain values, no I/O.
+"""Tasks, their targets and their results: plain values, no I/O.
 
 Instants are aware datetimes, durations are timedeltas. Limits and defaults are those of the v2 reference and of
 https://cloud.google.com/tasks/docs/quotas.
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HORIZON: Final = timedelta(days=30)
-"""The furthest ahead that a task may be scheduled."""
+"""The maximum distance of a task's schedule time from now."""
 RETENTION: Final = timedelta(days=31)
-"""How long a task is kept at most, done or not."""
+"""How long the service keeps a task at most."""
 MAX_TASK_BYTES: Final = 1024 * 1024
 MAX_HEADER_BYTES: Final = 80 * 1024
 MAX_URL_CHARACTERS: Final = 2083
@@ -28,10 +28,10 @@ METHODS: Final = ("POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS")
 
 @dataclass(frozen=True, slots=True)
 class RetryConfig:
-    """When a failed attempt is followed by another."""
+    """When a failed attempt is retried."""
 
     max_attempts: int = 100
-    """Attempts in all, the first included; -1 for no limit."""
+    """The number of attempts, including the first; -1 for no limit."""
     max_retry_duration: timedelta = timedelta(0)
     """Counted from the first attempt; zero for no limit."""
     min_backoff: timedelta = timedelta(milliseconds=100)
@@ -41,12 +41,12 @@ class RetryConfig:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """How fast a queue dispatches."""
+    """The rate and concurrency limits of a queue."""
 
     max_dispatches_per_second: float = 500.0
     max_concurrent_dispatches: int = 1000
     burst: int | None = None
-    """An explicit bucket size, as `queue.yaml` may state; unset, the service picks one."""
+    """An explicit bucket size, which `queue.yaml` may set; by default the service chooses one."""
 
     @property
     def max_burst_size(self) -> int:
@@ -56,7 +56,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class OidcToken:
-    """Asks for an OpenID Connect identity token in the Authorization header."""
+    """Requests an OpenID Connect identity token in the Authorization header."""
 
     service_account_email: str
     audience: str = ""
@@ -64,7 +64,7 @@ class OidcToken:
 
 @dataclass(frozen=True, slots=True)
 class OAuthToken:
-    """Asks for an OAuth access token in the Authorization header."""
+    """Requests an OAuth access token in the Authorization header."""
 
     service_account_email: str
     scope: str = ""
@@ -83,7 +83,7 @@ class HttpTarget:
 
 @dataclass(frozen=True, slots=True)
 class AppEngineRouting:
-    """Which service, version and instance of an App Engine app is meant; empty is the default one."""
+    """The service, version and instance of an App Engine app; empty for the default one."""
 
     service: str = ""
     version: str = ""
@@ -105,10 +105,10 @@ Target = HttpTarget | AppEngineTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of one attempt at the target.
+class HttpResult:
+    """The result of one attempt.
 
-    Exactly one of `status` and `failure` is set: either an HTTP answer came, or it did not and `failure` says why.
+    Exactly one of `status` and `failure` is set: the status of an HTTP response, or the reason why there was none.
     """
 
     status: int | None = None
@@ -125,23 +125,23 @@ class Answer:
 
     @property
     def reported_status(self) -> int | None:
-        """The status that the next attempt reports as the previous response: a timeout is seen as 504."""
+        """The status that the next attempt reports as the previous response: a timeout counts as 504."""
         return 504 if self.timed_out else self.status
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptStatus:
-    """What a task remembers of one of its attempts."""
+    """What a task records about one of its attempts."""
 
     schedule_at: datetime
     dispatch_at: datetime
     response_at: datetime | None = None
-    result: Answer | None = None
+    result: HttpResult | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One task in a queue, with the counters that its deliveries move."""
+    """One task in a queue, with its counters."""
 
     id: str
     target: Target
@@ -151,22 +151,22 @@ class Task:
     retry_config: RetryConfig | None = None
     is_named: bool = True
     number: int = 0
-    """The order of creation in its queue; pages of a list continue after it."""
+    """Numbers tasks in order of creation within a queue; a page token is such a number."""
     delayed_until: datetime | None = None
-    """Until when a fault holds the next attempt back, if one does."""
+    """Until when a fault delays the next attempt; None if none does."""
     ticket: int = 0
-    """Which heap entry is the live one; zero while the task does not wait."""
+    """Identifies the task's valid heap entry; zero while the task does not wait."""
     running_attempts: int = 0
-    """Attempts that were sent and not yet answered."""
+    """Attempts in progress."""
     dispatch_count: int = 0
     response_count: int = 0
     execution_count: int = 0
-    """Answers that were received, 5xx not counted: the X-CloudTasks-TaskExecutionCount header."""
+    """Responses received, 5xx not counted: the X-CloudTasks-TaskExecutionCount header."""
     first_dispatch_at: datetime | None = None
     last_attempt: AttemptStatus | None = None
     previous_status: int | None = None
 
     @property
     def expires_at(self) -> datetime:
-        """When the service forgets the task, done or not."""
+        """When the service deletes the task, regardless of its state."""
         return self.created_at + RETENTION

@@ -1,4 +1,4 @@
-"""What makes the model move: the dispatcher, the clock, HTTP delivery and the history.
+"""Runs the model in time: the dispatcher, the clock, HTTP delivery and the history.
 
 May import `emulator.api` and `emulator.model`.
 """

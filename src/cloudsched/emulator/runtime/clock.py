@@ -1,7 +1,7 @@
-"""A clock that can be moved: real time plus an offset, or standing still.
+"""A clock that can be moved: real time plus an offset, or frozen.
 
-`MovableClock` only tells the time. Moving it through the emulator (`advance`) delivers what is due on the way; setting
-it here is a jump, after which all that came due by it is due now.
+`MovableClock` only tells the time. Moving it through the emulator (`advance`) delivers what falls due on the way;
+setting it here is a jump, after which everything that fell due in between is due now.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Mode = Literal["running", "frozen"]
 
 
 class MovableClock:
-    """The time of the emulator, and of whatever else is given the same clock. Safe to use from any thread.
+    """The clock of the emulator, which other components may share. Safe to use from any thread.
 
     Args:
-        at: The instant to begin at; the real time if none is given.
-        frozen: Whether it begins standing still.
+        at: The instant to start at; by default the real time.
+        frozen: Whether the clock starts frozen.
 
     Raises:
-        ValueError: if an instant is naive, here and in every method that takes one.
+        ValueError: if an instant has no time zone; the same holds for every method that takes one.
     """
 
     def __init__(self, at: datetime | None = None, *, frozen: bool = False) -> None:
@@ -39,22 +39,22 @@ class MovableClock:
 
     @property
     def mode(self) -> Mode:
-        """Whether it runs or stands still."""
+        """Whether the clock runs or is frozen."""
         return "running" if self._frozen_at is None else "frozen"
 
     def now(self) -> datetime:
         """The present instant, in UTC."""
-        stands_at = self._frozen_at
-        return stands_at if stands_at is not None else _real_now() + self._offset
+        frozen_at = self._frozen_at
+        return frozen_at if frozen_at is not None else _real_now() + self._offset
 
     def freeze(self, at: datetime | None = None) -> None:
-        """Stand still, at that instant or at the present one."""
+        """Freeze the clock at that instant, by default the present one."""
         with self._lock:
             self._frozen_at = _to_utc(at) if at is not None else self.now()
         self._notify()
 
     def resume(self) -> None:
-        """Run on from the present instant, which may be any distance from the real time."""
+        """Let the clock run from its present instant, whatever its distance from the real time."""
         with self._lock:
             if self._frozen_at is not None:
                 self._offset = self._frozen_at - _real_now()
@@ -62,7 +62,7 @@ class MovableClock:
         self._notify()
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher`, in the thread of whoever moves the clock, after each change of it."""
+        """Call `watcher` after each change of the clock, in the thread that changes it."""
         with self._lock:
             self._watchers.append(watcher)
 
@@ -82,5 +82,5 @@ def _real_now() -> datetime:
 
 def _to_utc(at: datetime) -> datetime:
     if at.tzinfo is None:
-        raise ValueError(f"{at!r} has no time zone; an instant needs one, such as UTC.")
+        raise ValueError(f"{at!r} has no time zone; an instant needs one, for example UTC.")
     return at.astimezone(UTC)

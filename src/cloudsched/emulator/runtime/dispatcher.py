@@ -1,8 +1,8 @@
-"""The moving part: sends what is due when it is due, and walks the clock.
+"""Sends tasks when they are due, and advances the clock.
 
-Everything here runs in one event loop. The board says what is to be sent and when it next has something; the runner
-holds one timer for that, and one for each attempt's deadline. While the clock stands still there are no timers: what
-is due at that instant is sent, and nothing else happens until the clock moves.
+Everything here runs in one event loop. `Queues` says what to send and when the next task is due; the dispatcher holds
+one timer for that and one for each attempt's deadline. While the clock is frozen there are no timers: what is due at
+that instant is sent, and nothing else happens until the clock moves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.model.faults import DROP_ANSWER, DUPLICATE, NONE, TIME_OUT
 from cloudsched.emulator.model.queue import Dispatch
-from cloudsched.emulator.model.task import Answer
+from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.runtime.history import Attempt, History, Request
 
 if TYPE_CHECKING:
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 DEFAULT_TARGET_TIMEOUT: Final = timedelta(minutes=1)
 DEFAULT_LIMIT: Final = 100_000
 
-Send = Callable[[Request], Awaitable[Answer]]
+Send = Callable[[Request], Awaitable[HttpResult]]
 BuildRequest = Callable[[Dispatch], Request]
 
 
 class ClockBusy(RuntimeError):
-    """The clock is being walked already; two walks at once have no meaning."""
+    """The clock is already being moved; it cannot be moved twice at once."""
 
     def __init__(self) -> None:
         super().__init__(
-            "The clock is being moved already. A handler that was called while it moves must not move it as well."
+            "The clock is already being moved. A handler that is called while the clock moves must not move it as well."
         )
 
 
 class NotIdle(RuntimeError):
-    """The limit was reached before the queues were idle.
+    """The limit was reached and the queues are not idle.
 
     Attributes:
         delivered: How many dispatches were delivered.
@@ -48,37 +48,37 @@ class NotIdle(RuntimeError):
     def __init__(self, delivered: int) -> None:
         self.delivered = delivered
         super().__init__(
-            f"After {delivered} dispatches there are still tasks to deliver. A task that always schedules another "
-            "never leaves the queue idle; advance by a span of time instead, or raise the limit."
+            f"After {delivered} dispatches there are still tasks to deliver. If tasks keep creating tasks, the "
+            "queues are never idle: advance by a duration instead, or raise the limit."
         )
 
 
 @dataclass(slots=True, eq=False)
 class _InFlight:
-    """An attempt that has no answer yet."""
+    """An attempt in progress."""
 
     dispatch: Dispatch
     request: Request
-    sending: asyncio.Future[Answer] | None = None
+    sending: asyncio.Future[HttpResult] | None = None
     timer: asyncio.TimerHandle | None = None
     is_overdue: bool = False
-    """It reached its deadline."""
+    """It has reached its deadline."""
     is_hung: bool = False
-    """A walk has waited for it long enough, and goes on without it."""
+    """An advance of the clock no longer waits for it."""
     fault: str = NONE
 
 
 class Dispatcher:
-    """Sends what is due.
+    """Sends tasks when they are due.
 
     Args:
-        queues: What is to be sent.
-        clock: When it is.
-        build_request: Makes the request of a dispatch.
-        send: Sends a request and returns the answer, whatever happens.
-        history: Keeps the attempts.
-        target_timeout: For how much real time a walk waits for a silent target before it lets the clock go on without it,
-            up to the attempt's deadline.
+        queues: The tasks to send.
+        clock: The clock to send them by.
+        build_request: Builds the HTTP request of a dispatch.
+        send: Sends a request and returns its result; must not raise.
+        history: Records the attempts.
+        target_timeout: How long in real time an advance of the clock waits for a target that does not respond, before
+            the clock moves on to the attempt's deadline.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class Dispatcher:
         self._closed = False
         self.delivered = 0
 
-    # Now -------------------------------------------------------------------------------------------------------
+    # Sending -----------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Look for due work soon; to be called after each change of the board."""
+        """Send due tasks soon; call it after each change of the queues."""
         if not self._is_wake_scheduled and not self._closed:
             self._is_wake_scheduled = True
             self._loop.call_soon(self._send_due)
@@ -124,7 +124,7 @@ class Dispatcher:
             self._start_attempt(dispatch.queue.duplicate(dispatch), fault)
 
     def on_clock_changed(self) -> None:
-        """Put all timers right after the clock was set, frozen or resumed."""
+        """Reset all timers after the clock was set, frozen or resumed."""
         self._cancel_timer()
         for flight in tuple(self._in_flight.values()):
             self._set_deadline_timer(flight)
@@ -135,12 +135,12 @@ class Dispatcher:
         self.wake()
 
     async def close(self) -> None:
-        """Give up what is under way, and send nothing more."""
+        """Abandon attempts in progress, and send nothing more."""
         self._closed = True
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Give up what is under way."""
+        """Abandon attempts in progress."""
         self._cancel_timer()
         flights = list(self._in_flight)
         for task in flights:
@@ -154,7 +154,7 @@ class Dispatcher:
 
     def _start_attempt(self, dispatch: Dispatch, fault: str) -> None:
         flight = _InFlight(dispatch, self._build_request(dispatch), fault=fault)
-        task = self._loop.create_task(self._send_flight(flight))
+        task = self._loop.create_task(self._run_attempt(flight))
         self._in_flight[task] = flight
         task.add_done_callback(self._finish)
 
@@ -185,27 +185,27 @@ class Dispatcher:
         self._timer = self._timer_at = None
         self._send_due()
 
-    # One attempt -----------------------------------------------------------------------------------------------
+    # One attempt -------------------------------------------------------------------------------------------------
 
-    async def _send_flight(self, flight: _InFlight) -> None:
+    async def _run_attempt(self, flight: _InFlight) -> None:
         began = self._loop.time()
-        sending: asyncio.Future[Answer] = asyncio.ensure_future(self._send(flight.request))
+        sending: asyncio.Future[HttpResult] = asyncio.ensure_future(self._send(flight.request))
         flight.sending = sending
         self._set_deadline_timer(flight)
         try:
-            answer = await sending
+            result = await sending
             if flight.fault == DROP_ANSWER:
-                answer = Answer(failure="The answer was dropped, on purpose.")
+                result = HttpResult(failure="The response was dropped by an injected fault.")
             elif flight.fault == TIME_OUT:
                 flight.sending = sending = self._loop.create_future()
                 self._hung_count += not flight.is_hung
-                flight.is_hung = True  # a walk need not wait for what will not come
+                flight.is_hung = True  # no response will come: the clock need not wait
                 self._attempt_finished.set()
-                answer = await sending
+                result = await sending
         except asyncio.CancelledError:
             if not flight.is_overdue:
                 raise
-            answer = Answer(timed_out=True, failure="The target did not answer by the dispatch deadline.")
+            result = HttpResult(timed_out=True, failure="The target did not respond by the dispatch deadline.")
         finally:
             if flight.timer is not None:
                 flight.timer.cancel()
@@ -221,12 +221,12 @@ class Dispatcher:
                 response_at=now,
                 seconds=self._loop.time() - began,
                 request=flight.request,
-                answer=answer,
+                answer=result,
                 fault=flight.fault,
             )
         )
         self.delivered += 1
-        self._queues.finish_attempt(dispatch, answer, now)
+        self._queues.finish_attempt(dispatch, result, now)
         self.wake()
 
     def _set_deadline_timer(self, flight: _InFlight) -> None:
@@ -242,7 +242,7 @@ class Dispatcher:
     def _expire(self, flight: _InFlight) -> None:
         flight.is_overdue = True
         self._hung_count -= flight.is_hung
-        flight.is_hung = False  # it lands at once: a walk waits for that
+        flight.is_hung = False  # it finishes at once: wait for it
         if flight.sending is not None:
             flight.sending.cancel()
 
@@ -253,43 +253,43 @@ class Dispatcher:
         if not task.cancelled():
             task.result()
 
-    # The walk --------------------------------------------------------------------------------------------------
+    # Advancing the clock -----------------------------------------------------------------------------------------
 
     async def advance_to(self, instant: datetime) -> int:
-        """Move the clock forward to an instant, delivering all that is due on the way, each at its own instant.
+        """Move the clock forward to an instant; deliver everything that falls due on the way at its own instant.
 
         Returns:
             How many dispatches were delivered.
 
         Raises:
-            ValueError: if the instant is past.
-            ClockBusy: if the clock is being moved already.
+            ValueError: if the instant is in the past.
+            ClockBusy: if the clock is already being moved.
         """
         if instant < self._clock.now():
-            raise ValueError(f"{instant.isoformat()} is past; it is {self._clock.now().isoformat()} now.")
+            raise ValueError(f"{instant.isoformat()} is in the past; the clock shows {self._clock.now().isoformat()}.")
         return await self._advance_clock(lambda _begin: instant, None)
 
     async def advance(self, by: timedelta) -> int:
-        """Move the clock forward by a span; see `advance_to`.
+        """Move the clock forward by a duration; see `advance_to`.
 
         Raises:
-            ValueError: if the span is negative.
+            ValueError: if the duration is negative.
             OverflowError: if it ends beyond the year 9999.
-            ClockBusy: if the clock is being moved already.
+            ClockBusy: if the clock is already being moved.
         """
         if by < timedelta(0):
-            raise ValueError("The clock cannot be advanced into the past; freeze it there instead.")
+            raise ValueError("The clock cannot be advanced into the past; freeze it at that instant instead.")
         return await self._advance_clock(lambda begin: begin + by, None)
 
     async def run_until_idle(self, limit: int = DEFAULT_LIMIT) -> int:
-        """Move the clock from dispatch to dispatch until nothing is left that could be delivered.
+        """Move the clock from dispatch to dispatch until there is nothing left to deliver.
 
         Returns:
             How many dispatches were delivered.
 
         Raises:
             NotIdle: if that many dispatches were delivered and there are still more.
-            ClockBusy: if the clock is being moved already.
+            ClockBusy: if the clock is already being moved.
         """
         return await self._advance_clock(None, limit)
 
@@ -323,7 +323,7 @@ class Dispatcher:
         return self.delivered - before
 
     async def _wait_until_quiet(self) -> None:
-        """Send what is due now, and wait until all that is under way has been answered, until nothing is left."""
+        """Send what is due and wait for the responses, until nothing is due and nothing is in progress."""
         while True:
             self._send_due()
             if len(self._in_flight) == self._hung_count:

@@ -1,4 +1,4 @@
-"""Why a task waits, and when it fires next. Pure, like the model that it reads."""
+"""Explain why a task waits and when it is sent next. Pure, like the model."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Reason = Literal["RUNNING", "PAUSED", "SCHEDULED", "BACKOFF", "HELD", "CONCURREN
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a task is not done yet."""
+    """Why a task is not done."""
 
     name: str
     reason: Reason
     text: str
     next_at: datetime | None
-    """The earliest instant of its next attempt, as far as anyone can tell; None if nothing but a change brings it."""
+    """The earliest instant of its next attempt, if known; None if the task waits for something else."""
     dispatch_count: int
     last_status: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """The explanation as the control interface shows it."""
+        """Return the explanation as the control API shows it."""
         return {
             "name": self.name,
             "reason": self.reason,
@@ -41,7 +41,7 @@ class Explanation:
 
 
 def explain(queue: Queue, task: Task, now: datetime) -> Explanation:
-    """Say why a task of a queue waits."""
+    """Explain why a task of a queue waits."""
     reason, text, next_at = _find_reason(queue, task, now)
     return Explanation(
         name=f"{queue.name}/tasks/{task.id}",
@@ -53,26 +53,26 @@ def explain(queue: Queue, task: Task, now: datetime) -> Explanation:
     )
 
 
-def _find_reason(  # noqa: PLR0911 - one for each reason
+def _find_reason(  # noqa: PLR0911 - one return for each reason
     queue: Queue, task: Task, now: datetime
 ) -> tuple[Reason, str, datetime | None]:
     fires_at = task.delayed_until or task.schedule_at
     if task.running_attempts:
         since = task.last_attempt.dispatch_at if task.last_attempt is not None else now
-        return "RUNNING", f"Attempt {task.dispatch_count} runs since {format_rfc3339(since)}.", None
+        return "RUNNING", f"Attempt {task.dispatch_count} has been running since {format_rfc3339(since)}.", None
     if queue.paused:
         return "PAUSED", "Its queue is paused; resume the queue.", None
     if fires_at > now:
         if task.delayed_until is not None and task.schedule_at <= now:
-            return "HELD", f"A fault holds it back until {format_rfc3339(fires_at)}.", fires_at
+            return "HELD", f"A fault delays it until {format_rfc3339(fires_at)}.", fires_at
         if task.dispatch_count:
-            failed = f"Attempt {task.dispatch_count} failed ({task.previous_status or 'no answer'})"
+            failed = f"Attempt {task.dispatch_count} failed ({task.previous_status or 'no response'})"
             return "BACKOFF", f"{failed}; the next is due at {format_rfc3339(fires_at)}.", fires_at
         return "SCHEDULED", f"It is scheduled for {format_rfc3339(fires_at)}.", fires_at
-    most = queue.config.rate_limits.max_concurrent_dispatches
-    if queue.running_attempts >= most:
-        return "CONCURRENCY", f"Its queue runs {queue.running_attempts} attempts, and {most} is the most.", None
+    limit = queue.config.rate_limits.max_concurrent_dispatches
+    if queue.running_attempts >= limit:
+        return "CONCURRENCY", f"Its queue runs {queue.running_attempts} attempts, and the limit is {limit}.", None
     token_at = queue.bucket.ready_at()
     if token_at > now:
         return "RATE", f"Its queue's rate allows the next dispatch at {format_rfc3339(token_at)}.", token_at
-    return "DUE", "It is due, behind others that are due as well.", now
+    return "DUE", "It is due, after other tasks that are due as well.", now

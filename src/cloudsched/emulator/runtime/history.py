@@ -1,4 +1,4 @@
-"""What happened: every attempt, with its request, its answer and its timing."""
+"""The history of attempts, each with its request, response and timing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from cloudsched.emulator.model.task import Answer
+    from cloudsched.emulator.model.task import HttpResult
 
 DEFAULT_LENGTH: Final = 100_000
-"""How many attempts are remembered; older ones are forgotten first."""
+"""How many attempts are kept; the oldest are dropped first."""
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
-"""How much of bodies is remembered with them."""
+"""The total size of the bodies that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was sent to the target."""
+    """The HTTP request that was sent to the target."""
 
     method: str
     url: str
@@ -32,7 +32,7 @@ class Request:
 class Attempt:
     """One delivery of one task.
 
-    Instants are the emulator's clock; `seconds` is real time, as the target took it.
+    Instants are those of the emulator's clock; `seconds` is the target's response time in real time.
     """
 
     queue: str
@@ -46,7 +46,7 @@ class Attempt:
     response_at: datetime
     seconds: float
     request: Request
-    answer: Answer
+    answer: HttpResult
     fault: str = ""
     """The fault that was injected, if one was."""
 
@@ -56,7 +56,7 @@ class Attempt:
         return f"{self.queue}/tasks/{self.task}"
 
     def to_json(self) -> dict[str, Any]:
-        """The attempt as the control interface shows it; bodies as text, with what is no UTF-8 replaced."""
+        """Return the attempt as the control API shows it; bodies as text, with invalid UTF-8 replaced."""
         answer = self.answer
         shown: dict[str, Any] = {
             "task": self.name,
@@ -86,7 +86,7 @@ class Attempt:
 
 
 class History:
-    """The attempts of the past, oldest first."""
+    """The past attempts, oldest first."""
 
     def __init__(self, length: int = DEFAULT_LENGTH, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._attempts: deque[Attempt] = deque()
@@ -95,19 +95,19 @@ class History:
         self._bytes = 0
 
     def add(self, attempt: Attempt) -> None:
-        """Remember one, and forget the oldest that are too many or too large."""
+        """Record an attempt, and drop the oldest ones beyond the limits."""
         self._attempts.append(attempt)
         self._bytes += _body_size(attempt)
         while len(self._attempts) > self._length or self._bytes > self._max_body_bytes:
             self._bytes -= _body_size(self._attempts.popleft())
 
     def clear(self) -> None:
-        """Forget all."""
+        """Delete all attempts."""
         self._attempts.clear()
         self._bytes = 0
 
     def attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
-        """The attempts, all or those of a queue (full name) or a task (full name or id)."""
+        """Return the attempts: all, or those of a queue (full name) or a task (full name or id)."""
         return [
             attempt
             for attempt in tuple(self._attempts)
@@ -120,5 +120,5 @@ def _body_size(attempt: Attempt) -> int:
 
 
 def format_rfc3339(at: datetime) -> str:
-    """An instant as Google's APIs write it, always with six decimals."""
+    """Format an instant as RFC 3339 in UTC, always with six decimals."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

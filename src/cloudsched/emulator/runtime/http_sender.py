@@ -1,4 +1,4 @@
-"""One attempt over HTTP: the request with Cloud Tasks' headers, and what came back.
+"""One attempt over HTTP: the request with Cloud Tasks' headers, and its result.
 
 Headers: https://cloud.google.com/tasks/docs/creating-http-target-tasks#handler and
 https://cloud.google.com/tasks/docs/creating-appengine-handlers#reading-headers.
@@ -14,7 +14,7 @@ import aiohttp
 from yarl import URL
 
 from cloudsched.emulator.api.uri_override import apply_override
-from cloudsched.emulator.model.task import HORIZON, Answer, HttpTarget, OAuthToken, OidcToken
+from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget, OAuthToken, OidcToken
 from cloudsched.emulator.runtime.history import Request
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.queue import Dispatch
 
 MAX_RECORDED_BODY_BYTES: Final = 64 * 1024
-"""How much of an answer's body is remembered."""
+"""How much of a response's body is kept."""
 MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
-"""An answer that goes on beyond this is a failed attempt."""
+"""A longer response is a failed attempt."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 
@@ -33,13 +33,13 @@ _SECOND: Final = timedelta(seconds=1)
 def build_request(
     dispatch: Dispatch, app_engine: str, authorize: Callable[[OidcToken | OAuthToken, str], str]
 ) -> Request:
-    """The request that a dispatch makes.
+    """Build the HTTP request of a dispatch.
 
     Args:
-        dispatch: What is sent.
-        app_engine: Where App Engine targets are found, such as `http://127.0.0.1:8080`; may be empty, and may have
-            {service}, {version} and {instance} in it.
-        authorize: Makes the Authorization header for a token and the target's URL; an empty one is left out.
+        dispatch: The attempt to send.
+        app_engine: The base URL of App Engine targets, for example `http://127.0.0.1:8080`; it may be empty, and may
+            contain {service}, {version} and {instance}.
+        authorize: Returns the Authorization header for a token and the target's URL; an empty one is omitted.
     """
     target = dispatch.target
     if isinstance(target, HttpTarget):
@@ -66,7 +66,7 @@ def build_request(
 
 
 class HttpSender:
-    """Sends requests over connections that it keeps open. To be made and closed within one event loop."""
+    """Sends requests over persistent connections. Create and close it within one event loop."""
 
     def __init__(self) -> None:
         self._session = aiohttp.ClientSession(
@@ -77,10 +77,12 @@ class HttpSender:
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
 
-    async def send(self, request: Request, now: Callable[[], datetime]) -> Answer:
-        """Send a request and read its answer to the end; whatever goes wrong is an answer, too."""
+    async def send(self, request: Request, now: Callable[[], datetime]) -> HttpResult:
+        """Send a request and read the whole response; any error is a result, too."""
         if not request.url:
-            return Answer(failure="An App Engine target, but no address of an App Engine app is configured.")
+            return HttpResult(
+                failure="An App Engine target, but no address of an App Engine app is configured (--app-engine)."
+            )
         try:
             async with self._session.request(
                 request.method,
@@ -89,21 +91,21 @@ class HttpSender:
                 data=request.body or None,
                 allow_redirects=False,
             ) as response:
-                kept, size = bytearray(), 0
+                body, size = bytearray(), 0
                 async for chunk in response.content.iter_any():
                     size += len(chunk)
                     if size > MAX_RESPONSE_BYTES:
-                        return Answer(failure=f"The answer is over {MAX_RESPONSE_BYTES} bytes.")
-                    if len(kept) < MAX_RECORDED_BODY_BYTES:
-                        kept += chunk[: MAX_RECORDED_BODY_BYTES - len(kept)]
-                return Answer(
+                        return HttpResult(failure=f"The response is larger than {MAX_RESPONSE_BYTES} bytes.")
+                    if len(body) < MAX_RECORDED_BODY_BYTES:
+                        body += chunk[: MAX_RECORDED_BODY_BYTES - len(body)]
+                return HttpResult(
                     status=response.status,
                     headers=dict(response.headers),
-                    body=bytes(kept),
+                    body=bytes(body),
                     retry_after=parse_retry_after(response.headers.get("Retry-After", ""), now()),
                 )
-        except Exception as error:  # noqa: BLE001 - whatever a target brings about is its failed attempt, not ours
-            return Answer(failure=f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - any error at the target is a failed attempt
+            return HttpResult(failure=f"{type(error).__name__}: {error}")
 
     async def close(self) -> None:
         """Close the connections."""
@@ -111,7 +113,7 @@ class HttpSender:
 
 
 def parse_retry_after(value: str, now: datetime) -> timedelta | None:
-    """The wait that a `Retry-After` asks for (RFC 9110, 10.2.3): seconds or a date; never beyond the horizon."""
+    """Parse a `Retry-After` header (RFC 9110, 10.2.3), seconds or a date, into a wait of at most the horizon."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         seconds = int(value[:12])

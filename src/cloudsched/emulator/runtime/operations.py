@@ -1,4 +1,4 @@
-"""The emulator's own operations beside Cloud Tasks, in one place for Python and for HTTP. Lives in the event loop."""
+"""The control operations, for Python and for HTTP. They run in the event loop."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class UnknownTask(LookupError):
-    """There is no such task, and there was none lately."""
+    """There is no such task, and was none recently."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"There is no task {name!r}, and there was none lately.")
+        super().__init__(f"There is no task {name!r}, and there was none recently.")
 
 
 class StillWaiting(TimeoutError):
     """The task was not done in time.
 
     Attributes:
-        explanation: Why it waits, and when it fires next.
+        explanation: Why the task waits, and when it is sent next.
     """
 
     def __init__(self, explanation: Explanation) -> None:
@@ -43,19 +43,20 @@ class StillWaiting(TimeoutError):
 
 
 class ControlOperations:
-    """What a user may ask the emulator itself.
+    """The operations of the control API.
 
     Args:
-        board: The queues.
-        clock: The time.
-        runner: What moves it.
-        history: What happened.
-        waiters: Who waits for a task; hears of the board's changes.
-        administration: What is kept beside the queues.
-        declared: The queues that exist from the start, and after a reset.
+        queues: The queues.
+        clock: The clock.
+        dispatcher: Sends the tasks and advances the clock.
+        history: The attempts.
+        waiters: Callers that wait for tasks.
+        administration: Policies, keys and operations.
+        declared: The queues to create again after a reset.
+        wal: The write-ahead log, if the queues are persistent.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts that the server assembles
+    def __init__(  # noqa: PLR0913 - the parts of the emulator
         self,
         *,
         queues: Queues,
@@ -86,11 +87,11 @@ class ControlOperations:
         self._queues.set_faults(faults)
 
     def list_attempts(self, queue: str = "", task: str = "") -> list[Attempt]:
-        """Every attempt so far, oldest first; all, or those of a queue (full name) or a task (full name or id)."""
+        """Return the attempts, oldest first: all, or those of a queue (full name) or a task (full name or id)."""
         return self._history.attempts(queue, task)
 
     def list_waiting(self, queue: str = "") -> list[Explanation]:
-        """Every task that is not done, and why; of all queues, or of the one of that full name."""
+        """Explain every unfinished task of all queues, or of the one with that full name."""
         now = self.clock.now()
         return [
             explain(one, task, now)
@@ -100,10 +101,10 @@ class ControlOperations:
         ]
 
     def explain(self, name: str) -> Explanation | None:
-        """Why a task waits; None if it is done.
+        """Explain why a task waits; None if it is done.
 
         Raises:
-            UnknownTask: if there is none, and there was none lately.
+            UnknownTask: if there is no such task, and was none recently.
         """
         now = self.clock.now()
         try:
@@ -119,11 +120,11 @@ class ControlOperations:
             raise UnknownTask(name) from None
 
     async def wait(self, name: str, seconds: float) -> list[Attempt]:
-        """Wait until a task is done, given up or deleted, and return its attempts.
+        """Wait until a task succeeds, is exhausted or is deleted; return its attempts.
 
         Raises:
-            StillWaiting: if that took longer than so many seconds of real time.
-            UnknownTask: if there is no such task, and there was none lately.
+            StillWaiting: if that takes longer than `seconds` of real time.
+            UnknownTask: if there is no such task, and was none recently.
         """
         if self.explain(name) is not None and not await self._waiters.wait(name, seconds):
             explanation = self.explain(name)
@@ -132,7 +133,7 @@ class ControlOperations:
         return self.list_attempts(task=name)
 
     async def reset(self) -> None:
-        """Forget every task, queue, name and attempt; the declared queues are there again. The clock stays."""
+        """Delete all tasks, queues, names and attempts; create the declared queues again. The clock stays."""
         await self.dispatcher.abandon()
         self._queues.clear()
         if self._wal is not None:

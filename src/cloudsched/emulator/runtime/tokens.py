@@ -1,9 +1,8 @@
 """Identity and access tokens: real JWTs, signed with a key of this emulator.
 
-An OIDC token has the claims that Google's have, so that stock verification (`google.oauth2.id_token.verify_token`)
-accepts it when it is pointed at the certificates that the emulator serves. An access token is a JWT as well, where
-Google's is opaque. Tokens are stamped with real time, not with the emulator's: who verifies them reads the system's
-clock.
+OIDC tokens have the same claims as Google's, so that standard verification (`google.oauth2.id_token.verify_token`)
+accepts them with the certificates that the emulator serves. Access tokens are JWTs as well, where Google's are opaque.
+Tokens are stamped with real time, not with the emulator's clock, because verifiers read the system's clock.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ _DEFAULT_EMAIL: Final = "emulated-service-acct@email.com"
 
 
 class TokenIssuer:
-    """Makes tokens, and tells how to verify them.
+    """Issues tokens, and publishes the keys to verify them.
 
     Attributes:
-        mode: What tokens are like from now on: valid, or wrong in one way, to test how a target refuses them.
+        mode: The kind of tokens to issue: valid, or invalid in one way, to test that a target refuses them.
     """
 
     def __init__(self, mode: TokenMode = "valid") -> None:
         self.mode: TokenMode = mode
 
     def make_authorization(self, token: OidcToken | OAuthToken, url: str) -> str:
-        """The Authorization header for a request to that URL; empty if it is to be missing."""
+        """Return the Authorization header for a request to that URL; empty in the mode `missing`."""
         if self.mode == "missing":
             return ""
         email = token.service_account_email or _DEFAULT_EMAIL

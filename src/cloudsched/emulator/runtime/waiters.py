@@ -1,4 +1,4 @@
-"""Who waits until a task is done."""
+"""Callers that wait until a task is done."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CompletionWaiters:
-    """Hears, as a `QueueObserver`, of tasks that end, and tells those who wait for them."""
+    """A `QueueObserver` that wakes the callers that wait for a task when it ends."""
 
     def __init__(self) -> None:
         self._futures: dict[str, asyncio.Future[None]] = {}
@@ -25,23 +25,23 @@ class CompletionWaiters:
         """See `QueueObserver`; the queue's tasks were reported one by one."""
 
     def on_task_changed(self, queue: Queue, task: Task) -> None:
-        """See `QueueObserver`; a new task is nobody's end."""
+        """See `QueueObserver`; nobody waits for the creation of a task."""
 
-    def on_task_removed(self, queue: Queue, task: Task, until: datetime) -> None:  # noqa: ARG002 - a Log's signature
+    def on_task_removed(self, queue: Queue, task: Task, until: datetime) -> None:  # noqa: ARG002 - the observer's signature
         """See `QueueObserver`."""
         future = self._futures.pop(f"{queue.name}/tasks/{task.id}", None) if self._futures else None
         if future is not None and not future.done():
             future.set_result(None)
 
     def release_all(self) -> None:
-        """Everything was forgotten: nobody has anything to wait for."""
+        """Wake all callers: everything was deleted."""
         for future in self._futures.values():
             if not future.done():
                 future.set_result(None)
         self._futures.clear()
 
     async def wait(self, name: str, seconds: float) -> bool:
-        """Wait until the task of that full name ends; false if it did not within that much real time."""
+        """Wait until the task with that full name ends; return False if it did not within `seconds` of real time."""
         future = self._futures.get(name)
         if future is None or future.done():
             future = self._futures[name] = asyncio.get_running_loop().create_future()

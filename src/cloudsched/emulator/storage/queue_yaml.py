@@ -1,4 +1,4 @@
-"""`queues.yaml`: queues that are created at the start.
+"""`queues.yaml`: queues to create at startup.
 
 A queue is written as gcloud writes it: either with the flags of `gcloud tasks queues create`, or as
 `gcloud tasks queues describe` prints it::
@@ -14,7 +14,7 @@ A queue is written as gcloud writes it: either with the flags of `gcloud tasks q
         rateLimits: {maxConcurrentDispatches: 1}
         state: PAUSED
 
-The output of `gcloud tasks queues list --format=yaml` is such a file, too.
+The output of `gcloud tasks queues list --format=yaml` is a valid file, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.queue_codec import PAUSED, read_config
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import RpcError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.api.messages import Proto
     from cloudsched.emulator.model.queues import Queues
 
-_Queue: Final = schema.message_class("Queue")
+_Queue: Final = messages.message_class("Queue")
 _FLAGS: Final = {
     "max-dispatches-per-second": ("rateLimits", "maxDispatchesPerSecond"),
     "max-concurrent-dispatches": ("rateLimits", "maxConcurrentDispatches"),
@@ -52,17 +52,17 @@ _UNLIMITED: Final = -1
 
 
 class BadQueue(ValueError):
-    """A queue is described wrongly; the message says which and how."""
+    """A queue declaration is invalid; the message names the queue and the problem."""
 
 
 def read_queues_file(path: Path) -> list[Proto]:
-    """The queues that a file declares, as `Queue` messages.
+    """Read the queues that a file declares, as `Queue` messages.
 
     Raises:
-        BadQueue: if it is not such a file, or a queue in it is wrong.
+        BadQueue: if it is not such a file, or a queue in it is invalid.
         OSError: if it cannot be read.
     """
-    import yaml  # noqa: PLC0415 - only who has such a file needs it
+    import yaml  # noqa: PLC0415 - needed only for such a file
 
     try:
         documents = [document for document in yaml.safe_load_all(path.read_text("utf-8")) if document is not None]
@@ -72,10 +72,10 @@ def read_queues_file(path: Path) -> list[Proto]:
 
 
 def read_settings(name: str, settings: Mapping[str, Any]) -> Proto:
-    """The `Queue` message of a name and its settings, in either of gcloud's spellings.
+    """Return the `Queue` message for a name and its settings, in either of gcloud's spellings.
 
     Raises:
-        BadQueue: if a setting is unknown or its value wrong.
+        BadQueue: if a setting is unknown or its value is invalid.
     """
     content: dict[str, Any] = {}
     for key, value in settings.items():
@@ -87,7 +87,7 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> Proto:
         elif key != "name":
             content[key] = value
     try:
-        message = json_format.ParseDict({**content, "name": name}, _Queue(), descriptor_pool=schema.POOL)
+        message = json_format.ParseDict({**content, "name": name}, _Queue(), descriptor_pool=messages.POOL)
         names.check_queue(name)
         read_config(message)
     except (json_format.ParseError, RpcError, ValueError, TypeError, AttributeError) as error:
@@ -97,29 +97,29 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> Proto:
 
 
 QueueDeclarations = Path | Iterable[Path | str] | Mapping[str, Mapping[str, Any]] | None
-"""Queues as they may be declared: files, full names, or settings in gcloud's names by full name."""
+"""The forms of a declaration: files, full names, or a mapping from full names to settings in gcloud's names."""
 
 
 def read_queues(queues: QueueDeclarations) -> list[Proto]:
-    """Queues in any of the forms in which they can be declared, as `Queue` messages.
+    """Read queues in any of the forms of a declaration, as `Queue` messages.
 
     Raises:
-        BadQueue: if one is wrong.
-        OSError: if it is a file that cannot be read.
+        BadQueue: if one is invalid.
+        OSError: if a file cannot be read.
     """
     if queues is None:
         return []
     if isinstance(queues, Mapping):
         return [read_settings(name, settings) for name, settings in queues.items()]
-    messages: list[Proto] = []
+    queue_messages: list[Proto] = []
     for declared in [queues] if isinstance(queues, Path) else queues:
-        messages += read_queues_file(declared) if isinstance(declared, Path) else [read_settings(declared, {})]
-    return messages
+        queue_messages += read_queues_file(declared) if isinstance(declared, Path) else [read_settings(declared, {})]
+    return queue_messages
 
 
-def create_declared_queues(queues: Queues, messages: Iterable[Proto], now: datetime) -> None:
-    """Create those queues that do not exist yet."""
-    for message in messages:
+def create_declared_queues(queues: Queues, declared: Iterable[Proto], now: datetime) -> None:
+    """Create the declared queues that do not exist yet."""
+    for message in declared:
         if message.name not in queues.queues:
             queues.deleted_at.pop(message.name, None)
             queues.create_queue(message.name, read_config(message), now)
@@ -148,6 +148,6 @@ def _read_document(document: object, where: str) -> Iterator[Proto]:
 
 
 def _parse_routing(value: object) -> dict[str, str]:
-    """`service:abc,version:v1`, as gcloud's flag has it."""
+    """`service:abc,version:v1`, as in gcloud's flag."""
     parts = (part.partition(":") for part in str(value).split(","))
     return {key.strip(): text.strip() for key, _, text in parts}

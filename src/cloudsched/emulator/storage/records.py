@@ -1,11 +1,11 @@
-"""What the journal writes of the model, and how the model is made of it again."""
+"""The write-ahead log's records: from the model to a record, and back."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.queue_codec import PAUSED, read_config, write_queue
 from cloudsched.emulator.api.task_codec import FULL, restore_task, set_timestamp, to_datetime, write_task
 from cloudsched.emulator.model.queue import Queue
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.queues import Queues
     from cloudsched.emulator.model.task import Task
 
-_Record: Final = schema.message_class("cloudsched.emulator.Record")
+_Record: Final = messages.message_class("cloudsched.emulator.Record")
 
 
 def make_queue_record(queue: Queue) -> Proto:
-    """A queue's configuration and state."""
+    """Record a queue's configuration and state."""
     record = _Record()
     record.queue_put.queue.CopyFrom(write_queue(queue))
     limits, retry = queue.config.rate_limits, queue.config.retry_config
@@ -33,7 +33,7 @@ def make_queue_record(queue: Queue) -> Proto:
 
 
 def make_queue_removal(name: str, at: datetime) -> Proto:
-    """A queue that was deleted then."""
+    """Record that a queue was deleted at that instant."""
     record = _Record()
     record.queue_gone.name = name
     set_timestamp(record.queue_gone.at, at)
@@ -41,7 +41,7 @@ def make_queue_removal(name: str, at: datetime) -> Proto:
 
 
 def make_task_record(queue_name: str, task: Task) -> Proto:
-    """A task with its counters."""
+    """Record a task with its counters."""
     record = _Record()
     saved = record.task_put
     saved.task.CopyFrom(write_task(task, queue_name, FULL))
@@ -52,7 +52,7 @@ def make_task_record(queue_name: str, task: Task) -> Proto:
 
 
 def make_task_removal(queue_name: str, task_id: str, until: datetime) -> Proto:
-    """A task that is gone, whose name stays taken until then."""
+    """Record that a task is gone and that its name stays taken until then."""
     record = _Record()
     record.task_gone.queue = queue_name
     record.task_gone.name = task_id
@@ -61,7 +61,7 @@ def make_task_removal(queue_name: str, task_id: str, until: datetime) -> Proto:
 
 
 def iter_snapshot(queues: Queues) -> Iterator[Proto]:
-    """The records that make up all of a board."""
+    """Yield the records that describe the whole state."""
     for name, at in queues.deleted_at.items():
         yield make_queue_removal(name, at)
     for queue in queues.queues.values():
@@ -73,7 +73,7 @@ def iter_snapshot(queues: Queues) -> Iterator[Proto]:
 
 
 def apply_record(record: Proto, queues: Queues, now: datetime) -> None:
-    """Make one recorded change again."""
+    """Apply one recorded change to the queues."""
     change = record.WhichOneof("change")
     if change == "queue_put":
         _restore_queue(record.queue_put, queues, now)

@@ -1,11 +1,11 @@
-"""`--data FILE`: the queues on disk, so that nothing acknowledged is lost when the process dies at any moment.
+"""`--data FILE`: a write-ahead log of the queues, so that a crash loses nothing that was acknowledged.
 
-The file is a list of records, each a change, only ever appended to. A call is acknowledged once its records are synced
-to the disk; calls that arrive while a sync runs share the next one. A record carries its length and checksum: what a
-crash cut short at the end is dropped when the file is read again. At the start, and when it has grown to several times
-of what is alive, the file is written anew beside the old one and put in its place.
+The file is a list of change records and is only appended to. A call is acknowledged once its records are synced to
+the disk; calls that arrive during a sync share the next one. Each record carries its length and checksum: a record that
+a crash cut short at the end is dropped when the file is read again. At startup, and when the file has grown to several
+times the size of the live data, a compacted copy is written beside it and then replaces it.
 
-An attempt that was under way when the process died is made again: at least once, as the service promises.
+An attempt that was in progress when the process died is made again: at-least-once delivery, as the service promises.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ import os
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from cloudsched.emulator.api import messages as schema
+from cloudsched.emulator.api import messages
 from cloudsched.emulator.model.errors import Code, RpcError
-from cloudsched.emulator.storage.records import apply_record, iter_snapshot, make_task_record, make_task_removal
-from cloudsched.emulator.storage.records import make_queue_record as queue_put_record
-from cloudsched.emulator.storage.records import make_queue_removal as queue_gone_record
+from cloudsched.emulator.storage.records import (
+    apply_record,
+    iter_snapshot,
+    make_queue_record,
+    make_queue_removal,
+    make_task_record,
+    make_task_removal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,22 +40,23 @@ _MAGIC: Final = b"cloudsched emulator journal, version 1\n"
 _HEAD_BYTES: Final = 8
 _MIN_REWRITE_BYTES: Final = 64 * 1024 * 1024
 _REWRITE_GROWTH_FACTOR: Final = 4
-_Record: Final = schema.message_class("cloudsched.emulator.Record")
+_Record: Final = messages.message_class("cloudsched.emulator.Record")
 
 
 class UnreadableData(ValueError):
-    """The file is no journal of this version, or belongs to an emulator that is running."""
+    """The file is not a log of this version, or a running emulator uses it."""
 
 
 class WriteAheadLog:
-    """The file, as a `QueueObserver` of the board. To be used within one event loop.
+    """The log file, as a `QueueObserver`. Use it within one event loop.
 
     Args:
-        path: The file; made if it is missing.
-        board: What is restored from it and written to it.
+        path: The file; created if it is missing.
+        queues: The queues to restore from the file, whose changes are then logged.
+        now: The instant at which restored queues start.
 
     Raises:
-        UnreadableData: if the file is something else, or in use.
+        UnreadableData: if the file is not a log, or is in use.
         OSError: if it cannot be read or written.
     """
 
@@ -74,11 +80,11 @@ class WriteAheadLog:
 
     def on_queue_changed(self, queue: Queue) -> None:
         """See `QueueObserver`."""
-        self._append(queue_put_record(queue))
+        self._append(make_queue_record(queue))
 
     def on_queue_deleted(self, name: str, at: datetime) -> None:
         """See `QueueObserver`."""
-        self._append(queue_gone_record(name, at))
+        self._append(make_queue_removal(name, at))
 
     def on_task_changed(self, queue: Queue, task: Task) -> None:
         """See `QueueObserver`."""
@@ -89,11 +95,11 @@ class WriteAheadLog:
         self._append(make_task_removal(queue.name, task.id, until))
 
     def append_reset(self) -> None:
-        """Everything was forgotten."""
+        """Record that everything was deleted."""
         self._append(_Record(wiped=True))
 
     def wait_for_sync(self) -> asyncio.Future[None] | None:
-        """What the acknowledgement of the last change has to wait for; None if there was no change."""
+        """Return a future that is done when the last change is synced; None if there was no change."""
         if not self._pending:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -101,7 +107,7 @@ class WriteAheadLog:
         return future
 
     async def close(self) -> None:
-        """Write what is left, and let go of the file."""
+        """Write what is pending and release the file."""
         if self._write_task is not None:
             await self._write_task
         self._file.close()
@@ -120,34 +126,34 @@ class WriteAheadLog:
         try:
             while self._pending:
                 data, self._pending = b"".join(self._pending), []
-                waiting, self._sync_waiters = self._sync_waiters, []
+                waiters, self._sync_waiters = self._sync_waiters, []
                 try:
                     await loop.run_in_executor(None, self._sync, data, self._snapshot_if_large())
                 except OSError as error:
-                    self._pending.insert(0, data)  # to be tried again with the next change
+                    self._pending.insert(0, data)  # retried with the next change
                     refused = RpcError(Code.UNAVAILABLE, f"The emulator cannot write {self._path}: {error}")
-                    for future in waiting:
+                    for future in waiters:
                         if not future.done():
                             future.set_exception(refused)
                     return
-                for future in waiting:
-                    if not future.done():  # its caller may have gone
+                for future in waiters:
+                    if not future.done():  # its caller may have disconnected
                         future.set_result(None)
         finally:
             self._write_task = None
 
     def _snapshot_if_large(self) -> bytes | None:
-        worth = max(_MIN_REWRITE_BYTES, _REWRITE_GROWTH_FACTOR * self._size_after_rewrite)
-        return self._snapshot() if self._size > worth else None
+        threshold = max(_MIN_REWRITE_BYTES, _REWRITE_GROWTH_FACTOR * self._size_after_rewrite)
+        return self._snapshot() if self._size > threshold else None
 
     def _snapshot(self) -> bytes:
         return b"".join(_encode_record(record) for record in iter_snapshot(self._queues))
 
-    def _sync(self, data: bytes, fresh: bytes | None) -> None:
-        """Runs in another thread; the loop waits for it before the next."""
-        if fresh is not None:  # taken after the records of `data`, which it contains
+    def _sync(self, data: bytes, snapshot: bytes | None) -> None:
+        """Append and sync. Runs in another thread, one call at a time."""
+        if snapshot is not None:  # the snapshot was taken after `data` and contains it
             self._file.close()
-            self._size = self._size_after_rewrite = _rewrite(self._path, fresh)
+            self._size = self._size_after_rewrite = _rewrite(self._path, snapshot)
             self._file = self._path.open("ab", buffering=0)
             return
         view = memoryview(data)
@@ -156,7 +162,7 @@ class WriteAheadLog:
                 view = view[self._file.write(view) :]
             os.fsync(self._file.fileno())
         except OSError:
-            self._file.truncate(self._size)  # half a record would hide all that follow it
+            self._file.truncate(self._size)  # a partial record would hide all records after it
             raise
         self._size += len(data)
 
@@ -169,8 +175,8 @@ def _encode_record(record: Proto) -> bytes:
 def _read_records(path: Path) -> Iterator[Proto]:
     data = path.read_bytes() if path.exists() else b""
     if not data.startswith(_MAGIC):
-        if not _MAGIC.startswith(data):  # else it was cut short at its very beginning
-            raise UnreadableData(f"{path} is not a journal of this version of the emulator; give another --data file.")
+        if not _MAGIC.startswith(data):  # otherwise a crash cut even the header short
+            raise UnreadableData(f"{path} is not a log of this version of the emulator; choose another --data file.")
         return
     at = len(_MAGIC)
     while at + _HEAD_BYTES <= len(data):
@@ -194,7 +200,7 @@ def _rewrite(path: Path, content: bytes) -> int:
 
 
 def _sync_folder(path: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened, and needs not be
+    if os.name == "posix":  # Windows cannot open a folder, and need not
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -205,11 +211,11 @@ def _sync_folder(path: Path) -> None:
 def _acquire_lock(path: Path) -> int:
     lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     if os.name == "posix":
-        import fcntl  # noqa: PLC0415 - there is none elsewhere
+        import fcntl  # noqa: PLC0415 - POSIX only
 
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
-            raise UnreadableData(f"{path} belongs to an emulator that is running.") from None
+            raise UnreadableData(f"{path} is in use by another emulator that is running.") from None
     return lock

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.workers_racing import QUEUE_KEY, DiscardingDispatcher, StoreLocation, template
+from benchmarks.workers_contention import QUEUE_KEY, DiscardingDispatcher, StoreLocation, template
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.pull import Offer

@@ -135,7 +135,7 @@ def test_an_api_that_is_away(tmp_path: Path) -> None:
         task = worker_stack.offer("linger")
         front = make_application(worker_stack.stack.app)
         with worker_stack.worker(url=f"http://127.0.0.1:{port}") as worker:
-            worker.wait_for("nothing can be claimed at present")
+            worker.wait_for("cannot claim work")
             with WebServer(front, port=port) as server:
                 server.serve()
                 worker_stack.until_begun()
@@ -146,7 +146,7 @@ def test_an_api_that_is_away(tmp_path: Path) -> None:
             worker.wait_for(f"succeeded +{task}")
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0
-            assert worker_lines(worker, "nothing can be claimed") == 1
+            assert worker_lines(worker, "cannot claim work") == 1
         assert len(worker_stack.record(task).attempts) == 1
 
 
@@ -265,7 +265,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
         server.serve()
         command, env = bare(tmp_path, "--url", f"http://{server.address}")
         with process("sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command, env=env, cwd=tmp_path) as worker:
-            worker.wait_for("nothing can be claimed at present")
+            worker.wait_for("cannot claim work")
             worker.signal(signal.SIGHUP)
             heard = voice.heard
             wait_until(lambda: voice.heard > heard, "it looks again")
@@ -275,8 +275,8 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
 
 FOR_EVER_PATIENT = """
 from cloudsched.cli import main as cli, worker as worker_command
-from cloudsched.worker import background as worker_errands
-worker_command._API_SECONDS = worker_errands.LAST_ANSWER = 3600
+from cloudsched.worker import background
+worker_command._API_TIMEOUT_SECONDS = background.SHUTDOWN_WAIT_SECONDS = 3600
 cli.main()
 """
 
@@ -297,7 +297,7 @@ def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
                 wait_until(lambda: next(dropping) > 20, "it waits for the answer")
                 worker.signal(signal.SIGINT)
                 assert worker.wait() == 0
-            assert "stops before it was answered" in worker.output
+            assert "stopped before the claim was answered" in worker.output
             assert "Traceback" not in worker.output
 
 

@@ -14,8 +14,7 @@ from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api import problems
-from cloudsched.worker import slot as worker_places
-from cloudsched.worker import worker
+from cloudsched.worker import slot, worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +29,8 @@ def app() -> App:
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let waits that are there for a service's sake be short."""
-    monkeypatch.setattr(worker_places, "INITIAL_BACKOFF", 0.01)
-    monkeypatch.setattr(worker_places, "MAX_BACKOFF", 0.01)
+    monkeypatch.setattr(slot, "INITIAL_BACKOFF", 0.01)
+    monkeypatch.setattr(slot, "MAX_BACKOFF", 0.01)
     monkeypatch.setattr(problems, "RETRY_AFTER_SECONDS", 0)
     monkeypatch.setattr(worker.PollBackoff, "INITIAL_BACKOFF", 0.01)
     monkeypatch.setattr(worker.PollBackoff, "MAX_BACKOFF", 0.01)

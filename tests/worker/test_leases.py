@@ -14,8 +14,7 @@ from cloudsched import Context  # noqa: TC001 - handlers' annotations are read a
 from cloudsched.client import Client
 from cloudsched.client import views as client_views
 from cloudsched.errors import CloudschedError, Forbidden, StoreUnavailable, Unauthenticated
-from cloudsched.worker import slot as worker_places
-from cloudsched.worker import source as worker_desks
+from cloudsched.worker import slot, source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,7 +167,7 @@ class Elapsed:
 def elapsed(monkeypatch: pytest.MonkeyPatch) -> Elapsed:
     """What attempts and their leases are measured by."""
     made = Elapsed()
-    for module in (worker_desks, worker_places):
+    for module in (source, slot):
         monkeypatch.setattr(module, "time", made)
     return made
 
@@ -206,15 +205,15 @@ def test_a_heartbeat_that_is_answered_after_the_time_limit_is_the_worker_s_last(
     """The limit may pass while a heartbeat is under way: then, too, the handler's own renew the lease no more."""
     answers: list[bool] = []
     is_late = threading.Event()
-    renew = worker_desks.LeaseKeeper.renew
+    renew = source.LeaseKeeper.renew
 
-    def late(hold: worker_desks.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
+    def late(hold: source.LeaseKeeper, progress: Sequence[ProgressNote]) -> LeaseState:
         state = renew(hold, progress)
         elapsed.seconds += 2 * NEVER.total_seconds()
         is_late.set()
         return state
 
-    monkeypatch.setattr(worker_desks.LeaseKeeper, "renew", late)
+    monkeypatch.setattr(source.LeaseKeeper, "renew", late)
 
     @app.handler("linger", expected_duration=BRIEF)
     def linger(ctx: Context) -> None:
@@ -292,7 +291,7 @@ def test_a_result_that_nobody_ever_hears_of_does_not_keep_a_worker_from_stopping
     with harness.run_beside(worker):
         wait_until(lambda: breaking.failed > 3, "it is brought again and again")
     harness.wait_for_outcomes("lost")
-    assert "nobody has heard of its result" in harness.summaries[0].reason
+    assert "its result was not acknowledged" in harness.summaries[0].reason
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
@@ -342,7 +341,7 @@ def test_a_result_after_an_expired_lease_counts_if_nobody_took_over(
         gate.open()
         harness.wait_for_outcomes("succeeded")
     assert harness.record(lingering).content == "done"
-    assert "counts only if nobody has taken over" in caplog.text
+    assert "counts only if nobody else has claimed the run" in caplog.text
     assert "dropped" not in caplog.text
 
 

@@ -46,8 +46,8 @@ WRONG = [
     ({"pull": "cpu"}, "queue 'cpu'"),
     ({"pull": {"queue": "gpu", "skill": "fpga"}}, "skill 'fpga'"),
     ({"handler": "other"}, "no handler 'other'"),
-    ({"owner": "mallory"}, "owned by 'mallory'"),
-    ({"pull": None}, "for no worker"),
+    ({"owner": "mallory"}, "its owner is 'mallory'"),
+    ({"pull": None}, "does not wait for a worker"),
 ]
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_understood_is_given_back(
     desk = ApiSource(lambda: client, harness.app.registry, harness.source().worker_filter, "there")
     harness.worker(desk).run(once=True)
     assert client.release.call_count == 1
-    assert "cannot be understood" in caplog.text
+    assert "cannot be parsed" in caplog.text
 
 
 @pytest.mark.parametrize("harness", ["api"], indirect=True)
@@ -190,7 +190,7 @@ def test_a_machine_whose_clock_is_wrong_claims_nothing_at_the_store(sim: Simulat
     with sim.app.override(sim.app.settings, store=clocked, dispatcher=sim.queue, clock=sim.clock):
         desk = StoreSource(sim.app, WorkerFilter("gpu"), "here")
         if said:
-            with pytest.raises(StoreUnavailable, match=f"clock is {said} the store's; set it"):
+            with pytest.raises(StoreUnavailable, match=f"clock is {said} the store's; correct it"):
                 desk.claim(1)
             there = sim.now
         assert len(desk.claim(1)) == 1

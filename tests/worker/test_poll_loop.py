@@ -170,7 +170,7 @@ def test_an_outage_is_said_once_and_lived_through(
         lines = [record.getMessage() for record in caplog.records if record.name == "cloudsched.worker.worker"]
     assert len(lines) == 2
     assert "The store cannot be reached: away" in lines[0]
-    assert "answers again" in lines[1]
+    assert "claiming works again" in lines[1]
 
 
 REFUSALS: list[CloudschedError] = [
@@ -260,7 +260,7 @@ def test_a_full_quota_is_waited_for(
     with harness.run_beside(harness.worker(FailingSource(harness, *full))):
         harness.wait_for_outcomes("succeeded")
     assert asked[:3] == [7, 0, MAX_RETRY_AFTER]
-    lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
+    lines = [record for record in caplog.records if "cannot claim work" in record.getMessage()]
     assert [line.exc_info for line in lines] == [None]
     assert pace(PollBackoff(NEVER, can_listen=False), None, 60) == 60
 

@@ -9,7 +9,7 @@ import pytest
 from tests.harness import wait_until
 
 from cloudsched import Context  # noqa: TC001 - handlers' annotations are read at run time
-from cloudsched.worker import background as worker_errands
+from cloudsched.worker import background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,7 +140,7 @@ def test_a_claim_that_is_not_answered_keeps_no_worker(
     def act() -> None: ...
 
     task = harness.offer("act")
-    monkeypatch.setattr(worker_errands, "SHUTDOWN_WAIT_SECONDS", 0.05 if how.startswith("one") else 3600.0)
+    monkeypatch.setattr(background, "SHUTDOWN_WAIT_SECONDS", 0.05 if how.startswith("one") else 3600.0)
     worker = harness.worker(SourceStoppedDuringClaim(harness, gate.wait))
     with harness.run_beside(worker):
         gate.wait_until_inside()

@@ -113,7 +113,7 @@ def test_a_claim_that_a_portal_answers_is_an_outage(
     intercepting_proxy.takes = {"claim": 2}
     with harness.run_beside(harness.worker()):
         harness.wait_for_outcomes("succeeded")
-    lines = [record for record in caplog.records if "nothing can be claimed" in record.getMessage()]
+    lines = [record for record in caplog.records if "cannot claim work" in record.getMessage()]
     assert [line.exc_info for line in lines] == [None]
 
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_given_back_does_not_end_a_worker(
     intercepting_proxy.claimed = {"owner": "mallory"}
     intercepting_proxy.takes = {"release": 100}
     harness.worker(harness.source(owner="ada")).run(once=True)
-    assert "it could not be given back" in caplog.text
+    assert "could not be released" in caplog.text
     assert harness.what() == []
 
 

@@ -1,6 +1,7 @@
-"""The desk behind the HTTP API: a key or a token is all that the worker needs, and nothing of Google's is imported.
+"""Work claimed through the HTTP API: the worker needs only a key or a token, and no Google package is imported.
 
-Durable handlers do not work here, since their journal is written in the store; `ctx.step` and its like say so.
+Durable handlers do not work here, since their journal is written to the store; `ctx.step` and its like raise an error
+that says so.
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
-"""What a task says. The API shows more, and a newer one more than that."""
+"""The fields of a task. The API shows more than these, and a newer API may show still more."""
 _EXECUTION_FIELDS = frozenset(field.alias for field in Execution.model_fields.values())
-"""What an execution's record says; the same."""
+"""The fields of an execution's record, likewise."""
 
 
 class ServerClock:
-    """The server's clock, as far as it is known here: what leases are measured by.
+    """An estimate of the server's clock, by which leases are measured.
 
-    It is set by each claim and each heartbeat, and runs on with this machine's in between. So it does not matter what
-    time this machine believes it is, nor that the clock of a local stack can be moved.
+    Each claim and each heartbeat sets it; in between it advances with this machine's monotonic clock. So it does not
+    matter if this machine's system clock is wrong, or if a local stack's clock is moved.
     """
 
     def __init__(self) -> None:
         self._reference: tuple[datetime, float] | None = None
 
     def set(self, at: datetime) -> None:
-        """Take note of what time it is there."""
+        """Set the server's present time."""
         self._reference = at.astimezone(UTC), time.monotonic()
 
     def now(self) -> datetime:
@@ -71,13 +72,13 @@ class ServerClock:
 
 
 class ApiSource:
-    """A `Desk` that is an API.
+    """A `WorkSource` that is an API.
 
     Args:
         connect: Makes a client; each thread has its own.
         registry: The handlers.
-        worker_filter: What the worker can run.
-        location: Where that is, for people.
+        worker_filter: Which work the worker can run.
+        location: Where the API is, for people.
     """
 
     def __init__(
@@ -103,20 +104,20 @@ class ApiSource:
         return client
 
     def claim(self, limit: int) -> Sequence[ApiWork]:
-        """Claim runs: one request. What cannot be understood is given back."""
-        wanted = self.worker_filter
+        """Claim runs with one request. Claims that cannot be parsed are released."""
+        worker_filter = self.worker_filter
         claims = self.client.claim(
-            wanted.queue,
-            worker=wanted.worker,
-            skills=wanted.skills,
+            worker_filter.queue,
+            worker=worker_filter.worker,
+            skills=worker_filter.skills,
             handlers=self._handlers,
-            owner=wanted.owner,
+            owner=worker_filter.owner,
             limit=limit,
         )
-        return [assignment for claim in claims if (assignment := self._parse_claim(claim)) is not None]
+        return [work for claim in claims if (work := self._parse_claim(claim)) is not None]
 
-    def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - nobody rings
-        """Do nothing: the worker has to look now and then."""
+    def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - the API sends no notifications
+        """Do nothing: the worker has to poll."""
         return nullcontext()
 
     def close(self) -> None:
@@ -129,18 +130,18 @@ class ApiSource:
             self.clock.set(claim.started_at)
             return ApiWork(self, claim)
         except (ValidationError, OverflowError, CloudschedError) as error:
-            why = str(error).replace("\n", " ")[:300]
-            about = {"action": "misfit", "taskId": claim.task.id}
-            log.warning("given back: it cannot be understood, is the API newer than this worker? %s", why, extra=about)
+            reason = str(error).replace("\n", " ")[:300]
+            about = {"action": "claim_unreadable", "taskId": claim.task.id}
+            log.warning("released: it cannot be parsed; is the API newer than this worker? %s", reason, extra=about)
             try:
-                self.client.release(claim, "The worker cannot understand the task.", UNREADABLE_RETRY_DELAY)
+                self.client.release(claim, "The worker cannot parse the task.", UNREADABLE_RETRY_DELAY)
             except CloudschedError:
-                log.warning("it could not be given back either; its lease will lapse")
+                log.warning("could not be released either; its lease will expire", extra=about)
             return None
 
 
 class ApiWork:
-    """A run that was claimed through the API."""
+    """A run claimed through the API."""
 
     def __init__(self, source: ApiSource, claim: ClaimView) -> None:
         self._source = source
@@ -151,9 +152,9 @@ class ApiWork:
         self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
 
     def start(self) -> Context | None:
-        """Return its context."""
+        """Return the handler's context."""
         journal = NoJournal(self.task.id, self.run.execution_id, self._source.clock)
-        # It has all that a context and a call use of a journal.
+        # It has every member that a context and a call use.
         as_journal = cast("DurableRun", journal)
         self._context = Context(self.task, self.run, self._source.clock, self.lease_keeper.renew, as_journal)
         return self._context
@@ -161,39 +162,43 @@ class ApiWork:
     def call(self) -> AttemptReport:
         """Call the handler."""
         if self._context is None:
-            raise ValueError(f"execution {self.run.execution_id} has not begun")
+            raise ValueError(f"execution {self.run.execution_id} has not started")
         return call_handler(self._source.registry, self._context)
 
     def finish(self, report: AttemptReport) -> bool:
-        """Tell the API how it ended. A result that it does not take is the attempt's failure."""
+        """Report the outcome to the API. A result that the API rejects fails the attempt."""
         try:
-            answer = self._report(report)
+            task = self._report(report)
         except (LeaseLost, NotFound):
             return False
         except InvalidInput as error:
             if not isinstance(report.outcome, Done):
                 raise
-            refused = Fail(f"The API does not take what the handler returned: {error}")
-            return self.finish(replace(report, outcome=refused, error=None, notices=()))
-        if answer.failed_execution is not None:
-            self._run_failure_hook(answer, answer.failed_execution)
+            failure = Fail(f"The API rejects what the handler returned: {error}")
+            return self.finish(replace(report, outcome=failure, error=None, notices=()))
+        if task.failed_execution is not None:
+            self._run_failure_hook(task, task.failed_execution)
         return True
 
-    def _run_failure_hook(self, answer: TaskView, failed: dict[str, Any]) -> None:
-        """Call the handler's hook, which the API has not. Its failure changes nothing any more."""
-        news = {"status": answer.status, "message": answer.message, "updated_at": answer.updated_at}
+    def _run_failure_hook(self, task: TaskView, failed: dict[str, Any]) -> None:
+        """Call the handler's `on_failure` hook, which the API does not have. An error in it changes nothing."""
+        changes = {"status": task.status, "message": task.message, "updated_at": task.updated_at}
         try:
             record = Execution.model_validate(
                 {name: value for name, value in failed.items() if name in _EXECUTION_FIELDS}
             )
         except (ValidationError, CloudschedError) as error:
-            about = {"action": "hook skipped", "taskId": self.task.id, "executionId": self.run.execution_id}
-            log.warning("no on_failure is called: its record cannot be read, is the API newer? %s", error, extra=about)
+            about = {"action": "failure_hook_skipped", "taskId": self.task.id, "executionId": self.run.execution_id}
+            log.warning(
+                "on_failure is not called: the record cannot be parsed; is the API newer than this worker? %s",
+                error,
+                extra=about,
+            )
             return
-        run_failure_hooks(self._source.registry, self.task.model_copy(update=news), [record])
+        run_failure_hooks(self._source.registry, self.task.model_copy(update=changes), [record])
 
     def release(self, reason: str) -> bool:
-        """Give it back."""
+        """Return the run to its queue."""
         progress = () if self._context is None else self._context.output.progress
         try:
             self._source.client.release(self._claim, reason, progress=progress or None)
@@ -203,48 +208,48 @@ class ApiWork:
 
     def _report(self, report: AttemptReport) -> TaskView:
         client, claim = self._source.client, self._claim
-        used: dict[str, Any] = {
+        usage: dict[str, Any] = {
             "progress": report.progress or None,
             "queries": report.queries,
             "tokens": report.tokens,
         }
         match report.outcome:
             case Done(content):
-                return client.complete(claim, content, notices=report.notices, **used)
+                return client.complete(claim, content, notices=report.notices, **usage)
             case Cancel(reason):
-                return client.complete(claim, status="CANCELLED", message=reason, **used)
+                return client.complete(claim, status="CANCELLED", message=reason, **usage)
             case Retry(reason, after):
                 kind, text, trace = _error_fields(report.error, "Retry", reason)
                 wait = None if after is None else min(after, MAX_RETENTION)
-                return client.fail(claim, kind, text, traceback=trace, retry_after=wait, **used)
+                return client.fail(claim, kind, text, traceback=trace, retry_after=wait, **usage)
             case Fail(reason):
                 kind, text, trace = _error_fields(report.error, "Fail", reason)
-                return client.fail(claim, kind, text, traceback=trace, is_final=True, **used)
+                return client.fail(claim, kind, text, traceback=trace, is_final=True, **usage)
             case Snooze(until, reason):
-                rest = until if isinstance(until, timedelta) else until - self._source.clock.now()
-                later = min(max(rest, timedelta(0)), MAX_RETENTION)
+                delay = until if isinstance(until, timedelta) else until - self._source.clock.now()
+                later = min(max(delay, timedelta(0)), MAX_RETENTION)
                 return client.release(claim, reason, later, progress=report.progress or None)
             case Suspend():
-                raise ValueError("a handler without a journal is not suspended")
+                raise ValueError("a handler without a journal cannot be suspended")
             case unknown:
                 assert_never(unknown)
 
     def _renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
-        """Send a heartbeat. Raises Unavailable if it was not answered, whatever is in the way."""
+        """Send a heartbeat. Raises Unavailable if the API did not answer or rejected it."""
         try:
-            beat = self._source.client.heartbeat(self._claim, progress or None)
+            heartbeat = self._source.client.heartbeat(self._claim, progress or None)
         except (LeaseLost, NotFound):
             return LeaseState(None, is_cancelled=True)
         except Unavailable:
             raise
         except CloudschedError as error:
-            raise StoreUnavailable("The API", f"it refuses the heartbeat: {error}") from error
-        if beat.renewed_at is not None:
+            raise StoreUnavailable("The API", f"it rejects the heartbeat: {error}") from error
+        if heartbeat.renewed_at is not None:
             try:
-                self._source.clock.set(beat.renewed_at)
+                self._source.clock.set(heartbeat.renewed_at)
             except OverflowError as error:
-                raise StoreUnavailable("The API", "it says that it is no time that there is") from error
-        return LeaseState(beat.lease_until, is_cancelled=beat.is_cancelled, renewed_at=beat.renewed_at)
+                raise StoreUnavailable("The API", "its clock is out of range") from error
+        return LeaseState(heartbeat.lease_until, is_cancelled=heartbeat.is_cancelled, renewed_at=heartbeat.renewed_at)
 
 
 def _to_task(claim: ClaimView) -> Task:

@@ -1,4 +1,4 @@
-"""What a worker asks its desk beside its own thread, so that whoever wants it to stop need not wait for the answer."""
+"""Run a worker's blocking calls to its source on a helper thread, so that shutdown does not wait for them."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SHUTDOWN_WAIT_SECONDS = 10.0
-"""How many seconds an answer is still waited for once the worker is to stop."""
+"""How many seconds to wait for a result after `stop`."""
 
 
 class BackgroundCalls(Generic[T]):
-    """A thread that does one thing after another, and somebody who waits for each, but not for ever."""
+    """A helper thread that runs one call at a time, and a caller who waits for each result until `stop`."""
 
     def __init__(self) -> None:
         self._requests: SimpleQueue[Callable[[], T]] = SimpleQueue()
-        self._results: SimpleQueue[Callable[[], T] | None] = SimpleQueue()  # whose `put` a signal's handler may call
+        self._results: SimpleQueue[Callable[[], T] | None] = (
+            SimpleQueue()
+        )  # its `put` is safe to call from a signal handler
         self._stops = 0
-        threading.Thread(target=self._run, name="worker-errands", daemon=True).start()
+        threading.Thread(target=self._run, name="worker-calls", daemon=True).start()
 
     def stop(self) -> None:
-        """Wait no longer than `SHUTDOWN_WAIT_SECONDS` for what is being done; called again, not at all. Any thread may."""
+        """Wait at most `SHUTDOWN_WAIT_SECONDS` longer for a result; after a second call, not at all. Thread-safe."""
         self._stops += 1
         self._results.put(None)
 
     def call(self, function: Callable[[], T]) -> T | None:
-        """Have that done, and return what it returns; None if it was not waited for. Raises what it raises."""
+        """Run a function and return its result; None if the wait was cut short. Raises what the function raises."""
         self._requests.put(function)
-        give_up_at = time.monotonic() + SHUTDOWN_WAIT_SECONDS if self._stops else None
+        deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS if self._stops else None
         while self._stops <= 1:
             try:
-                answer = self._results.get(timeout=None if give_up_at is None else give_up_at - time.monotonic())
-            except (Empty, ValueError):  # ValueError: that was a moment ago
+                get_result = self._results.get(timeout=None if deadline is None else deadline - time.monotonic())
+            except (Empty, ValueError):  # ValueError: the deadline has just passed
                 return None
-            if answer is not None:
-                return answer()
-            give_up_at = time.monotonic() + SHUTDOWN_WAIT_SECONDS
+            if get_result is not None:
+                return get_result()
+            deadline = time.monotonic() + SHUTDOWN_WAIT_SECONDS
         return None
 
     def _run(self) -> None:
@@ -50,16 +52,16 @@ class BackgroundCalls(Generic[T]):
 
 
 def _capture(function: Callable[[], T]) -> Callable[[], T]:
-    """Do something, and return what returns its result, or raises what it has raised."""
+    """Run a function; return a function that returns its result, or raises its exception."""
     try:
         result = function()
-    except Exception as error:  # noqa: BLE001 - whoever waits for it is told
+    except Exception as error:  # noqa: BLE001 - raised again where the result is read
         return _make_raiser(error)
     return lambda: result
 
 
 def _make_raiser(error: Exception) -> Callable[[], NoReturn]:
-    def told() -> NoReturn:
+    def raise_error() -> NoReturn:
         raise error
 
-    return told
+    return raise_error

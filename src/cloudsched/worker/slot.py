@@ -1,8 +1,8 @@
-"""One place of a worker: an attempt at a time, from its beginning until it is known how it ended.
+"""One slot of a worker: runs one attempt at a time, from its start until its result is acknowledged.
 
-A place has two threads. One calls handlers and does nothing else. The other looks after the attempt meanwhile: it keeps
-the lease, and brings the result, for as long as it takes until somebody has heard of it. Both stay from one attempt to
-the next, so that what a handler's library keeps for its thread is still there.
+A slot has two threads. One calls handlers and does nothing else. The other supervises the attempt: it renews the lease
+and retries delivering the result until it is acknowledged. Both threads live on from one attempt to the next, so that
+the thread-local state of a handler's libraries survives.
 """
 
 from __future__ import annotations
@@ -43,38 +43,38 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HEARTBEATS_PER_LEASE = 3
-"""How many heartbeats are sent in the time that a lease lasts."""
+"""How many heartbeats are sent within one lease's duration."""
 MIN_HEARTBEAT_INTERVAL = 0.05
-"""How many seconds are between two heartbeats at least."""
+"""The least number of seconds between two heartbeats."""
 INITIAL_BACKOFF, MAX_BACKOFF = 0.5, 30.0
-"""How many seconds pass before a result is brought again of which nobody has heard, at first and at the most."""
+"""The first and the longest wait, in seconds, before an unacknowledged result is sent again."""
 RESULT_DELIVERY_TIMEOUT = timedelta(hours=1)
-"""How long a result is brought again and again: no lease is longer."""
+"""How long delivering a result is retried: no lease lasts longer."""
 UNDELIVERED = (Unavailable, QuotaExceeded, Unauthenticated, Forbidden)
-"""Why nobody has heard of a result yet. Somebody may have taken the key away by mistake: it can come back."""
+"""Errors after which delivering a result is retried. A credential revoked by mistake may be restored."""
 _RELEASE = object()
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptSummary:
-    """What became of an attempt, for people."""
+    """The outcome of an attempt, for people."""
 
     work: ClaimedWork
     status: str
     """succeeded, failed, retrying, snoozed, suspended, cancelled, lost or released."""
     reason: str
-    """What there is to say about that; may be empty."""
+    """Why; may be empty."""
     seconds: float
 
 
 class Slot:
-    """Runs one assignment at a time.
+    """Runs one piece of claimed work at a time.
 
     Args:
-        number: Which of the worker's places it is.
-        time_limit: How long one attempt may take; after that its lease is left to lapse.
-        on_free: Called with this place when an attempt has ended, or is given up.
-        on_attempt_finished: Called with what became of it, before that.
+        number: The slot's number within its worker.
+        time_limit: How long one attempt may take; after that its lease is no longer renewed and expires.
+        on_free: Called with this slot when an attempt has finished or was abandoned.
+        on_attempt_finished: Called with the attempt's summary, before `on_free`.
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class Slot:
         self._calls: SimpleQueue[tuple[ClaimedWork, Context]] = SimpleQueue()
         self._reports: SimpleQueue[object] = SimpleQueue()
         self._release_requested = threading.Event()
-        for what, work in (("place", self._supervise), ("handler", self._call)):
-            threading.Thread(target=work, name=f"worker-{what}-{number}", daemon=True).start()
+        for role, target in (("supervisor", self._supervise), ("handler", self._call)):
+            threading.Thread(target=target, name=f"worker-{role}-{number}", daemon=True).start()
 
-    def assign(self, assignment: ClaimedWork) -> None:
-        """Begin with an assignment; the place is free."""
-        self._queue.put(assignment)
+    def assign(self, work: ClaimedWork) -> None:
+        """Start on a piece of claimed work. The slot must be free."""
+        self._queue.put(work)
 
     def release(self) -> None:
-        """Give back what is being done, at once. The handler may go on in its thread, unheard: take nothing more."""
+        """Release the running attempt at once. Its handler may go on in its thread; do not use the slot again."""
         self._release_requested.set()
         self._reports.put(_RELEASE)
 
@@ -108,161 +108,162 @@ class Slot:
 
     def _call(self) -> None:
         while True:
-            assignment, context = self._calls.get()
+            work, context = self._calls.get()
             try:
-                report = assignment.call()
-            except BaseException as error:  # noqa: BLE001 - SystemExit and its like end their attempt, and nothing else
+                report = work.call()
+            except BaseException as error:  # noqa: BLE001 - SystemExit and the like end their attempt only
                 report = _report_crash(context, error)
             self._reports.put(report)
 
-    # ── The thread that looks after them ─────────────────────────────────────────────────────────────────────────
+    # ── The thread that supervises attempts ──────────────────────────────────────────────────────────────────────
 
     def _supervise(self) -> None:
         while True:
-            assignment = self._queue.get()
-            began = time.monotonic()
+            work = self._queue.get()
+            started_at = time.monotonic()
             try:
-                what, why = self._run_attempt(assignment)
+                status, reason = self._run_attempt(work)
             except Exception as error:
-                log.exception("the attempt is left to lapse", extra=_log_fields(assignment, "left"))
-                what, why = "lost", _error_text(error)
-            with suppress(Exception):  # nobody hears it; that is no reason to stop
-                self._on_attempt_finished(AttemptSummary(assignment, what, why, time.monotonic() - began))
+                log.exception(
+                    "the attempt is abandoned, its lease will expire", extra=_log_fields(work, "attempt_abandoned")
+                )
+                status, reason = "lost", _error_text(error)
+            with suppress(Exception):  # a failing callback must not stop the slot
+                self._on_attempt_finished(AttemptSummary(work, status, reason, time.monotonic() - started_at))
             self._on_free(self)
 
-    def _run_attempt(self, assignment: ClaimedWork) -> tuple[str, str]:
+    def _run_attempt(self, work: ClaimedWork) -> tuple[str, str]:
         try:
-            context = assignment.start()
+            context = work.start()
         except Unavailable as error:
-            return self._release(assignment, f"It could not begin: {error}")
+            return self._release(work, f"It could not start: {error}")
         if context is None:
-            return "lost", "its lease had ended before it could begin"
-        give_up_at = time.monotonic() + self._time_limit
-        self._calls.put((assignment, context))
-        report = self._wait_for_report(assignment, context, give_up_at)
+            return "lost", "its lease ended before it could start"
+        deadline = time.monotonic() + self._time_limit
+        self._calls.put((work, context))
+        report = self._wait_for_report(work, context, deadline)
         if not isinstance(report, AttemptReport):
-            return self._release(assignment, "Its worker was stopped.")
-        return self._deliver_result(assignment, context, report)
+            return self._release(work, "Its worker was stopped.")
+        return self._deliver_result(work, context, report)
 
-    def _wait_for_report(self, assignment: ClaimedWork, context: Context, give_up_at: float) -> object:
-        """Return what the handler's thread reports, or that it is to be given back; keep the lease meanwhile."""
-        is_told = False
+    def _wait_for_report(self, work: ClaimedWork, context: Context, deadline: float) -> object:
+        """Renew the lease until the handler's thread reports; return the report, or `_RELEASE`."""
+        is_warned = False
         while True:
-            wait = self._seconds_to_next_heartbeat(assignment, give_up_at)
+            wait = self._seconds_to_next_heartbeat(work, deadline)
             try:
                 return self._reports.get(timeout=wait)
             except Empty:
-                self._send_heartbeat(assignment, context, give_up_at)
-            if not is_told:
-                is_told = _warn_if_unwanted(assignment)
+                self._send_heartbeat(work, context, deadline)
+            if not is_warned:
+                is_warned = _warn_if_unwanted(work)
 
-    def _seconds_to_next_heartbeat(self, assignment: ClaimedWork, give_up_at: float) -> float | None:
-        """Return in how many seconds there is something to do; None if there is nothing any more."""
-        hold, now = assignment.lease_keeper, time.monotonic()
-        if hold.is_lost or hold.has_stopped_renewing:
+    def _seconds_to_next_heartbeat(self, work: ClaimedWork, deadline: float) -> float | None:
+        """Return the seconds until the next heartbeat; None if no more are sent."""
+        keeper, now = work.lease_keeper, time.monotonic()
+        if keeper.is_lost or keeper.has_stopped_renewing:
             return None
-        between = _heartbeat_interval(assignment)
-        since = now - hold.renewed_at
-        # A heartbeat that was due and not answered is sent again sooner than that.
-        left = between - since if since < between else between / HEARTBEATS_PER_LEASE
-        return max(MIN_HEARTBEAT_INTERVAL, min(left, give_up_at - now))
+        interval = _heartbeat_interval(work)
+        elapsed = now - keeper.renewed_at
+        # An overdue heartbeat that was not answered is sent again after a third of the interval.
+        remaining = interval - elapsed if elapsed < interval else interval / HEARTBEATS_PER_LEASE
+        return max(MIN_HEARTBEAT_INTERVAL, min(remaining, deadline - now))
 
-    def _send_heartbeat(self, assignment: ClaimedWork, context: Context, give_up_at: float) -> None:
-        """Renew the lease, if nobody else has done that just now, or see that it has been renewed for long enough."""
-        hold = assignment.lease_keeper
-        if time.monotonic() >= give_up_at:
-            hold.stop_renewing()
+    def _send_heartbeat(self, work: ClaimedWork, context: Context, deadline: float) -> None:
+        """Renew the lease unless the handler has just done so; after the time limit, stop renewing it."""
+        keeper = work.lease_keeper
+        if time.monotonic() >= deadline:
+            keeper.stop_renewing()
             limit = timedelta(seconds=self._time_limit)
-            log.warning("no more heartbeats after %s: the lease lapses", limit, extra=_log_fields(assignment, "let go"))
+            about = _log_fields(work, "lease_renewal_stopped")
+            log.warning("no more heartbeats after %s: the lease will expire", limit, extra=about)
             return
-        if time.monotonic() - hold.renewed_at < _heartbeat_interval(assignment):
+        if time.monotonic() - keeper.renewed_at < _heartbeat_interval(work):
             return
         try:
             context.heartbeat()
         except Unavailable as error:
-            log.warning("not renewed: %s", error, extra=_log_fields(assignment, "not renewed"))
+            log.warning("the lease was not renewed: %s", error, extra=_log_fields(work, "lease_renewal_failed"))
         except Exception:
-            log.exception("not renewed", extra=_log_fields(assignment, "not renewed"))
+            log.exception("the lease was not renewed", extra=_log_fields(work, "lease_renewal_failed"))
 
-    def _deliver_result(self, assignment: ClaimedWork, context: Context, report: AttemptReport) -> tuple[str, str]:
-        """Bring the result until somebody has heard of it."""
+    def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> tuple[str, str]:
+        """Report the result, retrying until it is acknowledged, and keep the lease alive meanwhile."""
 
-        def again(state: RetryCallState) -> None:
+        def before_retry(state: RetryCallState) -> None:
             if state.attempt_number == 1 and state.outcome is not None:
-                why = state.outcome.exception()
-                log.warning("its result is kept, and brought again: %s", why, extra=_log_fields(assignment, "kept"))
-            if (
-                not assignment.lease_keeper.is_lost
-                and time.monotonic() - assignment.lease_keeper.renewed_at >= _heartbeat_interval(assignment)
-            ):
+                about = _log_fields(work, "result_delivery_retrying")
+                log.warning("its result was not acknowledged, will retry: %s", state.outcome.exception(), extra=about)
+            keeper = work.lease_keeper
+            if not keeper.is_lost and time.monotonic() - keeper.renewed_at >= _heartbeat_interval(work):
                 with suppress(Exception):
                     context.heartbeat()
 
-        bringing = Retrying(
+        deliver = Retrying(
             retry=retry_if_exception_type(UNDELIVERED),
             wait=wait_exponential(INITIAL_BACKOFF, MAX_BACKOFF) + wait_random(0, INITIAL_BACKOFF),
             stop=stop_after_delay(RESULT_DELIVERY_TIMEOUT) | stop_when_event_set(self._release_requested),
             sleep=sleep_using_event(self._release_requested),
-            before_sleep=again,
+            before_sleep=before_retry,
             reraise=True,
         )
         try:
-            has_ended = bringing(assignment.finish, report)
+            is_counted = deliver(work.finish, report)
         except UNDELIVERED as error:
-            return "lost", f"nobody has heard of its result: {error}"
-        if not has_ended:
-            return "lost", "somebody else may run it by now; its result was dropped"
-        return _summarize(assignment, report)
+            return "lost", f"its result was not acknowledged: {error}"
+        if not is_counted:
+            return "lost", "its lease ended and another worker may run it; its result was dropped"
+        return _summarize(work, report)
 
-    def _release(self, assignment: ClaimedWork, reason: str) -> tuple[str, str]:
+    def _release(self, work: ClaimedWork, reason: str) -> tuple[str, str]:
         try:
-            if assignment.release(reason):  # also if the lease was lost: it may be that nobody has taken over
+            if work.release(reason):  # even after a lost lease: perhaps nobody has claimed it since
                 return "released", reason
         except (Unavailable, QuotaExceeded) as error:
-            return "lost", f"it could not be given back, so its lease has to lapse: {error}"
-        return "lost", "its lease had ended before it could be given back"
+            return "lost", f"it could not be released, so its lease has to expire: {error}"
+        return "lost", "its lease ended before it could be released"
 
 
-def _warn_if_unwanted(assignment: ClaimedWork) -> bool:
-    """Log that a run is not wanted from this worker any more, if a heartbeat (also the handler's own) found that."""
-    if assignment.lease_keeper.is_lost:
+def _warn_if_unwanted(work: ClaimedWork) -> bool:
+    """Log, and return True, if a heartbeat (perhaps the handler's own) found the lease lost or the run cancelled."""
+    if work.lease_keeper.is_lost:
         log.warning(
-            "the lease is lost: what its handler returns counts only if nobody has taken over",
-            extra=_log_fields(assignment, "lost"),
+            "the lease is lost: the result counts only if nobody else has claimed the run",
+            extra=_log_fields(work, "lease_lost"),
         )
-    elif assignment.lease_keeper.is_cancelled:
-        log.warning("cancelled: ctx.heartbeat() tells its handler", extra=_log_fields(assignment, "cancelled"))
-    return assignment.lease_keeper.is_lost or assignment.lease_keeper.is_cancelled
+    elif work.lease_keeper.is_cancelled:
+        log.warning("cancelled: ctx.heartbeat() tells its handler", extra=_log_fields(work, "claim_cancelled"))
+    return work.lease_keeper.is_lost or work.lease_keeper.is_cancelled
 
 
-def _heartbeat_interval(assignment: ClaimedWork) -> float:
-    return max(MIN_HEARTBEAT_INTERVAL, assignment.lease_keeper.duration.total_seconds() / HEARTBEATS_PER_LEASE)
+def _heartbeat_interval(work: ClaimedWork) -> float:
+    return max(MIN_HEARTBEAT_INTERVAL, work.lease_keeper.duration.total_seconds() / HEARTBEATS_PER_LEASE)
 
 
 def _report_crash(context: Context, error: BaseException) -> AttemptReport:
-    """Return what is reported of a handler that wanted to end more than itself: it has failed."""
-    said = context.output
+    """Return the report for a handler that raised SystemExit or the like: it has failed."""
+    output = context.output
     trace = "".join(traceback.format_exception(error))
-    kept = truncate_error(type(error).__qualname__, _error_text(error), trace)
+    execution_error = truncate_error(type(error).__qualname__, _error_text(error), trace)
     return AttemptReport(
-        Retry(kept.message),
-        kept,
-        progress=said.progress,
-        queries=said.queries,
-        tokens=said.tokens,
+        Retry(execution_error.message),
+        execution_error,
+        progress=output.progress,
+        queries=output.queries,
+        tokens=output.tokens,
         entries=context.durable_run.pending_entries,
         calls_made=context.durable_run.calls_made,
     )
 
 
-def _summarize(assignment: ClaimedWork, report: AttemptReport) -> tuple[str, str]:
-    run, retry = assignment.run, assignment.task.retry
+def _summarize(work: ClaimedWork, report: AttemptReport) -> tuple[str, str]:
+    run, retry = work.run, work.task.retry
     match report.outcome:
         case Done():
             return "succeeded", ""
         case Retry(reason):
-            why = f"{report.error.type}: {reason}" if report.error else reason
-            return "failed" if run.attempt - run.attempts_before_suspension > retry.max_retries else "retrying", why
+            text = f"{report.error.type}: {reason}" if report.error else reason
+            return "failed" if run.attempt - run.attempts_before_suspension > retry.max_retries else "retrying", text
         case Fail(reason):
             return "failed", f"{report.error.type}: {reason}" if report.error else reason
         case Snooze(_, reason):
@@ -276,9 +277,9 @@ def _summarize(assignment: ClaimedWork, report: AttemptReport) -> tuple[str, str
 def _error_text(error: BaseException) -> str:
     try:
         return str(error) or type(error).__qualname__
-    except Exception:  # noqa: BLE001 - an exception's own text may fail as well
+    except Exception:  # noqa: BLE001 - the exception's own __str__ may fail
         return type(error).__qualname__
 
 
-def _log_fields(assignment: ClaimedWork, action: str) -> dict[str, str]:
-    return {"action": action, "taskId": assignment.task.id, "executionId": assignment.run.execution_id}
+def _log_fields(work: ClaimedWork, action: str) -> dict[str, str]:
+    return {"action": action, "taskId": work.task.id, "executionId": work.run.execution_id}

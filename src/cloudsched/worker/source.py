@@ -1,6 +1,6 @@
-"""What a worker asks of the desk that it gets its work from, and of each piece of work.
+"""The interfaces between a worker and its source of work, and the keeper of one run's lease.
 
-There are two desks: one at the store itself, and one behind the HTTP API.
+There are two sources: the store itself, and the HTTP API.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class ClaimedWork(Protocol):
-    """One run that is this worker's as long as its lease lasts.
+    """One claimed run, which belongs to this worker while its lease lasts.
 
-    * Its methods are called by one thread, in this order: `start` and `call`; then `finish` or `release`, again and again
-      if there was no answer. Only `call` is made in another thread, beside the renewals of the lease.
-    * Each of them raises `Unavailable` if there was no answer.
+    * The methods are called in this order: `start`, `call`, then `finish` or `release`, repeated until answered. One
+      thread calls them all except `call`, which runs in another thread while the lease is renewed.
+    * Each of them raises `Unavailable` if the source did not answer.
     """
 
     task: Task
@@ -36,59 +36,59 @@ class ClaimedWork(Protocol):
     lease_keeper: LeaseKeeper
 
     def start(self) -> Context | None:
-        """Return what the handler is given; None if the lease has ended already."""
+        """Return the handler's context; None if the lease has already ended."""
         ...
 
     def call(self) -> AttemptReport:
-        """Call the handler, and return how that ended."""
+        """Call the handler and return its outcome."""
         ...
 
     def finish(self, report: AttemptReport) -> bool:
-        """Say how it ended; return False if the lease was lost, so that this was dropped."""
+        """Report the outcome; return False if the lease was lost, so that the report was dropped."""
         ...
 
     def release(self, reason: str) -> bool:
-        """Let another worker run it, at no cost; return False if the lease was lost. May come before `start`."""
+        """Return the run to its queue at no attempt's cost; False if the lease was lost. Allowed before `start`."""
         ...
 
 
 class WorkSource(Protocol):
-    """Where a worker gets its work, and brings what became of it. Any thread may use it."""
+    """Where a worker claims its work and reports the results. Thread-safe."""
 
     worker_filter: WorkerFilter
-    """What the worker can run."""
+    """Which work the worker can run."""
     location: str
-    """Where the desk is, in a few words for people."""
+    """Where the source is, in a few words for people."""
 
     @property
     def can_listen(self) -> bool:
-        """Whether something rings here when there may be new work."""
+        """Whether `listen` notifies of new work."""
         ...
 
     def claim(self, limit: int) -> Sequence[ClaimedWork]:
-        """Claim up to so many runs.
+        """Claim up to `limit` runs.
 
         Raises:
-            Unavailable: There was no answer.
-            Unauthenticated: The worker could not prove who it is.
-            Forbidden: It may not work here.
+            Unavailable: The source did not answer.
+            Unauthenticated: The credential is missing or not accepted.
+            Forbidden: The worker may not claim from this queue.
         """
         ...
 
     def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `notify` when there may be new work, as long as the context lasts, in any thread."""
+        """Call `notify`, in any thread, when there may be new work, for as long as the context lasts."""
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 class LeaseKeeper:
-    """A worker's hold on a run: its lease, renewed by the handler and by the worker, one at a time.
+    """Keeps the lease of one run: the handler and the worker renew it through this, one at a time.
 
     Args:
-        renew: Asks for the renewal.
+        renew: Requests the renewal.
         duration: How long the lease lasts at first.
     """
 
@@ -96,18 +96,18 @@ class LeaseKeeper:
         self._renew = renew
         self._renew_lock = threading.Lock()
         self.duration = duration
-        """How long the lease lasts from its last renewal: its task may be edited meanwhile."""
+        """How long the lease lasts from its last renewal; changes when the task is edited."""
         self.renewed_at = time.monotonic()
-        """When the lease was last renewed, on the machine's own clock."""
+        """When the lease was last renewed, by `time.monotonic`."""
         self.is_lost = False
-        """Whether it was found to be somebody else's, or nobody's."""
+        """Whether the last renewal found that the lease was no longer this worker's."""
         self.is_cancelled = False
-        """Whether the task was found not to want it any more."""
+        """Whether the last renewal found that the run was cancelled."""
         self.has_stopped_renewing = False
-        """Whether nobody renews it any more, so that it lapses."""
+        """Whether renewals have stopped for good, so that the lease expires."""
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
-        """Renew the lease, unless it was let go. Raises Unavailable if there was no answer."""
+        """Renew the lease, unless renewals were stopped. Raises Unavailable if the source did not answer."""
         with self._renew_lock:
             if self.has_stopped_renewing:
                 return LeaseState(None, is_cancelled=True)
@@ -120,22 +120,22 @@ class LeaseKeeper:
             return state
 
     def stop_renewing(self) -> None:
-        """Renew the lease no more, whoever asks for it: it is to lapse."""
+        """Let the lease expire: every later `renew` reports it as lost."""
         self.has_stopped_renewing = True
 
 
 def mismatch_reason(worker_filter: WorkerFilter, task: Task) -> str | None:
-    """Return why a worker must not run a task that was given to it; None if it may.
+    """Return why a worker must not run a task that it was assigned; None if it may.
 
-    The desk should have seen to that. A worker runs code on a machine of its own, so it looks for itself.
+    The source has already filtered. The worker checks again because it runs code on its own machine.
     """
     if task.pull is None or task.pull.queue != worker_filter.queue:
-        where = f"in queue {task.pull.queue!r}" if task.pull else "for no worker"
-        return f"it is {where}, and this worker is of queue {worker_filter.queue!r}"
+        where = f"is in queue {task.pull.queue!r}" if task.pull else "does not wait for a worker"
+        return f"it {where}, and this worker serves queue {worker_filter.queue!r}"
     if task.pull.skill is not None and task.pull.skill not in worker_filter.skills:
-        return f"it asks for the skill {task.pull.skill!r}, which this worker has not"
+        return f"it needs the skill {task.pull.skill!r}, which this worker does not have"
     if worker_filter.handlers is not None and task.handler not in worker_filter.handlers:
         return f"this worker has no handler {task.handler!r}"
     if worker_filter.owner not in {None, task.owner}:
-        return f"it is owned by {task.owner!r}, and this worker works for {worker_filter.owner!r} alone"
+        return f"its owner is {task.owner!r}, and this worker serves only {worker_filter.owner!r}"
     return None

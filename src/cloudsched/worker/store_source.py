@@ -1,4 +1,4 @@
-"""The desk at the store itself: the worker is part of the app, as executors are, and durable handlers work in full."""
+"""Work claimed at the store itself: the worker is part of the app, as executors are; durable handlers work in full."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.lease import LeaseState
 
 MAX_SKEW = timedelta(seconds=10)
-"""How far this machine's clock may be from the store's: leases are measured by the clocks of all who write."""
+"""The largest allowed difference between this machine's clock and the store's: leases depend on both."""
 CLOCK_CHECK_SECONDS = 600.0
-"""How often that is looked at. It costs one read."""
+"""How many seconds between two checks of that. Each costs one read."""
 _PERMISSION_CODES = ("PERMISSION_DENIED", "UNAUTHENTICATED")
-"""What Firestore says to somebody who may not use it, however often they ask."""
+"""Firestore's answers to an account without access; retrying does not help."""
 
 
 class StoreSource:
-    """A `Desk` that is the store of an app.
+    """A `WorkSource` that is the store of an app.
 
     Args:
-        app: Whose store, and whose handlers.
-        worker_filter: What the worker can run.
-        location: Where that is, for people.
+        app: The app whose store and handlers are used.
+        worker_filter: Which work the worker can run.
+        location: Where the store is, for people.
     """
 
     def __init__(self, app: App, worker_filter: WorkerFilter, location: str) -> None:
@@ -48,11 +48,11 @@ class StoreSource:
         self.location = location
 
     def claim(self, limit: int) -> Sequence[StoreWork]:
-        """Claim runs: a read for each offer that is looked at, a commit for each claim.
+        """Claim runs: one read for each offer examined, one commit for each claim.
 
         Raises:
-            StoreUnavailable: The store did not answer, or this machine's clock is not right.
-            Forbidden: The store is not for this account.
+            StoreUnavailable: The store did not answer, or this machine's clock differs too much from its clock.
+            Forbidden: This account may not use the store.
         """
         try:
             with clock_errors_as_unavailable():
@@ -68,11 +68,11 @@ class StoreSource:
 
     @property
     def can_listen(self) -> bool:
-        """Whether the app's store can be listened to."""
+        """Whether the app has a listener."""
         return self._app.listener is not None
 
     def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
-        """Listen, if the app's store can be listened to."""
+        """Listen through the app's listener, if it has one."""
         listener = self._app.listener
         if listener is None:
             return nullcontext()
@@ -81,27 +81,36 @@ class StoreSource:
         )
 
     def close(self) -> None:
-        """Leave the app to whoever made it."""
+        """Do nothing: the caller owns the app."""
 
     def _require_synchronized_clock(self) -> None:
-        """Check now and then that this machine's clock is the store's: what it leases would end too early, or too late.
+        """Check every `CLOCK_CHECK_SECONDS` that this machine's clock agrees with the store's.
 
-        The clock of a local stack, which can be moved, is another one for all alike.
+        With a wrong clock the leases it takes would end too early or too late. A local stack's movable clock is not
+        checked: all its processes share it.
         """
         is_recent = self._checked_at is not None and time.monotonic() - self._checked_at < CLOCK_CHECK_SECONDS
         if is_recent or self._app.settings.tasks_emulator is not None:
             return
-        before = self._app.clock.now()
-        there = self._app.store.check()
-        off = timedelta(0) if there is None else min(self._app.clock.now() - there, max(before - there, timedelta(0)))
-        if abs(off) > MAX_SKEW:
-            how = f"{abs(off).total_seconds():.0f} s {'ahead of' if off > timedelta(0) else 'behind'} the store's"
-            raise StoreUnavailable("The store", f"this machine's clock is {how}; set it, or work through the API")
+        earliest = self._app.clock.now()
+        store_time = self._app.store.check()
+        skew = (
+            timedelta(0)
+            if store_time is None
+            else min(self._app.clock.now() - store_time, max(earliest - store_time, timedelta(0)))
+        )
+        if abs(skew) > MAX_SKEW:
+            difference = (
+                f"{abs(skew).total_seconds():.0f} s {'ahead of' if skew > timedelta(0) else 'behind'} the store's"
+            )
+            raise StoreUnavailable(
+                "The store", f"this machine's clock is {difference}; correct it, or work through the API"
+            )
         self._checked_at = time.monotonic()
 
 
 class StoreWork:
-    """A run that was claimed in the store."""
+    """A run claimed at the store."""
 
     def __init__(self, app: App, claim: WorkerClaim) -> None:
         self._app = app
@@ -112,13 +121,13 @@ class StoreWork:
         self.lease_keeper = LeaseKeeper(self._renew, self.task.expected_duration)
 
     def start(self) -> Context | None:
-        """Send what may run beside it, and return its context, which renews the lease through this worker's hold."""
+        """Dispatch what may run alongside it, and return a context that renews the lease through the lease keeper."""
         with clock_errors_as_unavailable():
-            begun = self._app.worker_claims.start(self._claim)
-        if begun is None:
+            started = self._app.worker_claims.start(self._claim)
+        if started is None:
             return None
-        context = Context(self.task, self.run, self._app.clock, self.lease_keeper.renew, begun.context.durable_run)
-        self._started_attempt = replace(begun, context=context)
+        context = Context(self.task, self.run, self._app.clock, self.lease_keeper.renew, started.context.durable_run)
+        self._started_attempt = replace(started, context=context)
         return context
 
     def call(self) -> AttemptReport:
@@ -126,12 +135,12 @@ class StoreWork:
         return self._app.worker_claims.invoke_handler(self._attempt)
 
     def finish(self, report: AttemptReport) -> bool:
-        """Commit how it ended, and send what follows."""
+        """Commit the outcome and dispatch what follows."""
         with clock_errors_as_unavailable():
             return self._app.worker_claims.finish(self._attempt, report) is not None
 
     def release(self, reason: str) -> bool:
-        """Give it back."""
+        """Return the run to its queue."""
         with clock_errors_as_unavailable():
             if self._started_attempt is not None:
                 return self._app.worker_claims.release(self._started_attempt, reason) is not None
@@ -148,7 +157,7 @@ class StoreWork:
     @property
     def _attempt(self) -> StartedAttempt:
         if self._started_attempt is None:
-            raise ValueError(f"execution {self.run.execution_id} has not begun")
+            raise ValueError(f"execution {self.run.execution_id} has not started")
         return self._started_attempt
 
     def _renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
@@ -158,7 +167,7 @@ class StoreWork:
 
 @contextmanager
 def clock_errors_as_unavailable() -> Iterator[None]:
-    """Say of a local clock that does not answer that the store does not: neither can be worked with."""
+    """Raise StoreUnavailable when the local stack's clock does not answer: without it the store is no use either."""
     try:
         yield
     except ConnectionError as error:

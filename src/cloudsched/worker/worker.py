@@ -1,8 +1,8 @@
-"""The worker: it claims as much as it has free places for, runs that, and stops without losing anything.
+"""The worker: claims as many runs as it has free slots, runs them, and shuts down without losing any.
 
-One loop: look what there is, hand it to free places, wait until something has happened. What can happen comes as mail:
-a place is free again, a listener rings, somebody wants it to stop. Where nothing rings it looks every few seconds, and
-less often the longer there is nothing.
+One loop: poll, assign the claimed work to free slots, wait for a wake-up. A slot that becomes free, a listener's
+notification and `stop` each send a wake-up. Without a listener the worker polls every few seconds, and less often the
+longer there is no work.
 """
 
 from __future__ import annotations
@@ -37,66 +37,71 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_INTERVAL = timedelta(seconds=3)
-"""How long to wait before looking again, where nothing rings. An empty look costs one read."""
+"""The interval between polls without a listener. A poll that finds nothing costs one read."""
 GRACE_PERIOD = timedelta(seconds=25)
-"""How long running attempts may take to end once the worker is to stop: Kubernetes kills after 30 seconds, and giving
-back takes some. Cloud Run kills after 10; there 7 is better."""
+"""How long running attempts may take to finish after `stop`. Kubernetes kills after 30 seconds, and some of
+them go to releasing. Cloud Run kills after 10; use 7 there."""
 TIME_LIMIT = timedelta(hours=24)
-"""How long one attempt may take."""
+"""The longest that one attempt may take."""
 RELEASE_TIMEOUT = 4.0
-"""How many seconds it may take to give back what has not ended within the grace."""
+"""How many seconds releasing the unfinished attempts may take, after the grace period."""
 
 MAX_RETRY_AFTER = 300.0
-"""How many seconds a worker stays away at the most because it is asked to."""
+"""The longest ``Retry-After``, in seconds, that a worker respects."""
 
 _FATAL_ERRORS = (Unauthenticated, Forbidden, Misconfigured)
-"""What no new try will mend."""
+"""Errors that no retry can fix."""
 _FATAL_AT_START = (NotFound, InvalidInput)
-"""The same, if it is the first thing that is heard: a wrong address, or a wrong queue."""
+"""The same, if the first poll raises them: a wrong address, or a wrong queue."""
 
 
 class PollBackoff:
-    """How many seconds to wait before looking again.
+    """Computes how many seconds to wait before the next poll.
 
     Args:
-        poll: The usual wait.
-        can_listen: Whether something rings when there is work, so that looking is a precaution.
-        chance: What spreads workers that began at the same time.
+        poll: The usual interval.
+        can_listen: Whether a listener notifies the worker of new work, so that polling is only a precaution.
+        chance: The source of the jitter, which spreads workers that started at the same time.
     """
 
     IDLE_GROWTH = 1.5
     MAX_IDLE_FACTOR, MAX_IDLE_FACTOR_LISTENING = 5.0, 20.0
-    """How many times the usual wait it may become while there is nothing."""
+    """The longest interval while there is no work, in multiples of the usual one."""
     INITIAL_BACKOFF, MAX_BACKOFF = 1.0, 30.0
-    """How many seconds pass while nobody answers, at first and at the most."""
+    """The first and the longest wait, in seconds, while polls fail."""
 
     def __init__(self, poll: timedelta, *, can_listen: bool, chance: random.Random | None = None) -> None:
         self._poll = poll.total_seconds()
         self._longest = self._poll * (self.MAX_IDLE_FACTOR_LISTENING if can_listen else self.MAX_IDLE_FACTOR)
-        self._chance = chance or random.Random()  # noqa: S311 - it guards nothing
+        self._chance = chance or random.Random()  # noqa: S311 - not for security
         self._idle = self._poll
         self._pause = self.INITIAL_BACKOFF
 
-    def next_delay(self, found: int | None, requested_wait: float = 0.0) -> float:
-        """Return the wait after a look that found so much; None if nobody answered, or asked for a wait."""
-        if found is None:
+    def next_delay(self, count: int | None, requested_wait: float = 0.0) -> float:
+        """Return the wait after a poll that claimed `count` runs, or failed (None).
+
+        Args:
+            count: How many runs were claimed; None if the poll failed.
+            requested_wait: The wait that the server asked for, in seconds.
+        """
+        if count is None:
             pause, self._pause = self._pause, min(self._pause * 2, self.MAX_BACKOFF)
             return max(requested_wait, pause * self._chance.uniform(0.75, 1.25))
         self._pause = self.INITIAL_BACKOFF
-        self._idle = self._poll if found else min(self._idle * self.IDLE_GROWTH, self._longest)
+        self._idle = self._poll if count else min(self._idle * self.IDLE_GROWTH, self._longest)
         return self._idle * self._chance.uniform(0.75, 1.25)
 
 
 class Worker:
-    """Takes work from a desk and runs it.
+    """Claims work from a source and runs it.
 
     Args:
-        source: Where the work comes from. What it wants is what the worker may run.
-        concurrency: How many attempts run at once; no more than that are ever claimed.
-        poll: How long to wait before looking again, where nothing rings.
-        grace: How long running attempts may take to end once it is to stop; then they are given back.
-        time_limit: How long one attempt may take; then its lease is left to lapse.
-        on_attempt_finished: Called with what became of each attempt.
+        source: Where the work comes from. The worker runs only what the source's `worker_filter` allows.
+        concurrency: How many attempts run at once; never more than that are claimed.
+        poll: The interval between polls without a listener.
+        grace: How long running attempts may take to finish after `stop`; then they are released.
+        time_limit: How long one attempt may take; after that its lease is no longer renewed and expires.
+        on_attempt_finished: Called with a summary of each attempt.
     """
 
     def __init__(
@@ -112,7 +117,7 @@ class Worker:
         self._source = source
         self._poll = poll
         self._grace = grace.total_seconds()
-        self._wakeups: SimpleQueue[Slot | None] = SimpleQueue()  # whose `put` a signal's handler may call
+        self._wakeups: SimpleQueue[Slot | None] = SimpleQueue()  # its `put` is safe to call from a signal handler
         self._free = [
             Slot(n, time_limit=time_limit, on_free=self._wakeups.put, on_attempt_finished=on_attempt_finished)
             for n in range(concurrency)
@@ -125,7 +130,7 @@ class Worker:
         self._has_connected = False
         self._outage_since: float | None = None
         self.leaves_handlers_running = False
-        """Whether handlers go on whose attempts were given back: no thread can be ended from outside."""
+        """Whether handlers of released attempts still run: a thread cannot be ended from outside."""
 
     @property
     def was_stopped(self) -> bool:
@@ -133,9 +138,9 @@ class Worker:
         return self._stops > 0
 
     def stop(self) -> None:
-        """Claim nothing more, and end when what runs has ended; called again, give that back now. Any thread may.
+        """Claim nothing more, and return from `run` once the running attempts have finished.
 
-        So may a signal's handler.
+        A second call releases them at once. Any thread may call this, and so may a signal handler.
         """
         if self._stopped_at is None:
             self._stopped_at = time.monotonic()
@@ -144,13 +149,16 @@ class Worker:
         self._wakeups.put(None)
 
     def run(self, *, once: bool = False) -> None:
-        """Work until `stop` is called; or, `once`, until there is nothing and nothing runs any more.
+        """Work until `stop` is called.
+
+        Args:
+            once: Return when there is no more work to claim and no attempt runs.
 
         Raises:
-            Unauthenticated: It could not prove who it is.
-            Forbidden: It may not work there.
-            Misconfigured: Something is set wrong.
-            Unavailable: Nobody answered, and it was to work `once`.
+            Unauthenticated: The credential is missing or not accepted.
+            Forbidden: The worker may not claim from this queue.
+            Misconfigured: A setting is wrong.
+            Unavailable: The source did not answer, and `once` was asked for.
         """
         with self._source.listen(lambda: self._wakeups.put(None)):
             try:
@@ -158,58 +166,60 @@ class Worker:
             finally:
                 self._shut_down()
 
-    def _work(self, pace: PollBackoff, *, once: bool) -> None:
+    def _work(self, backoff: PollBackoff, *, once: bool) -> None:
         while not self._stops:
             free = len(self._free)
-            found = self._poll_once(free, once=once) if free else ()
-            if self._stops and found:
-                self._background_calls.call(partial(self._release_all, found))
+            claimed = self._poll_once(free, once=once) if free else ()
+            if self._stops and claimed:
+                self._background_calls.call(partial(self._release_all, claimed))
                 return
-            for assignment in found or ():
-                place = self._free.pop()
-                self._busy.add(place)
-                place.assign(assignment)
-            if once and not found and not self._busy:
+            for work in claimed or ():
+                slot = self._free.pop()
+                self._busy.add(slot)
+                slot.assign(work)
+            if once and not claimed and not self._busy:
                 return
             if not self._free or (once and self._busy):
                 self._wait(None)
             elif not once:
-                self._wait(pace.next_delay(None if found is None else len(found), self._requested_wait))
+                self._wait(backoff.next_delay(None if claimed is None else len(claimed), self._requested_wait))
 
     def _poll_once(self, free: int, *, once: bool) -> Sequence[ClaimedWork] | None:
-        """Return what was claimed; None if nobody answered, which is said once."""
+        """Return what was claimed; None if the poll failed, which is logged once per outage."""
         self._requested_wait = 0.0
         try:
-            found = self._background_calls.call(partial(self._claim, free))
+            claimed = self._background_calls.call(partial(self._claim, free))
         except _FATAL_ERRORS as error:
             if not self._busy:
                 raise
-            self._note_outage(error)  # it ends by that when what runs has ended, which takes the proof that is refused
+            self._note_outage(
+                error
+            )  # raised once the running attempts have finished: they still try to report their results
             return None
         except Exception as error:
             if once or (isinstance(error, _FATAL_AT_START) and not self._has_connected):
                 raise
             self._note_outage(error)
             return None
-        if found is None:
-            log.warning("stops before it was answered: what it may have claimed is offered again when its lease ends")
+        if claimed is None:
+            log.warning("stopped before the claim was answered: what it claimed is offered again when its lease ends")
             return None
         self._has_connected = True
         if self._outage_since is not None:
-            log.warning("there are answers again after %.0f s", time.monotonic() - self._outage_since)
+            log.warning("claiming works again after %.0f s", time.monotonic() - self._outage_since)
             self._outage_since = None
-        return found
+        return claimed
 
     def _claim(self, free: int) -> Sequence[ClaimedWork]:
-        """Return what was claimed and may run here. What comes when the worker is to stop is given back."""
-        found = self._source.claim(free)
+        """Return what was claimed and may run here. After `stop`, everything that was claimed is released."""
+        claimed = self._source.claim(free)
         if self._stops:
-            return self._release_all(found)
-        return [assignment for n, assignment in enumerate(found) if self._accept_or_release(assignment, n < free)]
+            return self._release_all(claimed)
+        return [work for n, work in enumerate(claimed) if self._accept_or_release(work, is_within_limit=n < free)]
 
-    def _release_all(self, found: Sequence[ClaimedWork]) -> Sequence[ClaimedWork]:
-        for assignment in found:
-            _release(assignment, "The worker stops.")
+    def _release_all(self, claimed: Sequence[ClaimedWork]) -> Sequence[ClaimedWork]:
+        for work in claimed:
+            _release(work, "The worker stops.")
         return ()
 
     def _note_outage(self, error: Exception) -> None:
@@ -218,52 +228,52 @@ class Worker:
         if self._outage_since is not None:
             return
         self._outage_since = time.monotonic()
-        is_news = not isinstance(error, (Unavailable, QuotaExceeded, *_FATAL_ERRORS))
-        log.warning("nothing can be claimed at present, tries again: %s", error, exc_info=error if is_news else None)
+        is_unexpected = not isinstance(error, (Unavailable, QuotaExceeded, *_FATAL_ERRORS))
+        log.warning("cannot claim work, will retry: %s", error, exc_info=error if is_unexpected else None)
 
-    def _accept_or_release(self, assignment: ClaimedWork, is_asked_for: bool) -> bool:  # noqa: FBT001 - of the one call above
-        why = (
-            mismatch_reason(self._source.worker_filter, assignment.task)
-            if is_asked_for
-            else "it is more than was asked for"
+    def _accept_or_release(self, work: ClaimedWork, *, is_within_limit: bool) -> bool:
+        reason = (
+            mismatch_reason(self._source.worker_filter, work.task)
+            if is_within_limit
+            else "it is more than the worker asked for"
         )
-        if why is None:
+        if reason is None:
             return True
-        log.error("given back: %s", why, extra={"action": "misfit", "taskId": assignment.task.id})
-        _release(assignment, f"Given to the wrong worker: {why}.")
+        log.error("released: %s", reason, extra={"action": "claim_mismatch", "taskId": work.task.id})
+        _release(work, f"Assigned to the wrong worker: {reason}.")
         return False
 
     def _shut_down(self) -> None:
-        """Let what runs end, and give back the rest."""
+        """Wait for the running attempts for as long as the grace period, then release the rest."""
         if self._busy and self._grace and self._stops <= 1:
             count, grace = len(self._busy), self._grace
-            log.warning("stopping: %d may go on for %g s; another signal gives back what has not ended", count, grace)
-        until = (self._stopped_at or time.monotonic()) + self._grace
-        while self._busy and self._stops <= 1 and time.monotonic() < until:
-            self._wait(until - time.monotonic())
-        for place in self._busy:
+            log.warning("stopping: %d running may finish within %g s; another signal releases them now", count, grace)
+        deadline = (self._stopped_at or time.monotonic()) + self._grace
+        while self._busy and self._stops <= 1 and time.monotonic() < deadline:
+            self._wait(deadline - time.monotonic())
+        for slot in self._busy:
             self.leaves_handlers_running = True
-            place.release()
-        until = time.monotonic() + RELEASE_TIMEOUT
-        while self._busy and time.monotonic() < until:
-            self._wait(until - time.monotonic())
+            slot.release()
+        deadline = time.monotonic() + RELEASE_TIMEOUT
+        while self._busy and time.monotonic() < deadline:
+            self._wait(deadline - time.monotonic())
 
     def _wait(self, seconds: float | None) -> None:
-        """Wait for mail, so long at most, and take all that there is."""
+        """Wait for a wake-up, for up to so many seconds (None: forever), and take all that have arrived."""
         try:
             while True:
-                place = self._wakeups.get(timeout=None if seconds is None else max(0.0, seconds))
+                slot = self._wakeups.get(timeout=None if seconds is None else max(0.0, seconds))
                 seconds = 0.0
-                if place is not None:
-                    self._busy.discard(place)
-                    self._free.append(place)
+                if slot is not None:
+                    self._busy.discard(slot)
+                    self._free.append(slot)
         except Empty:
             return
 
 
-def _release(assignment: ClaimedWork, reason: str) -> None:
+def _release(work: ClaimedWork, reason: str) -> None:
     try:
-        assignment.release(reason)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the worker has other work
-        about = {"action": "not released", "taskId": assignment.task.id}
-        log.warning("it could not be given back, its lease will lapse: %s", error, extra=about)
+        work.release(reason)
+    except Exception as error:  # noqa: BLE001 - no error here may stop the worker
+        about = {"action": "release_failed", "taskId": work.task.id}
+        log.warning("could not be released, its lease will expire: %s", error, extra=about)

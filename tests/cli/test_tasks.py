@@ -123,9 +123,9 @@ def test_a_local_time_is_the_zone_s(tasks: Tasks) -> None:
     [
         (
             ("--timezone", "Europe/Pris"),
-            "--timezone is the zone of --schedule, --rrule or --at; give one of them, too.",
+            "--timezone is the zone of --schedule, --rrule or --at; give one of them as well.",
         ),
-        (("--at", "tomorrow"), "--at: 'tomorrow' is no instant; write it like 2027-01-01T09:00:00Z."),
+        (("--at", "tomorrow"), "--at: 'tomorrow' is not an instant; write it like 2027-01-01T09:00:00Z."),
         (
             ("--at", "2027-01-01T09:00:00"),
             "--at: '2027-01-01T09:00:00' has no time zone; end it with Z for UTC, or give --timezone.",
@@ -177,7 +177,7 @@ def test_an_owner_that_is_missing_is_asked_for(tasks: Tasks) -> None:
     """By its option."""
     said = tasks("create", "T", "--handler", "greet", "--payload", '{"name": "Ada"}')
     assert said.code == 2
-    assert said.err.splitlines()[-1] == "Error: --owner is missing: say whose task it is."
+    assert said.err.splitlines()[-1] == "Error: --owner is missing: name the task's owner."
 
 
 def test_an_edit_of_a_task_that_is_over_says_so(tasks: Tasks, sim: Simulation) -> None:
@@ -216,6 +216,6 @@ def test_missing_credential_explains_how_to_authenticate(
         for command in (("tasks", "--url", url, "list"), ("worker", "--queue", "gpu", "--url", url)):
             said = run_command(*command)
             assert said.code == 2
-            assert "lets nobody in without a proof: give --key (or CLOUDSCHED_KEY)" in said.err
+            assert "requires authentication: give --key (or CLOUDSCHED_KEY)" in said.err
         said = run_command("tasks", "--url", url, "--key", "csk_box_x", "list")
         assert (said.code, said.err) == (2, "cloudsched: The API key is not known.\n")

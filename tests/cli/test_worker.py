@@ -57,8 +57,8 @@ def test_a_worker_that_looks_once_says_so(run_command: Typed, url: str) -> None:
     said = run_command(*WORKER, "--url", url, "--once")
     assert said.code == 0
     assert f"from the API at {url}, once, 1 at a time" in said.out
-    assert "It ends when what is there has run.\nNothing waits in gpu that this worker may run: see" in said.out
-    assert "looks every" not in said.out
+    assert "It ends when the waiting work has run.\nNothing waits in gpu that this worker may run: check" in said.out
+    assert "polls every" not in said.out
 
 
 @pytest.mark.parametrize("key", [" csk_x", "csk_x "])

@@ -267,7 +267,7 @@ def test_logs_follow_through_an_outage(
     assert next(followed).id == "20270101T090000Z"
     flaky.fails = [lambda: Response(status=500)]
     assert next(followed).id == "20270102T090000Z"
-    assert "tries again: The API at" in capsys.readouterr().err
+    assert "will retry: The API at" in capsys.readouterr().err
 
 
 def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> None:

@@ -12,7 +12,7 @@ from cloudsched.cli import demo_scenario as demo
 
 DEMO = (sys.executable, "-m", "cloudsched", "demo")
 WORDS = [
-    "Everything ran at its instant, once.",
+    "Everything ran on time, once.",
     "Fri 26 Mar 2027 09:00 +0100  2027-03-26 08:00:00",
     "Mon 29 Mar 2027 09:00 +0200  2027-03-29 07:00:00",
     "Fri 29 Oct 2027 09:00 +0200  2027-10-29 07:00:00",
@@ -39,7 +39,7 @@ def test_the_demo_without_java_and_gcloud(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if name != "FIRESTORE_EMULATOR_HOST"}
     with process(*DEMO, env={**env, "PATH": str(tmp_path), "HOME": str(tmp_path)}, cwd=tmp_path) as run:
         assert run.wait(200) == 0, run.output
-        assert "SQLite, for want of a Firestore emulator: there is no gcloud on the PATH" in run.output
+        assert "SQLite, because there is no Firestore emulator: there is no gcloud on the PATH" in run.output
         assert "Install Java" in run.output
         assert [words for words in WORDS if words not in run.output] == []
 
@@ -54,7 +54,7 @@ def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
     )
     with process(sys.executable, "-c", spoil, cwd=tmp_path) as run:
         assert run.wait(200) == 1
-        assert "weekday-report ran 285 times, not the 286 times that its schedule says." in run.output
+        assert "weekday-report ran 285 times, not the 286 times of its schedule." in run.output
         assert WORDS[0] not in run.output
 
 

@@ -184,7 +184,7 @@ def test_data_is_kept(tmp_path: Path) -> None:
         (("--handlers", "nowhere.py"), "There is no file nowhere.py"),
         (("--handlers", "no.such.module"), "no.such.module cannot be imported"),
         (("--handlers", "json"), "json has no app"),
-        (("--store", "firestore", "--data", "x"), "The Firestore emulator keeps nothing"),
+        (("--store", "firestore", "--data", "x"), "The Firestore emulator stores nothing on disk"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_sigterm_lets_it_finish(worker_stack: WorkerStack) -> None:
         worker_stack.until_begun()
         later = worker_stack.offer("note")
         worker.signal(signal.SIGTERM)
-        worker.wait_for("stopping: 1 may go on for 25 s")
+        worker.wait_for("stopping: 1 running may finish within 25 s")
         worker_stack.go_on()
         assert worker.wait() == 0
         worker.wait_for(rf"succeeded +{task} +linger +\(\d+\.\d s\)")
@@ -96,7 +96,7 @@ def test_what_a_handler_has_left_behind_does_not_keep_it(tmp_path: Path) -> None
         worker.wait_for(f"succeeded +{task}")
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.output
-        assert "threads that handlers left behind go on" in worker.output
+        assert "threads that handlers left behind still run" in worker.output
 
 
 def test_a_worker_that_is_killed(worker_stack: WorkerStack) -> None:
@@ -140,7 +140,7 @@ def test_an_api_that_is_away(tmp_path: Path) -> None:
                 server.serve()
                 worker_stack.until_begun()
             worker_stack.go_on()
-            worker.wait_for("its result is kept")
+            worker.wait_for("its result was not acknowledged, will retry")
             stack.enter_context(WebServer(front, port=port)).serve()
             worker_stack.wait_for_status(task, "SUCCEEDED")
             worker.wait_for(f"succeeded +{task}")
@@ -254,7 +254,7 @@ def test_an_address_with_a_path_is_told(tmp_path: Path) -> None:
     ):
         assert worker.wait() == 2
         complaint = worker.output.splitlines()[-1]
-        assert f"the API at {worker_stack.stack.url}/api has no queues for workers" in complaint
+        assert f"the API at {worker_stack.stack.url}/api has no worker endpoints" in complaint
         assert "without a path" in complaint
 
 

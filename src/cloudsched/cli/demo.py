@@ -1,4 +1,4 @@
-"""``cloudsched demo``: more than a year of three tasks, in seconds, and what became of them."""
+"""``cloudsched demo``: runs more than a year of three tasks in seconds and prints the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.table import Table
 from cloudsched.cli.demo_scenario import END, OWNER, START, TASKS, ZONE, DemoResult, DemoRun, check, run_scenario
 from cloudsched.cli.signals import Stopped, raise_on_signal
 from cloudsched.config.settings import Settings
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.emulator.runtime.clock import MovableClock
 from cloudsched.engine.execution.attempts import DeliveryAction
 from cloudsched.local.examples import app
@@ -39,47 +39,47 @@ WIDTH = 80
     type=click.Choice(["auto", "sqlite", "firestore"]),
     default="auto",
     show_default=True,
-    help="Where tasks are kept: embedded, or in Google's Firestore emulator; auto takes that one if there is one.",
+    help="The store: embedded, or Google's Firestore emulator; auto takes the emulator if there is one.",
 )
 def demo(store: StoreChoice) -> None:
-    """Watch a year of tasks go by in seconds.
+    """Watch a year of tasks run in seconds.
 
-    Creates a reminder, a weekday report and a birthday through HTTP, moves the clock from the first of January 2027
-    to February 2028, shows what ran, and exits with 1 if anything did not run as it should.
+    Creates a reminder, a weekday report and a birthday over HTTP, moves the clock from 1 January 2027 to February 2028,
+    shows what ran, and exits with 1 if anything did not run as it should.
     """
     try:
         with raise_on_signal():
-            wrong = _run_and_print(Console(width=WIDTH, highlight=False), store)
+            problems = _run_and_print(Console(width=WIDTH, highlight=False), store)
     except Stopped as stopped:
         sys.exit(stopped.exit_code)
-    sys.exit(1 if wrong else 0)
+    sys.exit(1 if problems else 0)
 
 
 def _run_and_print(console: Console, store: StoreChoice) -> list[str]:
     base = Settings(
-        project=f"demo-{secrets.token_hex(8)}",  # nobody else's tasks, should the emulator be somebody's
+        project=f"demo-{secrets.token_hex(8)}",  # keeps clear of other tasks in a shared emulator
         firestore_emulator=Settings.from_environment().firestore_emulator,
-        retention=None,  # the reminder of the first day is still to be seen a year later
+        retention=None,  # the first day's reminder must still be there a year later
     )
     with run_stack(app, base=base, store=store, clock=MovableClock(START, frozen=True)) as stack:
         console.print(f"[bold]Store[/]  {stack.store.reason}.", soft_wrap=True)
         console.print(f"[bold]API[/]    {stack.url}/v1/tasks   [bold]Cloud Tasks[/]  {stack.emulator.address}\n")
-        began = time.perf_counter()
-        found = _run_with_progress(console, stack)
-        seconds = time.perf_counter() - began
-    wrong = check(found)
-    console.print(_runs_table(found), _hops_table(found))
-    console.print(_inbox_table(found), _totals_table(found, seconds))
+        started = time.perf_counter()
+        result = _run_with_progress(console, stack)
+        seconds = time.perf_counter() - started
+    problems = check(result)
+    console.print(_runs_table(result), _hops_table(result))
+    console.print(_inbox_table(result), _totals_table(result, seconds))
     console.print(
         " An occurrence costs 1 read, 3 writes, 1 dispatch; a hop 1 read, 1 dispatch.\n"
         " The rest is the creation of the tasks, the messages, and the sweep.\n",
         style="dim",
     )
-    for complaint in wrong:
-        console.print(f"[bold red]Wrong:[/] {complaint}")
-    if not wrong:
-        console.print("[bold green]Everything ran at its instant, once.[/]")
-    return wrong
+    for problem in problems:
+        console.print(f"[bold red]Wrong:[/] {problem}")
+    if not problems:
+        console.print("[bold green]Everything ran on time, once.[/]")
+    return problems
 
 
 def _run_with_progress(console: Console, stack: Stack) -> DemoResult:
@@ -87,10 +87,10 @@ def _run_with_progress(console: Console, stack: Stack) -> DemoResult:
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task(_format_day(START), total=(END - START).days)
 
-        def moved(now: datetime) -> None:
+        def update_progress(now: datetime) -> None:
             progress.update(bar, description=_format_day(now), completed=(now - START).days)
 
-        return run_scenario(stack, moved)
+        return run_scenario(stack, update_progress)
 
 
 def _format_day(at: datetime) -> str:
@@ -104,12 +104,12 @@ def _make_table(title: str, *columns: str) -> Table:
     return table
 
 
-def _runs_table(found: DemoResult) -> Table:
-    """Show the first and the last run of each stretch between two clock changes, and how many lie in between."""
+def _runs_table(result: DemoResult) -> Table:
+    """Show the first and the last run between each two clock changes, and how many lie in between."""
     table = _make_table("What ran when", "Task", f"Local ({ZONE})", "UTC", "Status")
     for task in TASKS:
         title = task["title"]
-        for _, stretch in groupby(found.runs[task["id"]], key=lambda run: _to_local(run).utcoffset()):
+        for _, stretch in groupby(result.runs[task["id"]], key=lambda run: _to_local(run).utcoffset()):
             first, *between = stretch
             last = between.pop() if between else None
             table.add_row(title, *_format_run(first))
@@ -127,7 +127,7 @@ def _format_run(run: DemoRun) -> tuple[str, str, str]:
 
 
 def _summarize_runs(runs: list[DemoRun]) -> tuple[str, str, str]:
-    """Describe runs that are shown as one line."""
+    """Describe several runs on one line."""
     local = " ".join(sorted({f"{_to_local(run):%H:%M}" for run in runs}))
     utc = " ".join(sorted({f"{run.scheduled_for:%H:%M:%S}" for run in runs}))
     statuses = " ".join(sorted({run.status for run in runs}))
@@ -135,32 +135,32 @@ def _summarize_runs(runs: list[DemoRun]) -> tuple[str, str, str]:
 
 
 def _to_local(run: DemoRun) -> datetime:
-    return run.scheduled_for.astimezone(zones.load_tzinfo(ZONE))
+    return run.scheduled_for.astimezone(time_zones.load_tzinfo(ZONE))
 
 
-def _hops_table(found: DemoResult) -> Table:
-    """Show the way of the birthday through the queue, no part of it longer than 30 days."""
-    table = _make_table("The birthday's way through the queue", "", "Delivered (UTC)", "After", "Came to")
-    meaning = {DeliveryAction.HOPPED: "too early: sent on", DeliveryAction.RAN: "the handler ran"}
-    before, hops = START, 0
-    for delivery in found.deliveries:
+def _hops_table(result: DemoResult) -> Table:
+    """Show the birthday's hops through the queue, none longer than 30 days."""
+    table = _make_table("The birthday's hops through the queue", "", "Delivered (UTC)", "After", "Result")
+    meanings = {DeliveryAction.HOPPED: "too early: dispatched again", DeliveryAction.RAN: "the handler ran"}
+    previous, hops = START, 0
+    for delivery in result.deliveries:
         hops = hops + 1 if delivery.action == DeliveryAction.HOPPED else 0
         name = f"hop {hops}" if hops else "run"
-        came_to = meaning.get(DeliveryAction(delivery.action), delivery.action)
+        meaning = meanings.get(DeliveryAction(delivery.action), delivery.action)
         table.add_row(
             name,
             _format_time(delivery.at),
-            _format_duration(delivery.at - before),
-            came_to,
+            _format_duration(delivery.at - previous),
+            meaning,
             style="" if hops else "bold",
         )
-        before = delivery.at
+        previous = delivery.at
     return table
 
 
-def _inbox_table(found: DemoResult) -> Table:
-    table = _make_table(f"The inbox of {OWNER}", "Put there (UTC)", "Title", "Text")
-    for message in found.inbox:
+def _inbox_table(result: DemoResult) -> Table:
+    table = _make_table(f"The inbox of {OWNER}", "Sent (UTC)", "Title", "Text")
+    for message in result.inbox:
         table.add_row(_format_time(datetime.fromisoformat(message["createdAt"])), message["title"], message["body"])
     return table
 
@@ -174,11 +174,11 @@ def _format_duration(span: timedelta) -> str:
     return f"{span.days} d {hours:2} h {seconds // 60:2} min"
 
 
-def _totals_table(found: DemoResult, seconds: float) -> Table:
-    counts = found.counts
+def _totals_table(result: DemoResult, seconds: float) -> Table:
+    counts = result.counts
     figures = {
-        "Occurrences": sum(len(runs) for runs in found.runs.values()),
-        "Hops": found.hops,
+        "Occurrences": sum(len(runs) for runs in result.runs.values()),
+        "Hops": result.hops,
         "Dispatches": counts.dispatches,
         "Document reads": counts.reads,
         "Document writes": counts.writes,

@@ -1,6 +1,6 @@
-"""What the demo does: three tasks through HTTP, more than a year of their time, and a look at what became of them.
+"""The demo's scenario: creates three tasks over HTTP, moves the clock by more than a year and fetches what ran.
 
-Nothing here is special to the demo: the requests are those of any client, and the stack is that of ``cloudsched dev``.
+Nothing here is special to the demo: any client could send these requests, and the stack is that of ``cloudsched dev``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.transitions.planning import HORIZON
 from cloudsched.engine.execution.attempts import DeliveryAction
 
@@ -68,7 +68,7 @@ TASKS: Final[tuple[dict[str, Any], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class DemoRun:
-    """One occurrence that was run."""
+    """One occurrence that ran."""
 
     scheduled_for: datetime
     started_at: datetime | None
@@ -82,34 +82,34 @@ class DemoDelivery:
     task_id: str
     at: datetime
     action: str
-    """What it came to: see `DeliveryResult`."""
+    """The `DeliveryResult`'s action."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What is to be seen when the clock has come to its end."""
+    """The state at the end of the scenario."""
 
     tasks: dict[str, dict[str, Any]]
     """Each task as the API shows it, by its id."""
     runs: dict[str, list[DemoRun]]
-    """What ran of each task, the earliest first."""
+    """Each task's runs, earliest first."""
     deliveries: list[DemoDelivery]
-    """What the queue delivered for the birthday."""
+    """The queue's deliveries for the birthday."""
     hops: int
-    """How many deliveries, of any task, did nothing but send the next one."""
+    """How many deliveries, of any task, only dispatched the next one."""
     inbox: list[dict[str, Any]]
     counts: Counts
 
 
 def run_scenario(stack: Stack, on_clock_moved: Callable[[datetime], None]) -> DemoResult:
-    """Create the tasks, move the clock to the end, and look.
+    """Create the tasks, move the clock to the end and fetch the results.
 
     Args:
-        stack: A running stack whose clock stands at `START`.
-        on_clock_moved: Is told how far the clock has come.
+        stack: A running stack whose clock is frozen at `START`.
+        on_clock_moved: Called with the clock's time after each move.
 
     Raises:
-        RuntimeError: A request was refused.
+        RuntimeError: A request failed.
     """
     for task in TASKS:
         _request(stack.url, "POST", "/v1/tasks", {"owner": OWNER, **task})
@@ -132,8 +132,8 @@ def run_scenario(stack: Stack, on_clock_moved: Callable[[datetime], None]) -> De
 
 
 def expected_runs() -> dict[str, list[datetime]]:
-    """Return when each task has to run, counted day by day and not by the scheduler's own means."""
-    zone = zones.load_tzinfo(ZONE)
+    """Return when each task has to run, computed day by day and without the scheduler's code."""
+    zone = time_zones.load_tzinfo(ZONE)
     days = [START.date() + timedelta(days=number) for number in range((END - START).days + 1)]
     nine = [datetime.combine(day, _REPORT_TIME, zone).astimezone(UTC) for day in days if day.weekday() < _WEEKEND]
     return {
@@ -144,39 +144,39 @@ def expected_runs() -> dict[str, list[datetime]]:
 
 
 def check(result: DemoResult) -> list[str]:
-    """Return what is not as it should be; nothing, if all is well."""
-    wrong: list[str] = []
+    """Return the problems found; empty if everything ran as it should."""
+    problems: list[str] = []
     for task_id, instants in expected_runs().items():
-        ran = result.runs[task_id]
-        if [run.scheduled_for for run in ran] != instants:
-            wrong.append(f"{task_id} ran {len(ran)} times, not the {len(instants)} times that its schedule says.")
-        wrong += [
-            f"{task_id} of {run.scheduled_for.isoformat()} is {run.status}, begun at {run.started_at}."
-            for run in ran
+        runs = result.runs[task_id]
+        if [run.scheduled_for for run in runs] != instants:
+            problems.append(f"{task_id} ran {len(runs)} times, not the {len(instants)} times of its schedule.")
+        problems += [
+            f"{task_id} of {run.scheduled_for.isoformat()} is {run.status}, started at {run.started_at}."
+            for run in runs
             if run.status != "SUCCEEDED" or run.started_at != run.scheduled_for
         ]
     instants = [START, *(delivery.at for delivery in result.deliveries)]
     if max(later - earlier for earlier, later in pairwise(instants)) > HORIZON:
-        wrong.append("A dispatch lay beyond the horizon of 30 days.")
+        problems.append("A dispatch lay beyond the horizon of 30 days.")
     if [message["title"] for message in result.inbox] != ["Tea is ready", "Grace's birthday"]:
-        wrong.append("The inbox does not hold the reminder and the birthday, once each.")
+        problems.append("The inbox does not hold the reminder and the birthday, once each.")
     if result.tasks["tea"]["status"] != "COMPLETED":
-        wrong.append(f"The reminder is {result.tasks['tea']['status']}, not COMPLETED.")
+        problems.append(f"The reminder is {result.tasks['tea']['status']}, not COMPLETED.")
     for task_id in ("weekday-report", "birthday"):
         task = result.tasks[task_id]
         if task["status"] != "ACTIVE" or datetime.fromisoformat(task["nextExecutionTime"]) <= END:
-            wrong.append(f"{task_id} has no next occurrence.")
-    return wrong
+            problems.append(f"{task_id} has no next occurrence.")
+    return problems
 
 
 def _parse_delivery(attempt: Attempt) -> DemoDelivery:
-    asked, answered = json.loads(attempt.request.body), json.loads(attempt.answer.body)
-    return DemoDelivery(asked["taskId"], attempt.dispatch_at, answered["action"])
+    dispatch, result = json.loads(attempt.request.body), json.loads(attempt.answer.body)
+    return DemoDelivery(dispatch["taskId"], attempt.dispatch_at, result["action"])
 
 
 def _fetch_runs(url: str, task_id: str) -> list[DemoRun]:
     records = _iter_items(url, f"/v1/tasks/{task_id}/executions", "executions")
-    ran = [
+    runs = [
         DemoRun(
             scheduled_for=datetime.fromisoformat(record["scheduledFor"]),
             started_at=datetime.fromisoformat(record["startedAt"]) if record.get("startedAt") else None,
@@ -184,7 +184,7 @@ def _fetch_runs(url: str, task_id: str) -> list[DemoRun]:
         )
         for record in records
     ]
-    return ran[::-1]
+    return runs[::-1]
 
 
 def _iter_items(url: str, path: str, name: str) -> Iterator[dict[str, Any]]:
@@ -202,9 +202,9 @@ def _request(url: str, method: str, path: str, content: object = None) -> dict[s
     try:
         connection.request(method, path, None if content is None else json.dumps(content))
         response = connection.getresponse()
-        answer: dict[str, Any] = json.loads(response.read())
+        body: dict[str, Any] = json.loads(response.read())
     finally:
         connection.close()
     if response.status >= http.HTTPStatus.BAD_REQUEST:
-        raise RuntimeError(f"{method} {path}: {response.status} {answer}")
-    return answer
+        raise RuntimeError(f"{method} {path}: {response.status} {body}")
+    return body

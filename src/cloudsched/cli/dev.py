@@ -32,11 +32,11 @@ TASKS_PORT = 8123
 _NOT_FOUND = 127
 """What shells exit with if there is no such command."""
 _TERMINATE_TIMEOUT_SECONDS = 10
-"""How long a command may take to end after it was asked to."""
+"""How long a command may take to end after the signal."""
 _FAILURE_ACTIONS = {"failed", "retrying", "timed_out"}
-"""Lines of the log that are about an attempt with an error."""
-_REASON_ATTRIBUTE = "why"
-"""Where a line has that error."""
+"""Log actions of attempts that ended with an error."""
+_REASON_ATTRIBUTE = "reason"
+"""The log record's attribute with that error."""
 _MAX_REASON_LENGTH = 500
 
 
@@ -59,24 +59,28 @@ _FREE_PORT_NOTE = "or a free one with a COMMAND"
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--port", type=_PORT_TYPE, help=f"Of the API and the executor. [default: {PORT}, {_FREE_PORT_NOTE}]")
+@click.option("--port", type=_PORT_TYPE, help=f"Port of the API and the executor. [default: {PORT}, {_FREE_PORT_NOTE}]")
 @click.option(
-    "--tasks-port", type=_PORT_TYPE, help=f"Of the local Cloud Tasks. [default: {TASKS_PORT}, {_FREE_PORT_NOTE}]"
+    "--tasks-port", type=_PORT_TYPE, help=f"Port of the local Cloud Tasks. [default: {TASKS_PORT}, {_FREE_PORT_NOTE}]"
 )
 @click.option(
     "--store",
     type=click.Choice(["auto", "sqlite", "firestore"]),
     default="auto",
     show_default=True,
-    help="Where tasks are kept: embedded, or in Google's Firestore emulator; auto takes that one if there is one.",
+    help="The store: embedded, or Google's Firestore emulator; auto takes the emulator if there is one.",
 )
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Keep the embedded store in this one.")
+@click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), help="Keep the embedded store in this directory."
+)
 @click.option(
     "--handlers",
     metavar="FILE|MODULE[:APP]",
-    help="Whose handlers run. [default: functions/handlers.py, handlers.py, or cloudsched's own examples]",
+    help="The app whose handlers run. [default: functions/handlers.py, handlers.py, or cloudsched's own examples]",
 )
-@click.option("--freeze", callback=_parse_instant, metavar="INSTANT", help="Begin with the clock standing still there.")
+@click.option(
+    "--freeze", callback=_parse_instant, metavar="INSTANT", help="Start with the clock frozen at this instant."
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def dev(
     *,
@@ -90,13 +94,13 @@ def dev(
 ) -> None:
     """Run the local stack: API, executor, sweep, a local Cloud Tasks and a store.
 
-    With a COMMAND (behind --) the stack lives as long as that runs, finds it by its environment variables, and this
-    exits with its code. Without one, it runs until Ctrl-C.
+    With a COMMAND (after --) the stack runs as long as the command, which finds it through environment variables, and
+    cloudsched exits with the command's exit code. Without one, the stack runs until Ctrl-C.
     """
-    from cloudsched.config.settings import Settings  # noqa: PLC0415 - --help needs none of it
-    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - the same
-    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - the same
-    from cloudsched.local.stack import run_stack  # noqa: PLC0415 - the same
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - not needed for --help
+    from cloudsched.emulator.runtime.clock import MovableClock  # noqa: PLC0415 - likewise
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+    from cloudsched.local.stack import run_stack  # noqa: PLC0415 - likewise
 
     loaded = load_app(handlers)
     clock = MovableClock(freeze, frozen=freeze is not None)
@@ -125,7 +129,7 @@ def dev(
 
 
 def _choose_port(port: int | None, default: int, *, is_alone: bool) -> int:
-    """Return a port to listen on: one that can be remembered where somebody is to type it, else any."""
+    """Return the port to listen on: the default where people type it, any free one under a command."""
     if port is not None:
         return port
     return default if is_alone else 0
@@ -151,21 +155,21 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
 
 
 def _run(command: Sequence[str], stack: Stack) -> int:
-    """Run a command that finds the stack by its environment; return the exit code that a shell would.
+    """Run a command with the stack's environment variables; return the exit code that a shell would.
 
-    It is in a process group of its own, so that all that it leaves behind can be ended, unless it is to talk with a
-    terminal, whose Ctrl-C it then hears by itself.
+    It gets its own process group, so that everything it leaves behind can be killed. With a terminal it stays in ours,
+    because it has to read from the terminal and to receive its Ctrl-C.
     """
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
-    with ExitStack() as ending:
+    with ExitStack() as cleanup:
         try:
             with defer_signals():
-                process = subprocess.Popen(  # noqa: S603 - it is what the user asked for
+                process = subprocess.Popen(  # noqa: S603 - the user's own command
                     command,
                     env=stack.settings.to_child_environment(CLOUDSCHED_URL=stack.url),
                     process_group=None if has_terminal else 0,
                 )
-                ending.enter_context(_terminate_at_exit(process, has_terminal=has_terminal))
+                cleanup.enter_context(_terminate_at_exit(process, has_terminal=has_terminal))
         except OSError as error:
             click.echo(f"cloudsched dev: {command[0]} cannot be run: {error.strerror or error}", err=True)
             return _NOT_FOUND
@@ -175,7 +179,7 @@ def _run(command: Sequence[str], stack: Stack) -> int:
 
 @contextmanager
 def _terminate_at_exit(process: subprocess.Popen[bytes], *, has_terminal: bool) -> Iterator[None]:
-    """Pass a signal to stop on to a command, give it some time, and end what is left of it."""
+    """Forward a termination signal to the command, wait a while, and kill what remains of it."""
     try:
         yield
     except Stopped as stopped:
@@ -193,7 +197,7 @@ def _terminate_at_exit(process: subprocess.Popen[bytes], *, has_terminal: bool) 
 
 
 class _StackTimeFormatter(logging.Formatter):
-    """Log lines with the time of the stack's clock, which is the one that matters in them."""
+    """Formats log lines with the time of the stack's clock."""
 
     def __init__(self, clock: MovableClock) -> None:
         super().__init__()
@@ -202,24 +206,24 @@ class _StackTimeFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         now = self._clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
         about = f" {task}" if (task := getattr(record, "taskId", None)) else ""
-        why = f": {_to_printable_line(why)}" if (why := getattr(record, _REASON_ATTRIBUTE, "")) else ""
+        suffix = f": {_to_printable_line(reason)}" if (reason := getattr(record, _REASON_ATTRIBUTE, "")) else ""
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{now}{about} {record.getMessage()}{why}{trace}"
+        return f"{now}{about} {record.getMessage()}{suffix}{trace}"
 
 
 def _is_interesting(record: logging.LogRecord) -> bool:
-    """Leave out the sweeps that had nothing to do: there is one a minute."""
+    """Return False for sweeps that had nothing to do: there is one a minute."""
     return getattr(record, "action", "") != "swept" or bool(getattr(record, "dispatched", 0))
 
 
 def _add_failure_reason(app: App) -> Callable[[logging.LogRecord], bool]:
-    """Return a filter that looks up why an attempt has failed: what handlers raise is in the record, and in no log."""
+    """Return a filter that adds why an attempt failed: a handler's exception is in its record and not in the log."""
 
     def look_up(record: logging.LogRecord) -> bool:
-        said: dict[str, Any] = record.__dict__
-        if said.get("action") in _FAILURE_ACTIONS and "executionId" in said:  # a request that failed is about none
-            with suppress(CloudschedError):  # it may be deleted by now
-                error = app.execution(said["taskId"], said["executionId"]).error
+        fields: dict[str, Any] = record.__dict__
+        if fields.get("action") in _FAILURE_ACTIONS and "executionId" in fields:
+            with suppress(CloudschedError):  # it may have been deleted
+                error = app.execution(fields["taskId"], fields["executionId"]).error
                 setattr(record, _REASON_ATTRIBUTE, f"{error.type}: {error.message}" if error else "")
         return True
 
@@ -227,7 +231,7 @@ def _add_failure_reason(app: App) -> Callable[[logging.LogRecord], bool]:
 
 
 def _to_printable_line(text: str) -> str:
-    """Return text in one line, without control characters, which would move the cursor of whoever looks."""
+    """Return text on one line, without control characters, which could move the terminal's cursor."""
     text = text if len(text) <= _MAX_REASON_LENGTH else text[:_MAX_REASON_LENGTH] + " …"
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
@@ -236,7 +240,9 @@ def _configure_logging(clock: MovableClock, app: App, level: int) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_StackTimeFormatter(clock))
     handler.addFilter(_is_interesting)
-    handler.addFilter(_add_failure_reason(app))  # a filter, since it may wait for the store: no other line waits for it
+    handler.addFilter(
+        _add_failure_reason(app)
+    )  # a filter runs outside the handler's lock, so a slow store delays no other line
     log = logging.getLogger("cloudsched")
     log.addHandler(handler)
     log.setLevel(level)

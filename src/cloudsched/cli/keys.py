@@ -1,4 +1,4 @@
-"""``cloudsched keys``: make an API key, of which only a hash is kept."""
+"""``cloudsched keys``: makes an API key, of which only a hash is stored."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def keys() -> None:
     required=True,
     help="What it may do.",
 )
-@click.option("--owner", help="Whose key it is, for user and reader; whose tasks alone it works on, for worker.")
-@click.option("--queue", "queues", multiple=True, help="A queue that a worker works on, again for each; else all.")
+@click.option("--owner", help="The owner whose tasks a user or reader sees, or to whose tasks a worker is limited.")
+@click.option("--queue", "queues", multiple=True, help="A queue that a worker may work on; repeatable. [default: all]")
 def new(name: str, role: str, owner: str | None, queues: tuple[str, ...]) -> None:
     """Make a key.
 
-    The key is printed once, on standard error, to be given to its server. What is to be kept is printed on standard
-    output: add it to the list in CLOUDSCHED_API_KEYS.
+    The key is printed once, on standard error: give it to its server. The entry to store is printed on standard output:
+    add it to the list in CLOUDSCHED_API_KEYS.
     """
-    from cloudsched.web.auth.api_keys import create_key  # noqa: PLC0415 - --help needs none of it
-    from cloudsched.web.auth.roles import Role  # noqa: PLC0415 - the same
+    from cloudsched.web.auth.api_keys import create_key  # noqa: PLC0415 - not needed for --help
+    from cloudsched.web.auth.roles import Role  # noqa: PLC0415 - likewise
 
-    key, kept = create_key(name, Role(role), owner, queues)
-    click.echo(f"The key, which is shown only now: {key}", err=True)
-    click.echo(str(kept))
+    key, entry = create_key(name, Role(role), owner, queues)
+    click.echo(f"The key, which is shown only once: {key}", err=True)
+    click.echo(str(entry))

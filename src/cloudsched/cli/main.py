@@ -1,6 +1,6 @@
-"""The command line: ``cloudsched dev | demo | emulator | next | worker``.
+"""The entry point of the ``cloudsched`` command, and the table of its subcommands.
 
-Each command lives in a module of its own, which is imported when the command is used.
+Each subcommand is a module of its own, imported when it is used.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ import click
 from cloudsched.errors import CloudschedError
 
 _COMMANDS = {
-    "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks go by in seconds."),
+    "demo": ("cloudsched.cli.demo:demo", "Watch a year of tasks run in seconds."),
     "dev": ("cloudsched.cli.dev:dev", "Run the local stack: API, executor, sweep, Cloud Tasks and a store."),
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
-    "tasks": ("cloudsched.cli.tasks:tasks", "Look at tasks and change them, through the API."),
+    "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
 }
-"""Where each command is, and what it is for: all that ``--help`` needs."""
+"""Each command's location and summary: all that ``--help`` needs."""
 
-NO_CREDENTIALS = (
-    "{place} lets nobody in without a proof: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
-)
-"""What is said to whom the API does not know, and who has given nothing to be known by."""
+NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY), or --token (or CLOUDSCHED_TOKEN)."
+"""The error when the API answers 401 and no credential was given."""
 
 
 class _Commands(click.Group):
@@ -56,7 +54,7 @@ def cloudsched() -> None:
 
 
 def main() -> None:
-    """Run a command; what goes wrong on purpose is told in one line, with exit code 2."""
+    """Run a command. A `CloudschedError` is printed in one line, and the exit code is 2."""
     try:
         cloudsched(prog_name="cloudsched")
     except CloudschedError as error:

@@ -1,4 +1,4 @@
-"""``cloudsched next``: when does this schedule fire?"""
+"""``cloudsched next``: shows when a schedule fires."""
 
 from __future__ import annotations
 
@@ -28,16 +28,26 @@ _MARKS = {
 @click.command("next")
 @click.argument("schedule")
 @click.option(
-    "--dtstart", metavar="LOCAL", help="From when the rule counts, such as 2027-01-31T09:00:00. Default: now."
+    "--dtstart", metavar="LOCAL", help="The rule's local start time, such as 2027-01-31T09:00:00. Default: now."
 )
 @click.option("--tz", "timezone", default="UTC", show_default=True, metavar="ZONE", help="An IANA name: Europe/Paris.")
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
-@click.option("--after", metavar="INSTANT", help="Show what is later than this. Default: now.")
-@click.option("--gap", type=click.Choice(["shift", "skip"]), help="Local times that a clock change skips.")
-@click.option("--fold", type=click.Choice(["first", "last", "both"]), help="Local times that it repeats.")
-@click.option("--sub-daily", type=click.Choice(["elapsed", "wall"]), help="How rules finer than a day step.")
+@click.option("--after", metavar="INSTANT", help="Show only later occurrences. Default: now.")
+@click.option(
+    "--gap", type=click.Choice(["shift", "skip"]), help="What to do with local times that a clock change skips."
+)
+@click.option(
+    "--fold",
+    type=click.Choice(["first", "last", "both"]),
+    help="What to do with local times that a clock change repeats.",
+)
+@click.option(
+    "--sub-daily",
+    type=click.Choice(["elapsed", "wall"]),
+    help="How rules finer than a day step: by elapsed time or by the wall clock.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-def next_command(  # noqa: PLR0913 -- one argument for each option
+def next_command(  # noqa: PLR0913 - one argument for each option
     *,
     schedule: str,
     dtstart: str | None,
@@ -51,8 +61,8 @@ def next_command(  # noqa: PLR0913 -- one argument for each option
 ) -> None:
     """Show when SCHEDULE fires next, in local time and in UTC.
 
-    SCHEDULE is plain words ("every weekday at 9"), an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an
-    iCalendar block, an instant (2027-01-31T09:00:00Z) or a duration from now (PT5M).
+    SCHEDULE is plain words ("every weekday at 9"), an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an iCalendar block, an instant
+    (2027-01-31T09:00:00Z) or a duration from now (PT5M).
     """
     now = SystemClock().now()
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}
@@ -60,20 +70,20 @@ def next_command(  # noqa: PLR0913 -- one argument for each option
         start = _parse_instant(after, timezone) if after else now
         read = _read(schedule, dtstart, timezone, now, {name: value for name, value in policies.items() if value})
         parsed = read.schedule
-        found = preview(parsed, start, count)
+        previews = preview(parsed, start, count)
     except InvalidSchedule as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        said = {"assumptions": read.assumptions} if read.assumptions else {}
-        click.echo(json.dumps({**_to_json(parsed, found), **said}, indent=2))
+        assumptions = {"assumptions": read.assumptions} if read.assumptions else {}
+        click.echo(json.dumps({**_to_json(parsed, previews), **assumptions}, indent=2))
     else:
         for assumption in read.assumptions:
             click.echo(assumption)
-        _print(parsed, found)
+        _print(parsed, previews)
 
 
 def _read(text: str, dtstart: str | None, timezone: str, now: datetime, policies: dict[str, str]) -> ScheduleText:
-    if dtstart and "=" in text:  # it must not be anchored now if it has a beginning of its own
+    if dtstart and "=" in text:  # a rule with its own start must not be anchored to now
         read = ScheduleText(Schedule.parse(text, timezone=timezone))
     else:
         read = read_schedule(text, now=now, timezone=timezone)
@@ -83,7 +93,7 @@ def _read(text: str, dtstart: str | None, timezone: str, now: datetime, policies
     fields = schedule.model_dump(exclude_none=True) | policies
     if dtstart:
         if schedule.is_one_time:
-            raise InvalidSchedule("dtstart", "has no meaning beside a single instant", "leave it out")
+            raise InvalidSchedule("dtstart", "has no meaning for a single instant", "omit it")
         fields["dtstart"] = dtstart
     return replace(read, schedule=Schedule.model_validate(fields))
 
@@ -96,30 +106,30 @@ def _parse_instant(text: str, timezone: str) -> datetime:
             raise
         at = None
     if at is None:
-        raise click.UsageError(f"--after: {text[:40]!r} is no instant; write it like 2027-01-31T09:00:00Z.")
+        raise click.UsageError(f"--after: {text[:40]!r} is not an instant; write it like 2027-01-31T09:00:00Z.")
     return at
 
 
-def _to_json(schedule: Schedule, found: list[Preview]) -> dict[str, object]:
+def _to_json(schedule: Schedule, previews: list[Preview]) -> dict[str, object]:
     return {
         "schedule": schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True),
         "description": schedule.describe(),
         "tzdata": version(),
-        "occurrences": [each.to_wire() for each in found],
+        "occurrences": [each.to_wire() for each in previews],
     }
 
 
-def _print(schedule: Schedule, found: list[Preview]) -> None:
-    from rich.console import Console  # noqa: PLC0415 -- JSON needs none of it
-    from rich.table import Table  # noqa: PLC0415
+def _print(schedule: Schedule, previews: list[Preview]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - not needed for JSON
+    from rich.table import Table  # noqa: PLC0415 - likewise
 
     console = Console(highlight=False)
     table = Table(title=schedule.describe(), title_justify="left", caption_justify="left")
-    table.caption = f"tzdata {version()}" if found else "It does not fire again."
+    table.caption = f"tzdata {version()}" if previews else "It does not fire again."
     table.add_column("local", no_wrap=True)
     table.add_column("UTC", no_wrap=True)
     table.add_column("clock change", style="yellow")
-    for each in found:
+    for each in previews:
         mark = _MARKS[each.clock_change] if each.clock_change else ""
         table.add_row(f"{each.local:%a %Y-%m-%d %H:%M:%S %z}", f"{each.at:%Y-%m-%d %H:%M:%S}", mark)
     console.print(table)

@@ -1,4 +1,4 @@
-"""What ``cloudsched tasks`` prints: tables for people, JSON for programs."""
+"""The output of ``cloudsched tasks``: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ _COLOURS = {
     "TIMED_OUT": "red",
 }
 _ERROR_STATUSES = {"FAILED", "TIMED_OUT", "RETRYING"}
-"""Statuses that an execution has because of its last error."""
+"""Statuses that an error explains."""
 _COLUMNS = {"ID": 2, "OWNER": 6, "TITLE": 8, "HANDLER": 7, "STATUS": 9, "NEXT": 19, "RUNS": 4}
-"""What a list shows, and how narrow each of that may become."""
+"""The columns of a list, and the least width of each."""
 _NO_WRAP_COLUMNS = {"ID", "STATUS", "NEXT"}
-"""What is never broken over two lines, so that it can be copied."""
+"""Columns that never wrap, so that their values can be copied."""
 _PADDING = 2
 _UNLIMITED_WIDTH = 10_000
-"""How wide a line may be that no terminal shows."""
+"""The width of output that does not go to a terminal."""
 
 
 def make_console() -> Console:
-    """Return where to print: as wide as the terminal, and where there is none as wide as what is printed."""
-    made = Console(highlight=False)
-    if not made.is_terminal:
-        made.width = _UNLIMITED_WIDTH
-    return made
+    """Return a console as wide as the terminal; without a terminal, lines are not wrapped."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _UNLIMITED_WIDTH
+    return console
 
 
 class Printer:
-    """Says things to people, or to programs."""
+    """Prints for people or, as JSON, for programs."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._console = make_console()
 
     def print_task(self, task: TaskView) -> None:
-        """Print one task whole."""
+        """Print all fields of one task."""
         content = _to_json(task)
         if self._as_json:
             click.echo(json.dumps(content, ensure_ascii=False))
@@ -72,8 +72,8 @@ class Printer:
             return
         rows = [*tasks]
         table = Table(box=None, header_style="bold", padding=(0, _PADDING, 0, 0))
-        for name, least in _COLUMNS.items():
-            table.add_column(name, min_width=least, overflow="fold", no_wrap=name in _NO_WRAP_COLUMNS)
+        for name, min_width in _COLUMNS.items():
+            table.add_column(name, min_width=min_width, overflow="fold", no_wrap=name in _NO_WRAP_COLUMNS)
         for task in rows:
             cells = (
                 task.id,
@@ -85,22 +85,22 @@ class Printer:
             )
             table.add_row(*map(_format_cell, cells), str(task.run_count))
         longest = max((len(task.id) for task in rows), default=0)
-        least = longest + sum(width + _PADDING for width in _COLUMNS.values())
-        self._console.width = max(self._console.width, least)
+        min_width = longest + sum(width + _PADDING for width in _COLUMNS.values())
+        self._console.width = max(self._console.width, min_width)
         self._console.print(table if rows else "No tasks.")
 
     def print_execution(self, execution: Execution) -> None:
-        """Print one execution as a line of a log."""
+        """Print one execution on one line."""
         if self._as_json:
             click.echo(json.dumps(execution.to_wire(), ensure_ascii=False))
             return
         attempts = f"attempt {execution.attempt_count}" if execution.attempts else ""
-        what = _status_reason(execution) or (
+        detail = _status_reason(execution) or (
             "" if execution.content is None else json.dumps(execution.content, ensure_ascii=False)
         )
         line = Table.grid(padding=(0, 2, 0, 0))
         line.add_row(
-            _format_instant(execution.scheduled_for), _format_cell(execution.status), attempts, _format_cell(what)
+            _format_instant(execution.scheduled_for), _format_cell(execution.status), attempts, _format_cell(detail)
         )
         self._console.print(line)
 
@@ -110,7 +110,7 @@ def _to_json(task: TaskView) -> dict[str, Any]:
 
 
 def _status_reason(execution: Execution) -> str:
-    """Return why an execution is as it is: its error where that is the reason, else what is said of it."""
+    """Return why an execution has its status: its error if it has failed, else its message."""
     if execution.error is not None and execution.status in _ERROR_STATUSES:
         return f"{execution.error.type}: {execution.error.message}"
     return execution.message or ""
@@ -121,10 +121,10 @@ def _format_instant(instant: datetime | None) -> str:
 
 
 def _format_cell(text: object) -> str:
-    """Return text for a table: a status in its colour, and nothing of it taken for markup."""
-    from rich.markup import escape  # noqa: PLC0415 - the rest of rich is there already
+    """Escape text for a table cell; a status gets its colour."""
+    from rich.markup import escape  # noqa: PLC0415 - not needed for JSON
 
     colour = _COLOURS.get(str(text))
-    # Control characters would move the cursor of whoever looks.
+    # Control characters could move the terminal's cursor.
     shown = escape("".join(letter if letter.isprintable() else " " for letter in str(text)))
     return f"[{colour}]{shown}[/]" if colour else shown

@@ -1,4 +1,4 @@
-"""Signals that ask a command to stop, heard where it is, so that all it has begun is ended."""
+"""Termination signals, raised as an exception in the main thread, so that ``finally`` blocks clean up."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SIGNALS = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Stopped(BaseException):
-    """Somebody wants this process to stop.
+    """A termination signal arrived.
 
     Attributes:
-        signum: The signal that said so.
+        signum: The signal.
     """
 
     def __init__(self, signum: int) -> None:
@@ -29,16 +29,16 @@ class Stopped(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """What a shell calls the end of a process by this signal."""
+        """The exit code that a shell reports for a process ended by this signal."""
         return 128 + self.signum
 
 
 @contextmanager
 def raise_on_signal() -> Iterator[None]:
-    """Let a signal to stop raise `Stopped`, in the main thread, once: whatever is being ended then, is ended."""
+    """Raise `Stopped` in the main thread on the first termination signal; ignore later ones, so that cleanup ends."""
 
     def stop(signum: int, _frame: FrameType | None) -> None:
-        if _deferred_signals:  # and until then nothing is ignored: what is begun would go on ignoring it
+        if _deferred_signals:  # do not ignore signals yet: a child process would inherit that
             _deferred_signals[-1].append(signum)
             return
         for each in SIGNALS:
@@ -51,7 +51,7 @@ def raise_on_signal() -> Iterator[None]:
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Let `Stopped` be raised at the end of this, in the main thread: what is begun in it is known by then."""
+    """Defer signals until the block exits, so that anything it started can be cleaned up."""
     _deferred_signals.append([])
     try:
         yield
@@ -62,30 +62,30 @@ def defer_signals() -> Iterator[None]:
 
 
 _deferred_signals: list[list[int]] = []
-"""For each `defer_signals` that is under way the signals that came meanwhile."""
+"""The signals that arrived during each active `defer_signals`."""
 
 
 @contextmanager
 def signal_handlers(stop: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]) -> Iterator[None]:
-    """Let these signals call `stop` in this process, and in none that is forked from it.
+    """Call `stop` on these signals in this process, but not in processes forked from it.
 
-    What a handler forks (`multiprocessing`, say) would take it along, and nobody looks there at what it notes:
-    `terminate` would do nothing, and who waits for the child's end would wait for ever.
+    A process that a task's handler forks (with `multiprocessing`, say) would inherit `stop`, which has no effect there:
+    `terminate` would do nothing, and joining the child would wait forever.
     """
     _register_fork_hooks()
-    before = {signum: signal.signal(signum, stop) for signum in signals}
-    _child_handlers.update(before)
+    previous = {signum: signal.signal(signum, stop) for signum in signals}
+    _child_handlers.update(previous)
     try:
         yield
     finally:
-        for signum in before:
+        for signum in previous:
             _child_handlers.pop(signum)
-        for signum, handler in before.items():
+        for signum, handler in previous.items():
             signal.signal(signum, handler)
 
 
 _child_handlers: dict[signal.Signals, Any] = {}
-"""What a forked child is to do with each of the signals that are heard here."""
+"""The handlers that a forked child restores, by signal."""
 _blocked = threading.local()
 
 
@@ -98,7 +98,7 @@ def _register_fork_hooks() -> None:
 
 
 def _block_signals() -> None:
-    """Keep signals from a child until it no longer does with them what its parent does."""
+    """Block signals during a fork until the child has restored its own handlers."""
     _blocked.mask = signal.pthread_sigmask(signal.SIG_BLOCK, list(_child_handlers))
 
 

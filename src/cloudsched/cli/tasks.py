@@ -1,6 +1,6 @@
-"""``cloudsched tasks``: look at tasks and change them, through the API.
+"""``cloudsched tasks``: shows and changes tasks through the API.
 
-Tables are for people; ``--json`` prints what the API says, a page's items one a line, for programs.
+Tables are for people; ``--json`` prints the API's JSON for programs, one item of a list per line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
 
 POLL_SECONDS = 1.0
-"""How often ``logs --follow`` looks."""
+"""The polling interval of ``logs --follow``."""
 
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
@@ -33,9 +33,9 @@ _task_id_argument = click.argument("task_id", metavar="ID")
 
 
 class _TasksGroup(click.Group):
-    """A group whose commands say what is missing in the words of the command line."""
+    """A group whose commands name the option to use when a credential is missing."""
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         try:
             return super().invoke(ctx)
         except Unauthenticated as error:
@@ -54,10 +54,10 @@ class _TasksGroup(click.Group):
 )
 @click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
 @click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
-@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own check.")
+@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
 @click.pass_context
 def tasks(context: click.Context, url: str, key: str | None, token: str | None, platform_token: str | None) -> None:
-    """Look at tasks and change them, through the API."""
+    """Show and change tasks through the API."""
     client = Client(url, key=key, token=token, platform_token=platform_token)
     context.obj = client
     context.call_on_close(client.close)
@@ -71,16 +71,16 @@ tasks.add_command(send)
 @click.option("--owner")
 @click.option("--status", help="ACTIVE, PAUSED, COMPLETED, FAILED, CANCELLED or EXPIRED.")
 @click.option("--handler")
-@click.option("--soonest", is_flag=True, help="Those that run next come first; without it, the newest do.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@click.option("--soonest", is_flag=True, help="List those that run next first; by default the newest come first.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
 @_json_option
 @click.pass_obj
 def list_(client: Client, *, owner: str, status: str, handler: str, soonest: bool, limit: int, as_json: bool) -> None:
     """List tasks."""
     order = "nextExecutionTime" if soonest else None
     size = min(limit, 500)
-    found = client.tasks(owner=owner, status=status, handler=handler, order_by=order, page_size=size)
-    Printer(as_json=as_json).print_tasks(task for _, task in zip(range(limit), found, strict=False))
+    results = client.tasks(owner=owner, status=status, handler=handler, order_by=order, page_size=size)
+    Printer(as_json=as_json).print_tasks(task for _, task in zip(range(limit), results, strict=False))
 
 
 @tasks.command()
@@ -95,11 +95,11 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @tasks.command()
 @click.argument("title")
 @click.option("--handler", help="The registered function to run.")
-@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run in its place.")
+@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript to run instead of a handler.")
 @click.option("--tool", "tools", multiple=True, metavar="HANDLER", help="A handler that the script may call.")
-@click.option("--owner", help="Whose it is; you, if you are a user.")
-@click.option("--id", "task_id", help="A stable id of your own: creating it again edits it.")
-@click.option("--payload", default="{}", help="What the handler is given, as JSON.")
+@click.option("--owner", help="The task's owner; for users, always themselves.")
+@click.option("--id", "task_id", help="Your own stable id: creating it again edits the task.")
+@click.option("--payload", default="{}", help="The handler's payload, as JSON.")
 @click.option("--schedule", help="When it runs, in words ('every weekday at 9') or as cron ('0 9 * * 1-5').")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule, such as FREQ=DAILY;BYHOUR=9.")
 @click.option("--at", help="When it runs once: an instant, such as 2027-01-01T09:00:00Z.")
@@ -121,7 +121,7 @@ def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> N
         task = client.create(**fields)
     except InvalidInput as error:
         if error.field == "owner" and "owner" not in fields:
-            raise click.UsageError("--owner is missing: say whose task it is.") from error
+            raise click.UsageError("--owner is missing: name the task's owner.") from error
         raise
     Printer(as_json=as_json).print_task(task)
 
@@ -129,24 +129,24 @@ def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> N
 @tasks.command()
 @_task_id_argument
 @click.option("--title")
-@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript, in place of its older one.")
-@click.option("--payload", help="What the handler is given, as JSON.")
+@click.option("--script", type=click.File(encoding="utf-8"), help="A file with JavaScript that replaces the script.")
+@click.option("--payload", help="The handler's payload, as JSON.")
 @click.option("--schedule", help="When it runs, or a change in words: 'make it 10 instead', 'not on Fridays'.")
 @click.option("--rrule", help="When it runs: an RFC 5545 rule.")
 @click.option("--at", help="When it runs once.")
 @click.option("--timezone", "--tz", metavar="ZONE", help="The zone of the schedule's times. [default: UTC]")
-@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null puts its default back.")
+@click.option("--set", "more", multiple=True, metavar="FIELD=JSON", help="Any other field; null restores its default.")
 @_json_option
 @click.pass_obj
 def update(client: Client, /, task_id: str, *, as_json: bool, **options: Any) -> None:
-    """Change some of a task's fields; refused if somebody else changes it at the same moment."""
+    """Change some of a task's fields; refused if the task changes at the same time."""
     payload = None if options["payload"] is None else _parse_json("--payload", options["payload"])
     schedule = _build_schedule_fields(options)
     script = options["script"] and {"source": _read_script(options["script"])}
-    given = _drop_none(title=options["title"], payload=payload, script=script) | schedule
-    changes = {**given, **_parse_fields(options["more"])}
+    options_set = _drop_none(title=options["title"], payload=payload, script=script) | schedule
+    changes = {**options_set, **_parse_fields(options["more"])}
     if not changes:
-        raise click.UsageError("Say what to change.")
+        raise click.UsageError("Name at least one field to change.")
     Printer(as_json=as_json).print_task(client.update(task_id, etag=client.get(task_id).etag, **changes))
 
 
@@ -159,10 +159,10 @@ def _add_change_command(name: str, about: str) -> None:
         Printer(as_json=as_json).print_task(getattr(client, name)(task_id))
 
 
-_add_change_command("pause", "Hold a task until it is resumed.")
-_add_change_command("resume", "Let a paused task go on from now.")
-_add_change_command("cancel", "End a task; its record stays.")
-_add_change_command("trigger", "Run a task now, without moving its plan.")
+_add_change_command("pause", "Pause a task until it is resumed.")
+_add_change_command("resume", "Resume a paused task from now on.")
+_add_change_command("cancel", "Cancel a task; its record stays.")
+_add_change_command("trigger", "Run a task now, without changing its schedule.")
 
 
 @tasks.command()
@@ -171,18 +171,18 @@ _add_change_command("trigger", "Run a task now, without moving its plan.")
 @_json_option
 @click.pass_obj
 def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bool) -> None:
-    """Give an execution one more attempt; the last one, if none is named."""
+    """Retry an execution once more; the latest one, if none is named."""
     Printer(as_json=as_json).print_task(client.retry(task_id, execution_id))
 
 
 @tasks.command()
 @_task_id_argument
-@click.option("--follow", "-f", is_flag=True, help="Go on as executions begin and end, until Ctrl-C.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to begin with.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing as executions start and end, until Ctrl-C.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show at first.")
 @_json_option
 @click.pass_obj
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
-    """Show a task's executions, the earliest first."""
+    """Show a task's executions, earliest first."""
     printer = Printer(as_json=as_json)
     shown = 0
     try:
@@ -197,25 +197,25 @@ def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: boo
 
 
 def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -> Iterator[Execution]:
-    """Yield a task's executions, the earliest first, and again each time that one has changed.
+    """Yield a task's executions, earliest first, and each one again whenever it has changed.
 
     Args:
-        client: Who to ask.
-        task_id: Whose executions.
-        limit: How many of the latest are looked at.
-        once: Whether to stop after what is there now.
+        client: The client to poll with.
+        task_id: The task.
+        limit: How many of the latest executions are polled.
+        once: Whether to stop after one poll.
     """
     known: dict[str, tuple[ExecutionStatus, int]] = {}
-    is_answered = False
+    has_connected = False
     while True:
         try:
             latest = [execution for _, execution in zip(range(limit), client.executions(task_id), strict=False)]
         except (Unavailable, QuotaExceeded) as error:
-            if once or not is_answered:
+            if once or not has_connected:
                 raise
-            click.echo(f"cloudsched: tries again: {error}", err=True)
+            click.echo(f"cloudsched: will retry: {error}", err=True)
             latest = []
-        is_answered = True
+        has_connected = True
         for execution in reversed(latest):
             state = execution.status, execution.attempt_count
             if known.get(execution.id) != state:
@@ -238,23 +238,23 @@ def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> 
     if rrule and at:
         raise click.UsageError("Give --rrule or --at, not both.")
     if timezone is not None and not rrule and not at:
-        raise click.UsageError("--timezone is the zone of --schedule, --rrule or --at; give one of them, too.")
+        raise click.UsageError("--timezone is the zone of --schedule, --rrule or --at; give one of them as well.")
     if rrule:
         return {"rrule": rrule, "timezone": timezone or "UTC"}
     return {"at": _parse_instant(at, timezone), "timezone": timezone or "UTC"} if at else None
 
 
 def _parse_instant(text: str, timezone: str | None) -> str:
-    """Return an instant with its offset; a local time is one of the zone's."""
+    """Return an instant with its offset; a local time is in the given zone."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise click.UsageError(f"--at: {text!r} is no instant; write it like 2027-01-01T09:00:00Z.") from None
+        raise click.UsageError(f"--at: {text!r} is not an instant; write it like 2027-01-01T09:00:00Z.") from None
     if at.tzinfo is not None:
         return text
     if timezone is None:
         raise click.UsageError(f"--at: {text!r} has no time zone; end it with Z for UTC, or give --timezone.")
-    from cloudsched.domain.recurrence.schedule import Schedule  # noqa: PLC0415 - only who gives a local time pays for it
+    from cloudsched.domain.recurrence.schedule import Schedule  # noqa: PLC0415 - only needed for a local time
 
     try:
         return str(Schedule.parse(at.isoformat(timespec="seconds"), timezone).at)
@@ -264,11 +264,11 @@ def _parse_instant(text: str, timezone: str | None) -> str:
 
 
 def _build_handler_fields(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:
-    """Return what a new task runs. Neither is needed with ``--set children=…``."""
+    """Return the fields that say what a new task runs; none are needed with ``--set children=…``."""
     if handler and script:
         raise click.UsageError("Give --handler or --script, not both.")
     if tools and not script:
-        raise click.UsageError("--tool says what a --script may call.")
+        raise click.UsageError("--tool names a handler that a --script may call; give a --script as well.")
     if script is None:
         return _drop_none(handler=handler)
     return {"script": {"source": _read_script(script), **({"tools": list(tools)} if tools else {})}}
@@ -286,20 +286,20 @@ def _drop_none(**fields: object) -> dict[str, object]:
 
 
 def _parse_fields(more: Iterable[str]) -> dict[str, Any]:
-    """Read ``field=JSON``; what is no JSON is text."""
-    found: dict[str, Any] = {}
+    """Parse ``field=JSON``; a value that is not JSON is text."""
+    fields: dict[str, Any] = {}
     for each in more:
         name, equals, text = each.partition("=")
         if not equals:
             raise click.UsageError(f"--set {each}: write FIELD=VALUE.")
         try:
-            found[name] = json.loads(text)
+            fields[name] = json.loads(text)
         except ValueError:
-            found[name] = text
-    return found
+            fields[name] = text
+    return fields
 
 
-def _parse_json(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON
+def _parse_json(option: str, text: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         return json.loads(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""``cloudsched tasks tree`` and ``cloudsched tasks send``: durable tasks, drawn and told something."""
+"""``cloudsched tasks tree`` and ``cloudsched tasks send``: draw a durable task's calls, and send it an event."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ _STYLES = {
 
 @click.command()
 @click.argument("task_id")
-@click.option("--execution", metavar="ID", help="Only the calls of this execution, and what is below them.")
+@click.option("--execution", metavar="ID", help="Show only this execution's calls and their descendants.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 @click.pass_obj
 def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) -> None:
     """Draw a task with the calls below it."""
-    found = client.tree(task_id, execution)
+    view = client.tree(task_id, execution)
     if as_json:
-        click.echo(json.dumps(found.model_dump(mode="json", by_alias=True), ensure_ascii=False))
+        click.echo(json.dumps(view.model_dump(mode="json", by_alias=True), ensure_ascii=False))
         return
-    drawing = Drawing(_make_label(found.task))
-    _draw(found, drawing, "" if execution else f"cloudsched tasks tree {task_id} --execution ID")
+    drawing = Drawing(_make_label(view.task))
+    _draw(view, drawing, "" if execution else f"cloudsched tasks tree {task_id} --execution ID")
     make_console().print(drawing)
 
 
 @click.command()
 @click.argument("task_id")
 @click.argument("event")
-@click.option("--payload", default="null", help="What its handler is given, as JSON.")
-@click.option("--execution", metavar="ID", help="Tell this execution alone; else the first that asks takes it.")
+@click.option("--payload", default="null", help="The event's payload, as JSON.")
+@click.option(
+    "--execution", metavar="ID", help="Send to this execution only; else the first that waits for it takes it."
+)
 @click.pass_obj
 def send(client: Client, task_id: str, event: str, *, payload: str, execution: str | None) -> None:
-    """Tell a task's durable handler that EVENT has come."""
+    """Send EVENT to a task's durable handler."""
     try:
         content = json.loads(payload)
     except ValueError as error:
@@ -58,11 +60,11 @@ def send(client: Client, task_id: str, event: str, *, payload: str, execution: s
 
 
 def _draw(tree: TreeView, drawing: Drawing, hint: str) -> None:
-    """Add what is below a node; `hint` is what to ask for in order to see more of its calls."""
+    """Add a node's descendants; `hint` is the command that shows the omitted ones."""
     for child in tree.children:
         _draw(child, drawing.add(_make_label(child.task)), f"cloudsched tasks tree {child.task.id}")
     if tree.omitted_children:
-        drawing.add(Text(f"… {tree.omitted_children} more{hint and f', ask for {hint}'}", "dim"))
+        drawing.add(Text(f"… {tree.omitted_children} more{hint and f', see {hint}'}", "dim"))
 
 
 def _make_label(task: TaskView) -> Text:

@@ -1,4 +1,4 @@
-"""``cloudsched worker``: run what waits in a queue on this machine, which nobody needs to reach."""
+"""``cloudsched worker``: runs the tasks of a queue on this machine, which needs no inbound connections."""
 
 from __future__ import annotations
 
@@ -33,54 +33,60 @@ if TYPE_CHECKING:
     from cloudsched.worker.worker import Worker
 
 _API_TIMEOUT_SECONDS = 10
-"""How long to wait for one answer of the API: a heartbeat that hangs for longer is better sent again."""
+"""The timeout of one API call: a heartbeat that hangs longer is better sent again."""
 _THREAD_EXIT_SECONDS = 3.0
-"""How many seconds a worker that was stopped waits for threads that its handlers have left behind."""
+"""How many seconds a stopped worker waits for threads that its handlers have left behind."""
 _YEAR = 365 * 24 * 3600
 _MAX_NAME_LENGTH = 128
 _MAX_LINE_LENGTH = 4000
 
 
 class _Seconds(click.FloatRange):
-    """A number of seconds that there are: up to a year."""
+    """A number of seconds up to a year; not NaN."""
 
     def __init__(self, *, min_open: bool = False) -> None:
         super().__init__(0, _YEAR, min_open=min_open)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's signature
         seconds: float = super().convert(value, param, ctx)
-        if math.isnan(seconds):  # it is neither below nor above a bound
+        if math.isnan(seconds):  # NaN passes both bound checks
             self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
         return seconds
 
 
 def _validate_name(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
-    """Return what the worker calls itself: what was said, or something that tells it from all others."""
+    """Return the worker's name, by default hostname-pid."""
     name = f"{socket.gethostname()}-{os.getpid()}" if value is None else value
     if not 1 <= len(name) <= _MAX_NAME_LENGTH or not name.isprintable():
-        raise click.BadParameter(f"a name has 1 to {_MAX_NAME_LENGTH} characters that can be printed.")
+        raise click.BadParameter(f"a name has 1 to {_MAX_NAME_LENGTH} printable characters.")
     return name
 
 
 @click.command()
-@click.option("--queue", required=True, help="The queue to take work from: what tasks name as `pull`.")
-@click.option("--skill", "skills", multiple=True, help="What this machine can do besides, such as cuda. Repeat it.")
+@click.option("--queue", required=True, help="The queue to claim work from: the one that tasks name in `pull`.")
+@click.option("--skill", "skills", multiple=True, help="A skill of this machine, such as cuda; repeatable.")
 @click.option(
-    "--handlers", metavar="FILE|MODULE[:APP]", help="What can be run. [default: functions/handlers.py or handlers.py]"
+    "--handlers",
+    metavar="FILE|MODULE[:APP]",
+    help="The app with the handlers that can run. [default: functions/handlers.py or handlers.py]",
 )
-@click.option("--concurrency", type=click.IntRange(1, 100), default=1, show_default=True, help="How many at once.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 100), default=1, show_default=True, help="How many attempts run at once."
+)
 @click.option("--owner", help="Run this owner's tasks only.")
 @click.option(
     "--name",
     callback=_validate_name,
-    help="What the records call this worker. [default: its host's name and its process id]",
+    help="This worker's name in execution records. [default: hostname-pid]",
 )
-@click.option("--url", envvar="CLOUDSCHED_URL", help="The API's address; '' works at the store. [env: CLOUDSCHED_URL]")
+@click.option(
+    "--url", envvar="CLOUDSCHED_URL", help="The API's address; '' uses the store directly. [env: CLOUDSCHED_URL]"
+)
 @click.option("--key", envvar="CLOUDSCHED_KEY", help="An API key. [env: CLOUDSCHED_KEY]")
 @click.option("--token", envvar="CLOUDSCHED_TOKEN", help="A Firebase or Google token. [env: CLOUDSCHED_TOKEN]")
-@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own check.")
+@click.option("--platform-token", envvar="CLOUDSCHED_PLATFORM_TOKEN", help="A token for Cloud Run's own IAM check.")
 @click.option(
-    "--poll", type=_Seconds(min_open=True), metavar="SECONDS", default=3, show_default=True, help="How often to look."
+    "--poll", type=_Seconds(min_open=True), metavar="SECONDS", default=3, show_default=True, help="How often to poll."
 )
 @click.option(
     "--grace",
@@ -88,7 +94,7 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
     metavar="SECONDS",
     default=25,
     show_default=True,
-    help="How long running attempts may go on once it is to stop. 25 fits Kubernetes' 30; take 7 for Cloud Run's 10.",
+    help="How long running attempts may take to finish on shutdown. 25 fits Kubernetes' 30; use 7 for Cloud Run's 10.",
 )
 @click.option(
     "--time-limit",
@@ -96,9 +102,9 @@ def _validate_name(_context: click.Context, _option: click.Parameter, value: str
     metavar="SECONDS",
     default=24 * 3600,
     show_default=True,
-    help="How long one attempt may take; its lease is not renewed after that.",
+    help="The longest that one attempt may take; after that its lease is not renewed.",
 )
-@click.option("--once", is_flag=True, help="Run what is there now, then exit.")
+@click.option("--once", is_flag=True, help="Run the work that is waiting now, then exit.")
 def worker(  # noqa: PLR0913 - one argument for each option
     *,
     queue: str,
@@ -116,166 +122,168 @@ def worker(  # noqa: PLR0913 - one argument for each option
     time_limit: float,
     once: bool,
 ) -> None:
-    """Run the tasks of a queue on this machine, which nobody needs to reach.
+    """Run the tasks of a queue on this machine, which needs no inbound connections.
 
-    It works through the API if there is a --url, else at the store that the settings in the environment name. SIGTERM
-    and Ctrl-C stop it: it finishes what runs, or gives it back.
+    The worker uses the API if there is a --url, else the store that the environment's settings name. On SIGTERM or
+    Ctrl-C it finishes the running attempts or releases them, and stops.
     """
-    from cloudsched.engine.pull.offers import WorkerFilter  # noqa: PLC0415 - --help needs none of it
-    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - the same
-    from cloudsched.worker.worker import Worker  # noqa: PLC0415 - the same
+    from cloudsched.engine.pull.offers import WorkerFilter  # noqa: PLC0415 - not needed for --help
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+    from cloudsched.worker.worker import Worker  # noqa: PLC0415 - likewise
 
-    proofs = {"key": key, "token": token, "platform_token": platform_token}
-    _require_address(url, proofs)
+    credentials = {"key": key, "token": token, "platform_token": platform_token}
+    _require_address(url, credentials)
     _configure_logging()
     loaded = load_app(handlers, or_examples=False)
     names = frozenset(handler.name for handler in loaded.app.registry)
-    wanted = WorkerFilter(queue, skills, names, owner, name)
-    _validate_filter(wanted, loaded)
+    worker_filter = WorkerFilter(queue, skills, names, owner, name)
+    _validate_filter(worker_filter, loaded)
     limit = timedelta(seconds=time_limit)
-    ended = 0
+    finished = 0
 
-    def heard_of(what: AttemptSummary) -> None:
-        nonlocal ended
-        ended += 1
-        _print_attempt(what)
+    def report(summary: AttemptSummary) -> None:
+        nonlocal finished
+        finished += 1
+        _print_attempt(summary)
 
     with (
-        _open_api_source(loaded.app, wanted, url, proofs)
+        _open_api_source(loaded.app, worker_filter, url, credentials)
         if url
-        else _open_store_source(loaded.app, wanted, limit) as desk
+        else _open_store_source(loaded.app, worker_filter, limit) as source
     ):
-        made = Worker(
-            desk,
+        instance = Worker(
+            source,
             concurrency=concurrency,
             poll=timedelta(seconds=poll),
             grace=timedelta(seconds=grace),
             time_limit=limit,
-            on_attempt_finished=heard_of,
+            on_attempt_finished=report,
         )
-        click.echo(_startup_text(desk, loaded, concurrency, None if once else poll))
+        click.echo(_startup_text(source, loaded, concurrency, None if once else poll))
         try:
-            with _stop_on_signals(made):
-                made.run(once=once)
+            with _stop_on_signals(instance):
+                instance.run(once=once)
             code, problem = 0, ""
         except NotFound as error:
-            where = f"{desk.location} has no queues for workers. Is that its address, without a path?"
+            where = f"{source.location} has no worker endpoints. Is that its address, without a path?"
             code, problem = 2, f"{where} It answered: {error}"
         except Unauthenticated as error:
-            code, problem = 2, str(error) if any(proofs.values()) else NO_CREDENTIALS.format(place=desk.location)
+            code, problem = 2, str(error) if any(credentials.values()) else NO_CREDENTIALS.format(place=source.location)
         except CloudschedError as error:
             code, problem = 2, str(error)
     if problem:
         click.echo(_to_printable_line(f"cloudsched: {problem}"), err=True)
-    elif once and not ended and not made.was_stopped:
-        click.echo(f"Nothing waits in {queue} that this worker may run: see skill, handlers, owner.")
-    _exit(code, at_once=made.leaves_handlers_running, is_stopped=made.was_stopped)
+    elif once and not finished and not instance.was_stopped:
+        click.echo(f"Nothing waits in {queue} that this worker may run: check its skills, handlers and owner.")
+    _exit(code, at_once=instance.leaves_handlers_running, is_stopped=instance.was_stopped)
 
 
 def _require_address(url: str | None, credentials: dict[str, str | None]) -> None:
-    """Refuse a proof for an API of which nobody has said where it is: the store would be asked, and not for it."""
-    given = next((name for name, proof in credentials.items() if proof), None)
-    if url is None and given is not None:
-        option = given.replace("_", "-")
+    """Refuse an API credential without an API address: the worker would use the store, without the credential."""
+    name = next((name for name, value in credentials.items() if value), None)
+    if url is None and name is not None:
+        option = name.replace("_", "-")
         raise click.UsageError(
-            f"--{option} (CLOUDSCHED_{given.upper()}) is for the API: give its address, too, with --url or "
-            "CLOUDSCHED_URL; or --url '' to work at the store."
+            f"--{option} (CLOUDSCHED_{name.upper()}) is for the API: give its address as well, with --url or "
+            "CLOUDSCHED_URL; or --url '' to use the store directly."
         )
 
 
 def _validate_filter(worker_filter: WorkerFilter, loaded: LoadedApp) -> None:
-    """Check what can be checked before anything is asked. Raises click.UsageError or Misconfigured."""
-    from cloudsched.domain.documents.pull import MAX_SKILLS, Pull  # noqa: PLC0415 - as above
+    """Check the filter before the first request. Raises click.UsageError or Misconfigured."""
+    from cloudsched.domain.documents.pull import MAX_SKILLS, Pull  # noqa: PLC0415 - likewise
 
     if not worker_filter.handlers:
-        raise Misconfigured(f"{loaded.origin} registers no handler, so there is nothing that this worker could run.")
+        raise Misconfigured(f"{loaded.origin} registers no handler, so this worker has nothing to run.")
     if len(set(worker_filter.skills)) > MAX_SKILLS:
         raise click.UsageError(f"--skill: a worker has at most {MAX_SKILLS} skills.")
     for skill in (None, *worker_filter.skills):
         try:
             Pull(queue=worker_filter.queue, skill=skill)
         except ValueError:
-            said = f"--queue {worker_filter.queue!r}" if skill is None else f"--skill {skill!r}"
-            raise click.UsageError(f"{said}: letters, digits, - and _ (a skill: dots, too), at most 64.") from None
+            option = f"--queue {worker_filter.queue!r}" if skill is None else f"--skill {skill!r}"
+            raise click.UsageError(
+                f"{option}: use letters, digits, - and _ (in a skill also dots), at most 64."
+            ) from None
 
 
 @contextmanager
 def _open_api_source(
     app: App, worker_filter: WorkerFilter, url: str, credentials: dict[str, str | None]
 ) -> Iterator[WorkSource]:
-    from cloudsched.client.client import Client  # noqa: PLC0415 - as above
-    from cloudsched.client.connection import require_address  # noqa: PLC0415 - as above
-    from cloudsched.worker.api_source import ApiSource  # noqa: PLC0415 - as above
+    from cloudsched.client.client import Client  # noqa: PLC0415 - likewise
+    from cloudsched.client.connection import require_address  # noqa: PLC0415 - likewise
+    from cloudsched.worker.api_source import ApiSource  # noqa: PLC0415 - likewise
 
     require_address(url)
-    desk = ApiSource(
+    source = ApiSource(
         lambda: Client(url, timeout=_API_TIMEOUT_SECONDS, **credentials),
         app.registry,
         worker_filter,
         f"the API at {url}",
     )
     try:
-        yield desk
+        yield source
     finally:
-        desk.close()
+        source.close()
 
 
 @contextmanager
 def _open_store_source(app: App, worker_filter: WorkerFilter, time_limit: timedelta) -> Iterator[WorkSource]:
-    """Let the app use the store that the settings name; a durable handler may go on for as long as an attempt may."""
-    from cloudsched.config.settings import Settings  # noqa: PLC0415 - as above
-    from cloudsched.worker.store_source import StoreSource  # noqa: PLC0415 - as above
+    """Connect the app to the store that the settings name; durable handlers may run as long as the time limit."""
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+    from cloudsched.worker.store_source import StoreSource  # noqa: PLC0415 - likewise
 
     settings = replace(Settings.from_environment(), time_limit=time_limit)
-    place = _store_location(settings)
+    location = _store_location(settings)
     with app.override(settings):
         try:
-            yield StoreSource(app, worker_filter, place)
+            yield StoreSource(app, worker_filter, location)
         finally:
             app.close()
 
 
 def _store_location(settings: Settings) -> str:
-    """Say where the store is. Raises Misconfigured if that is nowhere."""
+    """Describe the store. Raises Misconfigured if the settings name none."""
     if settings.store == "firestore":
         emulated = f", emulated at {settings.firestore_emulator}" if settings.firestore_emulator else ""
         return f"Firestore ({settings.project}, {settings.database}{emulated})"
     if settings.data is None or not settings.data.is_file():
-        what = "is not set" if settings.data is None else f"is {settings.data}, and there is no such file"
+        problem = "is not set" if settings.data is None else f"is {settings.data}, and there is no such file"
         raise Misconfigured(
-            f"CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA {what}. Name the file of the stack whose tasks this "
-            "worker is to run; or its API, with --url."
+            f"CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA {problem}. Name the file of the stack whose tasks this "
+            "worker should run, or its API with --url."
         )
     return f"SQLite ({settings.data})"
 
 
 def _startup_text(source: WorkSource, loaded: LoadedApp, concurrency: int, poll: float | None) -> str:
-    """Say what this worker does; `poll` is None if it looks once."""
-    wanted = source.worker_filter
-    skills = f" ({', '.join(sorted(set(wanted.skills)))})" if wanted.skills else ""
-    owner = f" of {wanted.owner}" if wanted.owner else ""
+    """Describe this worker; `poll` is None if it runs once."""
+    worker_filter = source.worker_filter
+    skills = f" ({', '.join(sorted(set(worker_filter.skills)))})" if worker_filter.skills else ""
+    owner = f" of {worker_filter.owner}" if worker_filter.owner else ""
     handlers = ", ".join(sorted(handler.name for handler in loaded.app.registry))
     if poll is None:
-        how, end = "once", "It ends when what is there has run."
+        how, end = "once", "It ends when the waiting work has run."
     else:
-        how, end = "listens for new work" if source.can_listen else f"looks every {poll:g} s", "Ctrl-C stops it."
+        how, end = "listens for new work" if source.can_listen else f"polls every {poll:g} s", "Ctrl-C stops it."
     return (
-        f"{wanted.worker}: queue {wanted.queue}{skills}{owner}, from {source.location}, {how}, {concurrency} at a time; "
-        f"handlers {handlers} ({loaded.origin}). {end}"
+        f"{worker_filter.worker}: queue {worker_filter.queue}{skills}{owner}, from {source.location}, {how}, "
+        f"{concurrency} at a time; handlers {handlers} ({loaded.origin}). {end}"
     )
 
 
 def _print_attempt(summary: AttemptSummary) -> None:
-    """Print what became of an attempt, in one line."""
+    """Print an attempt's outcome on one line."""
     task, run = summary.work.task, summary.work.run
-    why = f": {summary.reason}" if summary.reason else ""
+    reason = f": {summary.reason}" if summary.reason else ""
     attempt = f"attempt {run.attempt}, " if run.attempt > 1 or summary.status in {"failed", "retrying"} else ""
-    line = f"{summary.status:<9}  {task.id}  {task.title}  ({attempt}{summary.seconds:.1f} s){why}"
+    line = f"{summary.status:<9}  {task.id}  {task.title}  ({attempt}{summary.seconds:.1f} s){reason}"
     click.echo(_to_printable_line(line))
 
 
 def _to_printable_line(line: str) -> str:
-    """Return a line without control characters, which would move the cursor of whoever looks."""
+    """Return a line without control characters, which could move the terminal's cursor."""
     line = line if len(line) <= _MAX_LINE_LENGTH else line[:_MAX_LINE_LENGTH] + " …"
     return "".join(letter if letter.isprintable() else " " for letter in line)
 
@@ -285,38 +293,38 @@ def _stop_on_signals(worker: Worker) -> Iterator[None]:
     def stop(_signum: int, _frame: FrameType | None) -> None:
         worker.stop()
 
-    # What is ignored was ignored by whoever has started this process, such as nohup.
-    heeded = [signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN]
-    with signal_handlers(stop, heeded):
+    # A signal that is ignored was ignored by the parent process, such as nohup.
+    handled = [signum for signum in SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN]
+    with signal_handlers(stop, handled):
         yield
 
 
 def _exit(code: int, *, at_once: bool, is_stopped: bool) -> None:
-    """End the process; handlers that still run are not waited for, nor may they get into the way of its end.
+    """End the process without waiting for handlers that still run.
 
-    A worker that was stopped does not wait for long either for what its handlers have left behind, such as a pool.
+    A stopped worker also waits only `_THREAD_EXIT_SECONDS` for what its handlers have left behind, such as a pool.
     """
     if at_once:
         _hard_exit(code)
     if is_stopped:
-        left_behind = threading.Timer(
-            _THREAD_EXIT_SECONDS, _hard_exit, (code, "threads that handlers left behind go on; it ends")
+        timer = threading.Timer(
+            _THREAD_EXIT_SECONDS, _hard_exit, (code, "exits although threads that handlers left behind still run")
         )
-        left_behind.daemon = True
-        left_behind.start()
+        timer.daemon = True
+        timer.start()
     sys.exit(code)
 
 
-def _hard_exit(code: int, why: str = "") -> None:
-    if why:
-        os.write(sys.stderr.fileno(), f"worker: {why}\n".encode())
+def _hard_exit(code: int, reason: str = "") -> None:
+    if reason:
+        os.write(sys.stderr.fileno(), f"worker: {reason}\n".encode())
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 class _TaskLogFormatter(logging.Formatter):
-    """Log lines with the task that they are about."""
+    """Formats log lines with the task that they concern."""
 
     def format(self, record: logging.LogRecord) -> str:
         about = f"{task}: " if (task := getattr(record, "taskId", None)) else ""

@@ -1,4 +1,4 @@
-"""Finding the app whose handlers the local stack runs: in a file, or in a module."""
+"""Load the app whose handlers the local stack runs, from a file or a module."""
 
 from __future__ import annotations
 
@@ -17,61 +17,59 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 DEFAULT_FILES = (Path("functions/handlers.py"), Path("handlers.py"))
-"""Where handlers are looked for if nobody says where they are."""
+"""The files that are tried if none is named."""
 _NAME_HINT = "Name a module, or a file that ends in .py."
 _EXAMPLE = '"from cloudsched import App; app = App()", then functions decorated with @app.handler("name")'
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedApp:
-    """An app, and where it was found."""
+    """An app, and where it came from."""
 
     app: App
     origin: str
 
 
 def load_app(target: str | None, *, or_examples: bool = True) -> LoadedApp:
-    """Return the app that `where` names: a file, or a module, with ``:name`` behind it if it has several.
-
-    Without it the usual places are looked at; if there is nothing, the package's own examples are taken.
+    """Load an app.
 
     Args:
-        target: The file or the module.
-        or_examples: Whether the examples will do.
+        target: A file or a module, followed by ``:name`` if it has several apps. None tries `DEFAULT_FILES`.
+        or_examples: Whether to load the package's own examples if `target` is None and there is no default file.
 
     Raises:
-        Misconfigured: There is no such file or module, or no app in it; or it cannot be imported.
+        Misconfigured: There is no such file or module, it has no app, or it cannot be imported.
     """
     if target is None:
-        usual = next((path for path in DEFAULT_FILES if path.is_file()), None)
-        if usual is not None:
-            return load_app(str(usual))
+        default = next((path for path in DEFAULT_FILES if path.is_file()), None)
+        if default is not None:
+            return load_app(str(default))
         names = " or ".join(str(path) for path in DEFAULT_FILES)
         if not or_examples:
             raise Misconfigured(
-                f"There is no {names} here. Go to the folder that has it, or name the file with your handlers: "
+                f"There is no {names} here. Change to the folder that has it, or name the file with your handlers: "
                 "--handlers FILE."
             )
         return LoadedApp(
             load_app("cloudsched.local.examples").app, f"cloudsched's own examples, since there is no {names} here"
         )
-    place, _, name = target.partition(":")
-    module = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
+    location, _, name = target.partition(":")
+    module = _import_file(Path(location)) if location.endswith(".py") else _import_module(location)
     return LoadedApp(_find_app(module, name, target), target)
 
 
-def _find_app(module: ModuleType, name: str, where: str) -> App:
+def _find_app(module: ModuleType, name: str, target: str) -> App:
     apps = {key: value for key, value in vars(module).items() if isinstance(value, App)}
     if name:
         if name not in apps:
-            raise Misconfigured(f"{where}: there is no app of that name; apps there: {', '.join(apps) or 'none'}.")
+            raise Misconfigured(f"{target}: there is no app of that name. It has: {', '.join(apps) or 'none'}.")
         return apps[name]
-    different = {id(app): app for app in apps.values()}
-    if not different:
-        raise Misconfigured(f"{where} has no app. Write {_EXAMPLE}.")
-    if len(different) > 1:
-        raise Misconfigured(f"{where} has several apps; say which, as in {where}:{next(iter(apps))}.")
-    return next(iter(different.values()))
+    distinct = {id(app): app for app in apps.values()}
+    if not distinct:
+        raise Misconfigured(f"{target} has no app. Write {_EXAMPLE}.")
+    if len(distinct) > 1:
+        raise Misconfigured(f"{target} has several apps; say which, as in {target}:{next(iter(apps))}.")
+    return next(iter(distinct.values()))
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -83,12 +81,12 @@ def _import_file(path: Path) -> ModuleType:
         raise Misconfigured(f"There is no file {path}. Name the file with your handlers: {_EXAMPLE}.")
     shown, path = str(path), path.resolve()
     if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # it may import its neighbours, as it does when deployed
+        sys.path.insert(0, str(path.parent))  # so that it can import its neighbours, as when deployed
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise Misconfigured(f"{path} cannot be imported.")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # annotations are resolved through it
+    sys.modules[path.stem] = module  # annotations are resolved through this
     with explain_import_errors(shown):
         spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""Handlers that need nothing from outside: what the demo runs, and the local stack where there are no others."""
+"""Handlers without outside dependencies, for the demo and for a local stack that has no handlers of its own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from cloudsched import App, Context
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 
 app = App()
 
 
 class Reminder(BaseModel):
-    """What to remind somebody of."""
+    """The text of a reminder."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -23,13 +23,13 @@ class Reminder(BaseModel):
 
 @app.handler("remind", expected_duration=timedelta(seconds=30))
 def remind(ctx: Context, payload: Reminder) -> str:
-    """Put a message into the owner's inbox."""
+    """Send a message to the owner's inbox."""
     ctx.notify(ctx.task.title, payload.text)
     return payload.text
 
 
 class Report(BaseModel):
-    """What a report is about."""
+    """The subject of a report."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -38,6 +38,6 @@ class Report(BaseModel):
 
 @app.handler("report", expected_duration=timedelta(minutes=1))
 def report(ctx: Context, payload: Report) -> dict[str, str]:
-    """Say what day it is where the task lives."""
-    local = ctx.scheduled_for.astimezone(zones.load_tzinfo(ctx.task.timezone))
+    """Return the subject and the date in the task's time zone."""
+    local = ctx.scheduled_for.astimezone(time_zones.load_tzinfo(ctx.task.timezone))
     return {"about": payload.about, "day": f"{local:%A %d %B %Y}"}

@@ -1,7 +1,7 @@
 """The local stack: API, executor, sweep, a local Cloud Tasks and a store, in one process.
 
-The local Cloud Tasks owns the clock. The app of this process looks at the same one; other processes that are given
-`Stack.to_environment` ask for it over HTTP. Whoever moves it moves them all.
+The local Cloud Tasks owns the clock. This process's app uses the same one, and other processes that are started with
+`Stack.to_environment` ask for it over HTTP, so moving it moves them all.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SWEEP_PATH = "/v1/sweep"
-"""Where a sweep can be asked for."""
+"""The path that starts a sweep."""
 STORE_FILE_NAME = "tasks.db"
-"""What the embedded store's file is called, in its folder."""
+"""The embedded store's file name in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A local stack that runs."""
+    """A running local stack."""
 
     app: App
-    """The app whose handlers run; it uses the stack's parts."""
+    """The app whose handlers run, connected to the stack's parts."""
     clock: MovableClock
-    """The time of it all."""
+    """The clock that all parts share."""
     counts: Counts
-    """What the app has read, written and sent since the start."""
+    """What the app has read, written and dispatched since the start."""
     emulator: CloudTasksEmulator
     """The local Cloud Tasks."""
     store: ChosenStore
-    """Which store it is, and why."""
+    """The store, and why it was chosen."""
     settings: Settings
-    """How other processes reach the same parts."""
+    """The settings with which other processes reach the same parts."""
     url: str
-    """The address of the API and the executor, without a path."""
+    """The base URL of the API and the executor."""
 
     def to_environment(self) -> dict[str, str]:
-        """Return the variables by which another process finds this stack."""
+        """Return the environment variables with which another process finds this stack."""
         return {**self.settings.to_environment(), "CLOUDSCHED_URL": self.url}
 
 
@@ -81,22 +81,22 @@ def run_stack(
     port: int = 0,
     tasks_port: int = 0,
 ) -> Iterator[Stack]:
-    """Run a local stack for as long as the ``with`` lasts.
+    """Run a local stack for as long as the context lasts.
 
     Args:
-        app: Whose handlers run.
-        base: Settings to keep where the stack does not decide: project, queue, secrets, lead times.
-        store: Which store to use; ``auto`` takes the Firestore emulator if there is one.
-        data: The folder in which the embedded store is kept; a temporary one if None.
-        clock: The clock; one that runs with the system's if None.
-        port: Where the API and the executor listen; 0 for a free port.
-        tasks_port: Where the local Cloud Tasks listens; the same.
+        app: The app whose handlers run.
+        base: Settings for what the stack does not decide itself: project, queue, secrets, lead times.
+        store: The store to use; ``auto`` takes the Firestore emulator if it is installed or running.
+        data: The folder of the embedded store; None uses a temporary one.
+        clock: The clock; None uses one that follows the system clock.
+        port: The port of the API and the executor; 0 for a free one.
+        tasks_port: The port of the local Cloud Tasks; 0 for a free one.
 
     Raises:
-        CloudschedError: A part cannot be started; the message says which, and what to do.
+        CloudschedError: A part cannot start; the message says which, and what to do.
     """
     base = dataclasses.replace(base or Settings(), is_deployed=False)
-    authenticator_for(base)  # who may come in is found to be misspelt before anybody comes
+    authenticator_for(base)  # reports mistakes in the access settings before the stack starts
     clock = clock or MovableClock()
     counts = Counts()
     with ExitStack() as parts:
@@ -114,7 +114,7 @@ def run_stack(
             firestore_emulator=choice.address,
             invoker=None,
         )
-        opened = App(settings)  # makes the parts that the settings name
+        opened = App(settings)  # opens the store and the dispatcher that the settings name
         parts.callback(opened.close)
         parts.enter_context(
             app.override(
@@ -126,7 +126,7 @@ def run_stack(
         )
         _redispatch_active_tasks(app)
         web.serve()
-        parts.callback(web.stop)  # nothing may come in when the app has its own parts again
+        parts.callback(web.stop)  # no request may arrive once the app has its own parts back
         parts.callback(emulator.stop)
         parts.enter_context(SweepTimer(app, clock))
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
@@ -164,17 +164,17 @@ def _run_cloud_tasks(settings: Settings, clock: MovableClock, port: int) -> Iter
 
 
 def _prepare_store_file(data: Path | None, parts: ExitStack) -> Path:
-    """Return where the embedded store is kept; a temporary folder goes when the stack does."""
+    """Return the embedded store's file; a temporary folder is removed when the stack ends."""
     folder = data or Path(parts.enter_context(TemporaryDirectory(prefix="cloudsched-")))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Misconfigured(f"{folder} cannot be made a folder: {error}. Name another one.") from error
+        raise Misconfigured(f"The folder {folder} cannot be created: {error}. Name another one.") from error
     return (folder / STORE_FILE_NAME).resolve()
 
 
 def _redispatch_active_tasks(app: App) -> None:
-    """Fill the new, empty queue with what the store already waits for, if it was kept; an empty edit does it."""
+    """Dispatch the active tasks of a persistent store to the new, empty queue, by an empty edit of each."""
     token: str | None = None
     while True:
         page = app.tasks(TaskQuery(status=TaskStatus.ACTIVE), limit=MAX_PAGE, page_token=token)
@@ -182,7 +182,7 @@ def _redispatch_active_tasks(app: App) -> None:
             try:
                 app.patch(task.id, {})
             except CloudschedError as error:
-                log.warning("task %s is not sent again: %s", task.id, error)
+                log.warning("task %s could not be dispatched: %s", task.id, error)
         token = page.next_page_token
         if token is None:
             return

@@ -1,4 +1,4 @@
-"""Which store the local stack keeps its tasks in: the embedded one, or Google's Firestore emulator."""
+"""Choose the local stack's store: the embedded one, or Google's Firestore emulator."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ StoreChoice = Literal["auto", "sqlite", "firestore"]
 
 @dataclass(frozen=True, slots=True)
 class ChosenStore:
-    """The store to use, and why."""
+    """The chosen store, and why."""
 
     kind: Literal["sqlite", "firestore"]
     reason: str
-    """Which one it is, why, and how to have the other."""
+    """Which store it is, why, and how to get the other, for people."""
     address: str | None = None
-    """Where the Firestore emulator listens."""
+    """The Firestore emulator's ``host:port``."""
 
 
 @contextmanager
-def open_store(wanted: StoreChoice, *, address: str | None, is_persistent: bool) -> Iterator[ChosenStore]:
-    """Choose a store, and run what it needs for as long as the ``with`` lasts.
+def open_store(choice: StoreChoice, *, address: str | None, is_persistent: bool) -> Iterator[ChosenStore]:
+    """Choose a store, and run the Firestore emulator, if it is that, for as long as the context lasts.
 
     Args:
-        wanted: Which one was asked for; ``auto`` takes the Firestore emulator if there is one.
-        address: Where a Firestore emulator is said to run.
-        is_persistent: Whether the tasks are to be kept, which only the embedded store does.
+        choice: The store that was asked for; ``auto`` takes the Firestore emulator if it is installed or running.
+        address: The ``host:port`` of a Firestore emulator that already runs, if any.
+        is_persistent: Whether the tasks must survive the stack, which only the embedded store offers.
 
     Raises:
-        Misconfigured: The one that was asked for cannot be had.
+        Misconfigured: The store that was asked for is not available.
     """
-    if wanted == "firestore" and is_persistent:
-        raise Misconfigured("The Firestore emulator keeps nothing. Leave --data out, or take --store sqlite.")
-    if wanted == "sqlite" or is_persistent:
-        reason = "as --store says" if wanted == "sqlite" else "which is what --data keeps"
+    if choice == "firestore" and is_persistent:
+        raise Misconfigured("The Firestore emulator stores nothing on disk. Omit --data, or use --store sqlite.")
+    if choice == "sqlite" or is_persistent:
+        reason = "as --store says" if choice == "sqlite" else "because of --data"
         yield ChosenStore("sqlite", f"SQLite, {reason}")
         return
     found = find_emulator(address)
@@ -52,9 +52,9 @@ def open_store(wanted: StoreChoice, *, address: str | None, is_persistent: bool)
         except StoreUnavailable as error:
             reason = str(error)
     if isinstance(found, EmulatorNotFound) or reason:
-        if wanted == "firestore":
+        if choice == "firestore":
             raise Misconfigured(f"There is no Firestore emulator: {reason}. {INSTALL_HINT}")
-        yield ChosenStore("sqlite", f"SQLite, for want of a Firestore emulator: {reason}. {INSTALL_HINT}")
+        yield ChosenStore("sqlite", f"SQLite, because there is no Firestore emulator: {reason}. {INSTALL_HINT}")
         return
     with found:
         yield ChosenStore(

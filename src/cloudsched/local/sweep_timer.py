@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 
 INTERVAL = timedelta(minutes=1)
 _MIN_INTERVAL = 0.2
-"""How long, in real seconds, a clock that is being moved is let go before it is looked at again."""
+"""The least number of real seconds between two sweeps while the clock is being moved."""
 
 
 class SweepTimer:
-    """Sweeps in a thread of its own, in a ``with``: each minute, and after each jump of the clock of more than that.
+    """A context that sweeps in its own thread: every minute, and after the clock jumps by a minute or more.
 
-    While the clock is walked a long way it sweeps as often as it can without holding up the walk, and once after it.
+    While the clock advances a long way it sweeps as often as it can without delaying the clock, and once afterwards.
     """
 
     def __init__(self, app: App, clock: MovableClock) -> None:
@@ -51,17 +51,17 @@ class SweepTimer:
 
     def _work(self) -> None:
         while not self._stopped.is_set():
-            left = self._swept_at + INTERVAL - self._clock.now()
-            if left <= timedelta(0):
+            remaining = self._swept_at + INTERVAL - self._clock.now()
+            if remaining <= timedelta(0):
                 self._sweep()
                 self._stopped.wait(_MIN_INTERVAL)
                 continue
-            self._clock_moved.wait(left.total_seconds() if self._clock.mode == "running" else None)
+            self._clock_moved.wait(remaining.total_seconds() if self._clock.mode == "running" else None)
             self._clock_moved.clear()
 
     def _sweep(self) -> None:
         self._swept_at = self._clock.now()
         try:
             self._app.sweep()
-        except CloudschedError as error:  # the next one goes on, as Cloud Scheduler's does
+        except CloudschedError as error:  # the next sweep tries again, as with Cloud Scheduler
             log.warning("the sweep failed: %s", error)

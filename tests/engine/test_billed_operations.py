@@ -84,7 +84,7 @@ def test_a_duplicate_delivery_costs_one_read_and_changes_nothing(sim: Simulation
     make(sim)
     sent = sim.queue.deliveries[-1]
     before, known = sim.counts.copy(), len(sim.queue.deliveries)
-    verdict = sim.app.deliver(sent.body, sim.app._keys.sign(sent.body))  # noqa: SLF001 - as the queue has it
+    verdict = sim.app.deliver(sent.body, sim.sign(sent.body))
     assert verdict.action == "dropped"
     assert sim.counts.since(before) == Counts(reads=1, commits=0, writes=0, dispatches=1)
     sim.advance(timedelta(hours=1))

@@ -31,7 +31,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.emulator.model.queue import Dispatch as Sent
 from cloudsched.emulator.model.queue import Queue, QueueConfig
-from cloudsched.emulator.model.task import Answer
+from cloudsched.emulator.model.task import HttpResult
 from cloudsched.emulator.model.token_bucket import TokenBucket
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
@@ -323,7 +323,7 @@ class World:
         if process.failure is not None:
             raise process.failure
         if process.sent is not None:
-            self.model.finish_attempt(process.sent, Answer(status=204 if process.is_ok else 503), self.now)
+            self.model.finish_attempt(process.sent, HttpResult(status=204 if process.is_ok else 503), self.now)
 
     def _kill_remaining(self) -> None:
         """End what is still under way, when a history has failed."""

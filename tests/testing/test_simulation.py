@@ -1,7 +1,8 @@
-"""The simulation refuses what the cloud would refuse, and takes its users' time in order."""
+"""The simulation refuses what the cloud refuses, and runs everything in the order of its time."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 
 from cloudsched import App, Schedule, Settings
 from cloudsched.engine.ports.queue import QueueMessage
-from cloudsched.errors import QueueUnavailable
+from cloudsched.errors import QueueUnavailable, Unauthenticated
 from cloudsched.testing import START, Simulation
 
 app = App(Settings())
@@ -22,7 +23,7 @@ def tick() -> None: ...
 
 
 def test_its_queue_takes_nothing_beyond_thirty_days() -> None:
-    """As Cloud Tasks does; so a test that passes here does not fail there."""
+    """Cloud Tasks refuses it as well, so a test that passes here does not fail in production."""
     with Simulation(app) as sim:
         sim.queue.create(QueueMessage("near", START + 30 * DAY, b"", ""))
         with pytest.raises(QueueUnavailable, match="30 days"):
@@ -30,15 +31,40 @@ def test_its_queue_takes_nothing_beyond_thirty_days() -> None:
 
 
 def test_a_name_is_taken_once() -> None:
-    """Also after it was delivered: what is sent again under its name is not delivered again."""
+    """A dispatch sent again under its name is not delivered again, even after the first was delivered."""
     with Simulation(app) as sim:
         app.create(owner="ada", title="T", handler="tick")
-        (task,) = sim.queue._model.tasks.values()  # noqa: SLF001 - to send it again
-        again = QueueMessage(task.id, START, task.target.body, task.target.headers["X-Cloudsched-Token"])
+        (sent,) = sim.pending()
         for _ in range(3):
-            sim.queue.create(again)
+            sim.queue.create(sent)
             sim.advance(timedelta(minutes=5))
         assert len(sim.queue.deliveries) == 1
+
+
+def test_pending_lists_what_was_not_delivered_in_order_of_time() -> None:
+    """`pending` returns each dispatch with its instant, body and token, until it is delivered."""
+    with Simulation(app) as sim:
+        for days in (2, 1):
+            app.create(owner="ada", title="T", handler="tick", schedule=sim.now + timedelta(days=days))
+        first, second = sim.pending()
+        assert (first.at, second.at) == (START + DAY, START + 2 * DAY)
+        assert first.token == sim.sign(first.body)
+        sim.advance(DAY)
+        assert sim.pending() == [second]
+
+
+def test_a_redelivered_dispatch_runs_nothing_twice() -> None:
+    """`redeliver` passes a dispatch to the executor at any time: early it hops, late it is dropped."""
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="T", handler="tick", schedule=sim.now + DAY)
+        (sent,) = sim.pending()
+        sim.redeliver(sent)
+        assert not sim.executions(task.id)
+        sim.advance(DAY)
+        assert sim.redeliver(sent).action == "dropped"
+        assert len(sim.executions(task.id)) == 1
+        with pytest.raises(Unauthenticated):
+            sim.redeliver(replace(sent, body=b"{}"))
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
@@ -52,14 +78,14 @@ def test_a_decade_of_birthdays(is_lost: bool) -> None:  # noqa: FBT001 - a param
             if is_lost:
                 sim.queue.purge()
             sim.advance(265.25 * DAY)
-        found = sim.executions(task.id)
-        late = [one.started_at - one.scheduled_for for one in found if one.started_at]
-        assert [one.scheduled_for.year for one in found] == list(range(2027, 2037))
+        executions = sim.executions(task.id)
+        late = [one.started_at - one.scheduled_for for one in executions if one.started_at]
+        assert [one.scheduled_for.year for one in executions] == list(range(2027, 2037))
         assert max(late) <= timedelta(seconds=80 if is_lost else 0)
 
 
 def test_the_app_has_its_own_parts_back_afterwards() -> None:
-    """Also when the test inside has failed."""
+    """The app's own settings return, also when the test inside has failed."""
     settings = app.settings
 
     def fails() -> None:
@@ -72,8 +98,8 @@ def test_the_app_has_its_own_parts_back_afterwards() -> None:
     assert app.settings is settings
 
 
-def test_a_worker_finds_the_same_on_a_machine_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look at the queue ends after seconds of real time, for whoever waits for it elsewhere; here nobody does."""
+def test_a_worker_claims_the_same_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In production a claim stops after a few seconds of real time; in a simulation real time does not count."""
     monkeypatch.setattr("cloudsched.runtime.container.time", SimpleNamespace(monotonic=count(step=10).__next__))
     with Simulation(app) as sim:
         made = [app.create(owner="ada", title="T", handler="tick", pull="gpu") for _ in range(3)]

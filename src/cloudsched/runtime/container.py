@@ -1,7 +1,6 @@
-"""How an app is put together: each part is made when it is first needed, and imported then.
+"""Wire an app's parts together; each part is created, and its module imported, on first use.
 
-The settings say which store and which queue; whoever makes an app (a test, the local stack) may give parts of their own
-instead.
+The settings choose the store and the queue; a test or the local stack may pass its own parts instead.
 """
 
 from __future__ import annotations
@@ -39,10 +38,11 @@ from cloudsched.runtime.factories import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy
+    from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.ports.blobs import Blobs
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.interpreter import Interpreter
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Container:
-    """The parts of one app; `App` says which of them may be given."""
+    """The parts of one app; see `App` for those that can be passed in."""
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Container:
         blobs: Blobs | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.registry = Registry()
         self._settings = settings
@@ -76,8 +77,9 @@ class Container:
         self._blobs = blobs
         self._clock = clock
         self.build_lock = threading.RLock()
+        self._monotonic = monotonic
         self._circuits: dict[str, CircuitBreakerProxy[Any]] = {}
-        self._chance = chance or random.Random()  # noqa: S311 - it spreads retries, it guards nothing
+        self._chance = chance or random.Random()  # noqa: S311 - spreads retries; not used for security
 
     @contextmanager
     def override(
@@ -89,15 +91,25 @@ class Container:
         blobs: Blobs | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> Iterator[Self]:
-        """Let the app use other parts for a while: what a test, a simulation or the local stack does.
+        """Replace the app's parts until the block ends, as a test, a simulation or the local stack does.
 
-        Code that has imported the app sees them too. The parts of before come back at the end; those given are not
-        closed.
+        Code that has imported the app sees the replacements too. Afterwards the earlier parts are restored; the
+        replacements are not closed.
         """
         before = self.__dict__.copy()
         self.__dict__.clear()
-        Container.__init__(self, settings, store=store, dispatcher=dispatcher, blobs=blobs, clock=clock, chance=chance)
+        Container.__init__(
+            self,
+            settings,
+            store=store,
+            dispatcher=dispatcher,
+            blobs=blobs,
+            clock=clock,
+            chance=chance,
+            monotonic=monotonic,
+        )
         self.registry = before["registry"]
         try:
             yield self
@@ -106,7 +118,7 @@ class Container:
             self.__dict__.update(before)
 
     def close(self) -> None:
-        """Let go of the store, the queue and a clock elsewhere, if they were opened."""
+        """Close the store, the queue and a remote clock, if they were opened."""
         if isinstance(clock := self.__dict__.get("clock"), EmulatorClock):
             clock.close()
         for name in ("dispatcher", "store"):
@@ -115,46 +127,46 @@ class Container:
 
     @lazy_property
     def settings(self) -> Settings:
-        """What can be set from outside."""
+        """The app's settings; read from the environment if none were passed."""
         return self._settings or Settings.from_environment()
 
     @lazy_property
     def clock(self) -> Clock:
-        """Where the present comes from."""
+        """The source of the current time."""
         settings = self.settings
         if settings.is_deployed and not settings.tasks_emulator and not isinstance(self._clock, SystemClock | None):
-            raise Misconfigured("A function in the cloud follows the system's clock and no other; remove `clock`.")
+            raise Misconfigured("A deployed function must use the system clock; remove `clock`.")
         if self._clock is not None:
             return self._clock
         return EmulatorClock(settings.tasks_emulator) if settings.tasks_emulator else SystemClock()
 
     @lazy_property
     def store(self) -> Store:
-        """Where tasks are kept."""
+        """Stores tasks and their executions."""
         if self._store is not None:
             return self._store
         if self.settings.store == "sqlite":
-            from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - only who uses it pays for it
+            from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - imported only when used
 
             return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
         return self._with_circuit_breaker("store", open_firestore_store(self.settings), StoreUnavailable)
 
     @lazy_property
     def task_counter(self) -> TaskCounter:
-        """What counts an owner's tasks."""
+        """Counts an owner's unfinished tasks."""
         if self._store is not None or self.settings.store == "sqlite":
             return ListingTaskCounter(self.store)
         return open_firestore_task_counter(self.settings)
 
     @lazy_property
     def dispatcher(self) -> Dispatcher:
-        """What carries dispatches to the executor."""
+        """Carries dispatches to the executor."""
         if self._dispatcher is not None:
             return self._dispatcher
         return self._with_circuit_breaker("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
 
     def _with_circuit_breaker(self, name: str, port: T, error: type[Unavailable]) -> T:
-        from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy  # noqa: PLC0415 - only remote services need it
+        from cloudsched.adapters.circuit_breaker import CircuitBreakerProxy  # noqa: PLC0415 - imported only for remote services
 
         circuit = CircuitBreakerProxy(port, error, f"The {name}")
         self._circuits[name] = circuit
@@ -162,20 +174,20 @@ class Container:
 
     @property
     def circuits(self) -> dict[str, str]:
-        """The state of the circuit breaker before each remote service that was used: closed, open or half_open."""
+        """The state of the circuit breaker of each remote service in use: closed, open or half_open."""
         return {name: circuit.state for name, circuit in self._circuits.items()}
 
     @lazy_property
     def blobs(self) -> Blobs:
-        """Where results are kept that are too large for a document."""
-        from cloudsched.adapters.blobs import open_blobs  # noqa: PLC0415 - only who uses it pays for it
+        """Stores results that are too large for a document."""
+        from cloudsched.adapters.blobs import open_blobs  # noqa: PLC0415 - imported only when used
 
         return self._blobs or open_blobs(self.settings.bucket, self.settings.data)
 
     @lazy_property
     def interpreter(self) -> Interpreter:
-        """What runs the scripts that tasks bring along."""
-        from cloudsched.adapters.quickjs.interpreter import QuickJs  # noqa: PLC0415 - only who uses it pays for it
+        """Runs the scripts of sandboxed tasks."""
+        from cloudsched.adapters.quickjs.interpreter import QuickJs  # noqa: PLC0415 - imported only when used
 
         limits = self.settings.sandbox
         return QuickJs(memory=limits.memory, time=limits.time, output=limits.output)
@@ -194,7 +206,7 @@ class Container:
             registry=self._handlers,
             chance=self._chance,
             settings=self.settings,
-            locks=self._locks,
+            locks=self.locks,
         )
 
     @lazy_property
@@ -207,7 +219,7 @@ class Container:
 
     @lazy_property
     def scheduler(self) -> Scheduler:
-        """What changes tasks."""
+        """Creates and changes tasks."""
         lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
         return Scheduler(
             store=self.store,
@@ -219,18 +231,24 @@ class Container:
             committer=self._durable.committer,
             child_tasks=self._durable.child_tasks,
             archive=self._durable.archive,
-            locks=self._locks,
+            locks=self.locks,
         )
 
     @lazy_property
     def tracer(self) -> Tracer:
-        """What follows a task from its caller through the queue to its handler."""
-        from cloudsched.runtime.telemetry import make_tracer  # noqa: PLC0415 - looks for what is installed
+        """Traces a task from its caller through the queue to its handler."""
+        from cloudsched.runtime.telemetry import make_tracer  # noqa: PLC0415 - checks which packages are installed
 
         return make_tracer(self.settings)
 
+    @property
+    def child_tasks(self) -> ChildTasks:
+        """Creates, cancels and removes the tasks that handlers call."""
+        return self._durable.child_tasks
+
     @lazy_property
-    def _locks(self) -> Locks:
+    def locks(self) -> Locks:
+        """Holds locks for runs, and keeps the wait lists."""
         return Locks(self.store, self._sender)
 
     @lazy_property
@@ -238,7 +256,7 @@ class Container:
         return AttemptRunner(
             store=self.store,
             durable=self._durable,
-            locks=self._locks,
+            locks=self.locks,
             sender=self._sender,
             clock=self.clock,
             registry=self._handlers,
@@ -248,11 +266,11 @@ class Container:
 
     @lazy_property
     def executor(self) -> Executor:
-        """What runs them."""
+        """Runs due tasks when their dispatches are delivered."""
         return Executor(
             store=self.store,
             committer=self._durable.committer,
-            locks=self._locks,
+            locks=self.locks,
             attempt_runner=self._runs,
             sender=self._sender,
             clock=self.clock,
@@ -263,33 +281,33 @@ class Container:
 
     @lazy_property
     def worker_claims(self) -> WorkerClaims:
-        """What workers get their work from."""
-        is_by_hand = isinstance(self.clock, ManualClock)  # what a test sees is the same on a machine that stands still
-        offers = WorkQueue(
+        """Hands out claims to workers."""
+        stands_still = isinstance(self.clock, ManualClock)  # a simulation's result must not depend on a slow machine
+        work_queue = WorkQueue(
             store=self.store,
             committer=self._durable.committer,
-            locks=self._locks,
+            locks=self.locks,
             clock=self.clock,
             random=self._chance,
-            monotonic=(lambda: 0.0) if is_by_hand else time.monotonic,
+            monotonic=self._monotonic or ((lambda: 0.0) if stands_still else time.monotonic),
         )
         return WorkerClaims(
-            store=self.store, work_queue=offers, attempt_runner=self._runs, clock=self.clock, random=self._chance
+            store=self.store, work_queue=work_queue, attempt_runner=self._runs, clock=self.clock, random=self._chance
         )
 
     @lazy_property
     def listener(self) -> Listener | None:
-        """What tells workers that there is something for them; None where they have to look by themselves."""
+        """Notifies workers of new work; None with stores that workers must poll."""
         if self._store is not None or self.settings.store == "sqlite":
             return None
         return open_firestore_listener(self.settings)
 
     @lazy_property
     def sweeper(self) -> Sweeper:
-        """What repairs them."""
+        """Repairs and finishes what crashes and lost dispatches left behind."""
         sender = self._sender
         if self.settings.fallback:
             sender = DispatchSender(FallbackDispatcher(self.dispatcher, self.executor.deliver, self.clock), self._keys)
         return Sweeper(
-            store=self.store, child_tasks=self._durable.child_tasks, sender=sender, clock=self.clock, locks=self._locks
+            store=self.store, child_tasks=self._durable.child_tasks, sender=sender, clock=self.clock, locks=self.locks
         )

@@ -1,4 +1,4 @@
-"""Tests of your own schedules, in which time is moved instead of waited for.
+"""Test your own schedules: the test moves the clock instead of waiting.
 
 ::
 
@@ -12,9 +12,9 @@
             sim.advance(timedelta(days=400))
             assert [e.status for e in sim.executions(task.id)] == ["SUCCEEDED"]
 
-The simulation is the product itself on an embedded store in memory, the queue model of the local Cloud Tasks and a
-clock that stands still: no sockets, no threads, no waiting. Dispatches go through the bytes and the token that they
-have in production, payloads through real JSON, and the sweep comes by every minute.
+The simulation is the product itself on a SQLite store in memory, the queue model of the local Cloud Tasks and a clock
+that only the test moves: no sockets, no threads, no waiting. Dispatches are encoded and signed as in production,
+payloads pass through real JSON, and the sweep runs every minute.
 
 With pytest, define a fixture `cloudsched_app` that returns your app, and use the fixture `simulation`.
 """
@@ -40,6 +40,8 @@ from cloudsched.emulator.model.queue import Queue, QueueConfig
 from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget
 from cloudsched.emulator.model.task import Task as QueuedTask
 from cloudsched.emulator.model.token_bucket import TokenBucket
+from cloudsched.engine.dispatch.signing_keys import SigningKeys
+from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, QueueUnavailable, StoreUnavailable, Unauthenticated, Unavailable
@@ -51,13 +53,13 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.engine.execution.attempts import DeliveryResult
-    from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Page, Store
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
-"""When a simulation begins unless it is told otherwise: a Friday."""
+"""The default start of a simulation: a Friday."""
 
 _MINUTE = timedelta(minutes=1)
+_TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 
 T = TypeVar("T")
 
@@ -74,28 +76,27 @@ class Delivery:
 
 
 class SimulatedQueue:
-    """A `Dispatcher` over the local Cloud Tasks' queue model, delivering when it is told the time."""
+    """A `Dispatcher` over the local Cloud Tasks' queue model; it delivers when the simulation moves the clock."""
 
     def __init__(self, clock: ManualClock, deliver: Callable[[bytes, str], DeliveryResult]) -> None:
         config = QueueConfig()
         self._model = Queue("simulated", config, TokenBucket.full(config.rate_limits, clock.now()))
         self._clock = clock
-        self._deliver = deliver
+        self.deliver = deliver
+        """Called with the body and the token of each delivery; replace it to wrap deliveries, in a fault test say."""
         self.is_down = False
-        """Set it to see what happens while the queue cannot be reached."""
+        """Set it to True to make the queue unreachable: `create` then raises QueueUnavailable."""
         self.deliveries: list[Delivery] = []
         """Everything that was delivered, in order."""
 
     def create(self, message: QueueMessage) -> None:
-        """Take a dispatch, as the model of the real service does."""
+        """Enqueue a dispatch, with the limits of the real service."""
         if self.is_down:
-            raise QueueUnavailable("The simulated queue", "it is down, as the test says")
+            raise QueueUnavailable("The simulated queue", "the test has set `is_down`")
         now = self._clock.now()
         if message.at > now + HORIZON:
-            raise QueueUnavailable(
-                "The simulated queue", f"it takes nothing that is more than {HORIZON.days} days ahead"
-            )
-        target = HttpTarget("http://executor", headers={"X-Cloudsched-Token": message.token}, body=message.body)
+            raise QueueUnavailable("The simulated queue", f"it accepts nothing more than {HORIZON.days} days ahead")
+        target = HttpTarget("http://executor", headers={_TOKEN_HEADER: message.token}, body=message.body)
         try:
             self._model.add(QueuedTask(message.name, target, max(message.at, now), now), now)
         except RpcError as refused:
@@ -103,18 +104,26 @@ class SimulatedQueue:
                 raise QueueUnavailable("The simulated queue", str(refused)) from refused
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to close."""
 
     def purge(self) -> None:
-        """Forget all that waits, as a purge of the real queue does."""
+        """Delete all pending dispatches, as a purge of the real queue does."""
         self._model.purge(self._clock.now())
 
+    def pending(self) -> list[QueueMessage]:
+        """Return the dispatches that have not been delivered successfully yet, the earliest first."""
+        tasks = sorted(self._model.tasks.values(), key=lambda each: (each.schedule_at, each.id))
+        return [
+            QueueMessage(each.id, each.schedule_at, each.target.body, each.target.headers[_TOKEN_HEADER])
+            for each in tasks
+        ]
+
     def wake_at(self) -> datetime | None:
-        """Return when the queue has something to deliver."""
+        """Return when the queue will deliver next, or None if nothing is pending."""
         return self._model.wake_at()
 
     def deliver_due(self) -> None:
-        """Deliver what is due now; what fails is put back, with the queue's backoff."""
+        """Deliver everything that is due; a failed delivery is retried with the queue's backoff."""
         while (sent := next(self._model.take_due(self._clock.now()), None)) is not None:
             answer = self._attempt(sent.task)
             self._model.finish_attempt(sent, answer, self._clock.now())
@@ -123,26 +132,26 @@ class SimulatedQueue:
         target = task.target
         at = self._clock.now()
         try:
-            verdict = self._deliver(target.body, target.headers["X-Cloudsched-Token"])
+            result = self.deliver(target.body, target.headers[_TOKEN_HEADER])
         except (Unauthenticated, InvalidInput, Unavailable) as error:
             self.deliveries.append(Delivery(at, task.id, target.body, None, error))
             return HttpResult(status=503 if isinstance(error, Unavailable) else 400)
-        self.deliveries.append(Delivery(at, task.id, target.body, verdict))
+        self.deliveries.append(Delivery(at, task.id, target.body, result))
         return HttpResult(status=204)
 
 
 class Simulation:
-    """An app in a world of its own, whose clock the test moves.
+    """An app with a store, a queue and a clock of its own; the test moves the clock.
 
     Args:
-        app: The app whose handlers run. While the simulation is open, the app itself uses its parts.
-        start: When it is, at first.
-        seed: What chance (the jitter of retries) is drawn from, so that a run can be repeated.
-        store: A store of the test's own instead of one in memory.
-        retention: How long ended tasks are kept. For ever unless a test is about that, so that it can look at them.
-        replay: Whether durable handlers are suspended and replayed at every durable point, which shows what in them is
-            not deterministic.
-        settings: Any other of the `Settings`, by its name.
+        app: The app whose handlers run. While the simulation is open, the app uses the simulation's parts.
+        start: The initial time.
+        seed: Seeds all randomness (the jitter of retries), so that a run can be repeated.
+        store: A store to use instead of one in memory.
+        retention: How long finished tasks are kept; for ever by default, so that the test can inspect them.
+        replay: Suspend and replay durable handlers at every durable point, which reveals code that is not
+            deterministic.
+        settings: Any other field of `Settings`, by its name.
     """
 
     def __init__(
@@ -163,7 +172,7 @@ class Simulation:
         self._inner = SqliteStore() if store is None else store
         self._owns_store = store is None
         self._store = CountingStore(self._inner, self.counts)
-        self._chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
+        self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
         self._swept_at = start
         settings = {"replays_each_step": replay, **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
@@ -171,7 +180,7 @@ class Simulation:
         self._workers: list[WorkerFilter] = []
 
     def __enter__(self) -> Self:
-        """Give the app this simulation's parts."""
+        """Make the app use this simulation's parts."""
         self._stack.enter_context(
             self.app.override(
                 self._settings,
@@ -186,41 +195,43 @@ class Simulation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the app its own parts back."""
+        """Restore the app's own parts."""
         self._stack.close()
         if self._owns_store:
             self._inner.close()
 
     @property
     def now(self) -> datetime:
-        """The present instant of this world, in UTC."""
+        """The current time of the simulation, in UTC."""
         return self.clock.now()
 
     def advance(self, by: timedelta) -> None:
-        """Let so much time pass: everything due on the way runs at its instant, in order.
+        """Move the clock forward; everything that comes due runs at its instant, in order.
 
         Raises:
-            TypeError: It is no `timedelta`.
-            ValueError: It is negative: time does not go back.
+            TypeError: `by` is not a `timedelta`.
+            ValueError: `by` is negative.
         """
         _require_duration("advance", by)
         self.advance_to(self.now + by)
 
     def advance_to(self, until: datetime) -> None:
-        """Let time pass up to an instant, which is included.
+        """Move the clock to an instant; everything due up to and including that instant runs, in order.
 
         Raises:
-            ValueError: It is in the past: time does not go back.
+            ValueError: `until` is in the past.
         """
         if until < self.now:
-            raise ValueError(f"{until} is in the past: it is {self.now}, and time does not go back.")
+            raise ValueError(
+                f"{until} is in the past: the simulation is at {self.now}, and its clock only moves forward."
+            )
         self._work()
         while (at := self._next_event()) is not None and at <= until:
             self._run_events_at(at)
         self.clock.move_to(until)
 
     def run_until_idle(self, limit: timedelta = timedelta(days=366)) -> None:
-        """Let time pass until nothing waits any more, or at the most so much of it."""
+        """Move the clock until nothing is left to do, or at most by `limit`."""
         _require_duration("run_until_idle", limit)
         until = self.now + limit
         self._work()
@@ -230,18 +241,18 @@ class Simulation:
     def add_worker(
         self, queue: str, *skills: str, handlers: Iterable[str] | None = None, owner: str | None = None
     ) -> None:
-        """Let a worker of a queue take what is offered, from now on, whenever something is.
+        """Add a worker that claims and runs whatever its queue offers, from now on.
 
         It runs the app's own handlers, in this process. Tasks of queues without a worker wait.
 
         Args:
-            queue: Whose tasks it takes.
-            skills: What it can do besides.
+            queue: The queue that it claims from.
+            skills: Its skills: it also claims tasks of the queue that require one of them.
             handlers: The handlers that it has; all of the app's if None.
-            owner: Whose tasks it may run; everybody's if None.
+            owner: The only owner whose tasks it may run; any owner's if None.
 
         Raises:
-            ValueError: No task can name such a queue or skill.
+            ValueError: `queue` or a skill is not a valid name.
         """
         for skill in (None, *skills):
             _require_valid_queue(queue, skill)
@@ -249,18 +260,38 @@ class Simulation:
         self._workers.append(WorkerFilter(queue, skills, frozenset(names), owner, f"worker-{len(self._workers) + 1}"))
 
     def work(self) -> int:
-        """Let the workers take and run all that is offered now; return how many attempts that were.
+        """Let the workers claim and run everything that is offered now; return the number of attempts.
 
-        Time does it by itself as it passes.
+        `advance` does this by itself.
         """
         attempts = 0
-        for wanted in self._workers:
-            while claims := self.app.worker_claims.claim(wanted):
-                begun = self.app.worker_claims.start(claims[0])
-                if begun is not None:
-                    self.app.worker_claims.finish(begun, self.app.worker_claims.invoke_handler(begun))
+        for worker in self._workers:
+            while claims := self.app.worker_claims.claim(worker):
+                started = self.app.worker_claims.start(claims[0])
+                if started is not None:
+                    self.app.worker_claims.finish(started, self.app.worker_claims.invoke_handler(started))
                 attempts += 1
         return attempts
+
+    def pending(self) -> list[QueueMessage]:
+        """Return the dispatches that wait in the queue, the earliest first.
+
+        Hand one to `redeliver` to see what a duplicate does, or read its body as somebody with access to the queue can.
+        """
+        return self.queue.pending()
+
+    def redeliver(self, message: QueueMessage) -> DeliveryResult:
+        """Deliver a dispatch now, whatever the queue thinks of it: early, late or once more.
+
+        Raises:
+            Unauthenticated: Its token does not fit its body.
+            InvalidInput: Its body is not a dispatch.
+        """
+        return self.app.deliver(message.body, message.token)
+
+    def sign(self, body: bytes) -> str:
+        """Return the token that the queue would carry for this body, made with the simulation's secret."""
+        return SigningKeys(self._settings.secret).sign(body)
 
     def executions(self, task_id: str) -> list[Execution]:
         """Return all executions of a task, the earliest first."""
@@ -271,11 +302,11 @@ class Simulation:
         return list(_iter_pages(lambda token: self.app.inbox(owner, limit=500, page_token=token)))[::-1]
 
     def _next_event(self) -> datetime | None:
-        moments = [at for at in (self.queue.wake_at(), self._next_sweep()) if at is not None]
-        return min(moments, default=None)
+        times = [at for at in (self.queue.wake_at(), self._next_sweep()) if at is not None]
+        return min(times, default=None)
 
     def _next_sweep(self) -> datetime | None:
-        """Return the first minute at which the sweep will find something; at all others it does nothing."""
+        """Return the first full minute at which the sweep has something to do; the others can be skipped."""
         wake_at = self._store.next_wakeup()
         if wake_at is None:
             return None
@@ -288,14 +319,14 @@ class Simulation:
         self.clock.move_to(at)
         if sweep_at is not None and sweep_at <= at:
             self._swept_at = at
-            with suppress(QueueUnavailable):  # as Cloud Scheduler does: the next sweep goes on
+            with suppress(QueueUnavailable):  # as in production: Cloud Scheduler starts the next sweep anyway
                 self.app.sweep()
         self.queue.deliver_due()
         self._work()
 
     def _work(self) -> None:
-        """Let the workers work, and what follows from that at this very instant happen, until nothing is left."""
-        with suppress(StoreUnavailable):  # as a worker does: it comes again
+        """Run the workers, and deliver what that makes due at this instant, until nothing is left."""
+        with suppress(StoreUnavailable):  # as in production: a worker polls again
             while self._workers and self.work():
                 self.queue.deliver_due()
 
@@ -305,7 +336,7 @@ def _require_duration(method: str, value: object) -> None:
         kind = type(value).__name__
         raise TypeError(f"{method} takes a timedelta, such as timedelta(seconds=60); {value!r} is of type {kind}.")
     if value < timedelta(0):
-        raise ValueError(f"{method} was given {value!r}; time does not go back.")
+        raise ValueError(f"{method} was given {value!r}; the clock only moves forward.")
 
 
 def _require_valid_queue(queue: str, skill: str | None) -> None:

@@ -134,7 +134,7 @@ def simulated(workflow: Workflow, fault: Fault) -> Iterator[Simulation]:
     store = SqliteStore()
     with Simulation(workflow.app, store=fault.store(store)) as sim:
         fault.sim = sim
-        sim.queue._deliver = fault.deliver(sim.queue._deliver)  # noqa: SLF001 - the queue in front of the executor
+        sim.queue.deliver = fault.deliver(sim.queue.deliver)
         create = fault.through("create", sim.queue.create)
         sim.queue.create = create  # type: ignore[method-assign]
         yield sim

@@ -135,7 +135,7 @@ def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_red
     sim.queue.deliver_due()
     if is_redelivered:
         woken = [each for each in sim.queue.deliveries if b"first" in each.body][-1]
-        sim.app.deliver(woken.body, sim.app.executor._keys.sign(woken.body))  # noqa: SLF001 - as the queue has it
+        sim.app.deliver(woken.body, sim.sign(woken.body))
         sim.queue.deliver_due()
     assert statuses(sim, "late") == []
     assert require_claim(sim).stored.task.id == "first"

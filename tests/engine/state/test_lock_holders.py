@@ -27,14 +27,14 @@ def test_a_stale_dispatch_does_not_free_the_lock_of_a_run_that_is_under_way() ->
 
     @app.handler("hold")
     def hold() -> None:
-        assert app.deliver(*stale).action == "dropped"
+        assert sim.redeliver(stale).action == "dropped"
         held.append(len(app.store.load_lock("door").lock.holders))
 
     with Simulation(app) as sim:
         at = sim.now + MINUTE
         app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(at), lock_key="door")
-        (queued,) = sim.queue._model.tasks.values()  # noqa: SLF001 - to deliver it at another time
-        stale = queued.target.body, queued.target.headers["X-Cloudsched-Token"]
+        (sent,) = sim.pending()
+        stale = sent
         app.update("t", title="New")
         sim.advance_to(at)
     assert held == [1]
@@ -47,7 +47,7 @@ def test_whoever_lost_a_run_does_not_free_the_lock_of_its_successor() -> None:
 
     @app.handler("hold")
     def hold(ctx: Context) -> None:
-        app.executor._locks.cancel_wait("door", "t", ctx.execution_id, ctx.now())  # noqa: SLF001 - as a late finisher does
+        app.locks.cancel_wait("door", "t", ctx.execution_id, ctx.now())  # as a late finisher does
         held.append(len(app.store.load_lock("door").lock.holders))
 
     with Simulation(app) as sim:
@@ -95,12 +95,12 @@ def test_a_duplicate_does_not_put_a_run_that_is_under_way_among_the_waiters() ->
         assert isinstance(decision, Claim)
         assert decision.run
         with pytest.raises(VersionConflict):
-            app.executor._locks.acquire(before, decision.run, dispatch, ctx.now())  # noqa: SLF001 - as a duplicate does
+            app.locks.acquire(before, decision.run, dispatch, ctx.now())  # as a duplicate does
         held.append(len(app.store.load_lock("door").lock.holders))
 
     with Simulation(app) as sim:
         before = app.create(id="t", owner="ada", title="T", handler="hold", lock_key="door")
-        (queued,) = sim.queue._model.tasks.values()  # noqa: SLF001 - what the queue would deliver twice
-        body = queued.target.body
+        (sent,) = sim.pending()
+        body = sent.body
         sim.advance(10 * MINUTE)
     assert held == [1]

@@ -113,7 +113,7 @@ def test_what_the_old_life_has_called_is_stopped_although_there_is_a_new_one(app
         if verb == "delete":
             store.purge("job")
         begin_again(app, sim, verb)
-        app._durable.child_tasks.cancel_descendants(stored.task)  # noqa: SLF001 - the sweep's part
+        app.child_tasks.cancel_descendants(stored.task)
         assert calls(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]
 
 
@@ -129,7 +129,7 @@ def test_a_task_that_is_made_again_keeps_its_new_place_at_a_lock(app: App) -> No
         create(app, sim, lock_key="k")
         sim.queue.deliver_due()
         lines.append(lock_wait_list(sim))
-        app._locks.remove_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)  # noqa: SLF001 - the sweep's part
+        app.locks.remove_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)
         lines.append(lock_wait_list(sim))
 
     with Simulation(app) as sim:

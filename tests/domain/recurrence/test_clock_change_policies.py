@@ -35,6 +35,34 @@ def test_gap_shift_counts() -> None:
     assert local(schedule, "2027-03-01T00:00", 9) == ["03-13T02:30-0500", "03-14T03:30-0400", "03-15T02:30-0400"]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rrule": "FREQ=DAILY;BYHOUR=3;BYMINUTE=0"},
+        {"rrule": "FREQ=WEEKLY;BYDAY=SU,MO;BYHOUR=3;BYMINUTE=0"},
+        {"rrule": "FREQ=MINUTELY;BYHOUR=3;BYMINUTE=0", "sub_daily": "wall"},
+    ],
+)
+def test_nothing_fires_before_a_dtstart_that_a_gap_shifts(fields: dict[str, str]) -> None:
+    """DTSTART 02:30 means 03:30 on the day of the gap: 03:00 reads later but comes earlier, and waits a day."""
+    schedule = Schedule(dtstart="2027-03-14T02:30:00", timezone="America/New_York", **fields)
+    assert local(schedule, "2027-03-01T00:00", 1) == ["03-15T03:00-0400"]
+
+
+def test_count_begins_at_a_dtstart_that_a_gap_shifts() -> None:
+    """COUNT does not count what comes before DTSTART."""
+    rule = "FREQ=DAILY;BYHOUR=3;BYMINUTE=0;COUNT=2"
+    schedule = Schedule(rrule=rule, dtstart="2027-03-14T02:30:00", timezone="America/New_York")
+    assert local(schedule, "2027-03-01T00:00", 9) == ["03-15T03:00-0400", "03-16T03:00-0400"]
+
+
+def test_a_dtstart_that_a_gap_skips_bounds_nothing() -> None:
+    """Under ``gap=skip`` DTSTART 02:30 is no instant; 03:00 of that day comes after it on the clock, and fires."""
+    rule = "FREQ=DAILY;BYHOUR=3;BYMINUTE=0"
+    schedule = Schedule(rrule=rule, dtstart="2027-03-14T02:30:00", timezone="America/New_York", gap="skip")
+    assert local(schedule, "2027-03-01T00:00", 1) == ["03-14T03:00-0400"]
+
+
 def test_gap_skip() -> None:
     """02:30 on the day that it does not exist does not fire."""
     schedule = new_york("FREQ=DAILY", gap="skip")

@@ -181,3 +181,46 @@ def test_random_rules_are_answered_or_refused_quickly() -> None:
             Schedule(rrule=rule, **START).after(NOW + timedelta(days=36_500))
         slowest = max(slowest, (spent[0], rule))
     assert slowest[0] < 0.5, slowest
+
+
+RUNS_OUT = {
+    "rrule": "FREQ=HOURLY;INTERVAL=57;BYHOUR=1,3,12;BYMONTHDAY=-5,9,13,25;BYMONTH=9;BYDAY=FR,SA,WE",
+    "dtstart": "2006-10-17T01:00:00",
+    "timezone": "Africa/Cairo",
+}
+"""Fires in September only under Cairo's winter time, which no September has had since 2023."""
+
+
+def test_a_rule_that_runs_out_has_no_next_occurrence() -> None:
+    """Where a clock change takes a rule's last chance away, `after` returns None instead of giving up the search."""
+    schedule = Schedule(**RUNS_OUT)
+    last = datetime(2020, 9, 24, 23, tzinfo=UTC)
+    assert schedule.upcoming(datetime(2006, 1, 1, tzinfo=UTC), 9)[-1] == last
+    with measured() as spent:
+        assert schedule.after(last) is None
+    assert spent[0] < 1
+
+
+def test_a_weekly_grid_that_a_clock_change_moves_to_another_day_has_run_out() -> None:
+    """Every 168 hours from Sunday 23:30 in winter, on Sundays: after Turkey's last change it is Monday for ever."""
+    rule = "FREQ=HOURLY;INTERVAL=168;BYDAY=SU"
+    schedule = Schedule(rrule=rule, dtstart="2016-01-03T23:30:00", timezone="Europe/Istanbul")
+    last = schedule.upcoming(datetime(2016, 1, 1, tzinfo=UTC), 50)[-1]
+    assert last == datetime(2016, 3, 20, 21, 30, tzinfo=UTC)
+    assert schedule.after(last) is None
+
+
+def test_the_search_stops_at_until() -> None:
+    """A rule with UNTIL has no next occurrence after its last, however sparse it would go on."""
+    rule = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=0;BYMINUTE=0;BYSECOND=0;UNTIL=20280101T000000"
+    for policy in ("elapsed", "wall"):
+        schedule = Schedule(rrule=rule, dtstart="2027-01-01T00:00:00", timezone="UTC", sub_daily=policy)
+        assert schedule.upcoming(datetime(2026, 1, 1, tzinfo=UTC), 9) == [datetime(2027, 1, 1, tzinfo=UTC)]
+
+
+def test_a_sparse_rule_is_not_taken_for_one_that_has_run_out() -> None:
+    """What may fire again, too far ahead for the search, is an error that says so and never None."""
+    rule = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=0;BYMINUTE=0;BYSECOND=0"
+    schedule = Schedule(rrule=rule, dtstart="2027-01-01T00:00:00", timezone="UTC")
+    with pytest.raises(InvalidSchedule, match="8000 steps"):
+        schedule.after(datetime(2027, 1, 1, tzinfo=UTC))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 MINUTE = 60
+CALENDAR_DAYS = 146_097
+"""The days of 400 years, after which the calendar and its weekdays repeat."""
 _UNITS = {Frequency.HOURLY: HOUR, Frequency.MINUTELY: MINUTE, Frequency.SECONDLY: 1}
 _MAX_EXHAUSTIVE_CHECKS = 9_000  # the most times of day that are tried one by one for a rule that may never match
 
@@ -92,14 +94,15 @@ class Grid:
     """The members of all periods on one grid, as wall-clock times.
 
     Attributes:
-        never: There are none: INTERVAL keeps every period away from what the rule allows.
+        is_empty: There are none: INTERVAL keeps every period away from the times of day that the rule allows.
     """
 
     def __init__(self, periods: Periods, phase: int) -> None:
         self._periods = periods
         self._phase = phase
         self._members = periods.members(phase)
-        self.is_empty = not self._members or not self._can_match()
+        self._residues = self._day_residues()
+        self.is_empty = self._residues is not None and not self._residues
 
     def first_from(self, wall: int, last: int, budget: StepBudget) -> int | None:
         """Return the first member that is not before ``wall``; None if there is none until ``last``.
@@ -124,19 +127,28 @@ class Grid:
             wall = leap
             budget.consume()
 
-    def _can_match(self) -> bool:
-        """Return False if INTERVAL keeps every period away from the times of day that the rule allows.
+    def can_reach_day(self, day: int) -> bool:
+        """Return False if no period comes to an allowed time on this day, nor on the same day of any other cycle.
 
-        The grid's times of day repeat every ``gcd(step, one day)`` seconds.
+        A cycle is the Gregorian calendar's, 400 years. True says only that it cannot be ruled out.
+        """
+        return self._residues is None or day % self._modulus in self._residues
+
+    def _day_residues(self) -> frozenset[int] | None:
+        """Return on which days the grid comes to a time of day that the rule allows; None if that is too much work.
+
+        The grid meets the days in a pattern that repeats after ``step / gcd(step, one day)`` days. Where the calendar
+        and the pattern repeat together, only a day's residue modulo the divisor that both lengths share matters.
         """
         every = gcd(self._periods.step, DAY)
+        self._modulus = gcd(self._periods.step // every, CALENDAR_DAYS)
+        if not self._members:
+            return frozenset()
         if DAY // every * len(self._members) > _MAX_EXHAUSTIVE_CHECKS:
-            return True  # so many different times of day that the search itself settles it
-        return any(
-            self._periods.allows_time((start + member) % DAY)
-            for start in range(self._phase % every, DAY, every)
-            for member in self._members
-        )
+            return None  # so many different times of day that the search itself finds one, if there is one
+        starts = (self._phase + number * self._periods.step for number in range(DAY // every))
+        times = (start + member for start in starts for member in self._members)
+        return frozenset(time // DAY % self._modulus for time in times if self._periods.allows_time(time % DAY))
 
 
 class _Slots:

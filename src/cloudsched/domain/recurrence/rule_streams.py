@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from typing_extensions import override
 
-from cloudsched.domain.recurrence.days import DayFilter
+from cloudsched.domain.recurrence.days import LAST_DAY, DayFilter
 from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, DatedTimes, StepBudget, WallTimes, refuse_sparse
-from cloudsched.domain.recurrence.expand_subdaily import Grid, Periods
+from cloudsched.domain.recurrence.expand_subdaily import CALENDAR_DAYS, Grid, Periods
 from cloudsched.domain.recurrence.rrule import Frequency, Rule
 from cloudsched.errors import InvalidSchedule
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SubDaily = Literal["elapsed", "wall"]
 MAX_RULE_COUNT = 100_000
-_CYCLE = 146_097 * DAY  # after 400 years the calendar repeats
+_CYCLE = CALENDAR_DAYS * DAY
 
 
 class Stream(Protocol):
@@ -43,7 +43,6 @@ class RuleStream(Stream):
     """The instants of one rule."""
 
     def __init__(self, rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) -> None:
-        self._unbounded = _build_stream(rule, start, clock, sub_daily)
         self._count = rule.count
         self._last = LAST_SECOND
         if rule.until is not None:
@@ -52,6 +51,7 @@ class RuleStream(Stream):
             else:
                 ends = clock.instants(rule.until.seconds) or (rule.until.seconds - clock.zone.smallest,)
                 self._last = max(ends)
+        self._unbounded = _build_stream(rule, start, clock, sub_daily, self._last)
         if self._count is not None and self._count > MAX_RULE_COUNT and not isinstance(self._unbounded, FixedInterval):
             raise InvalidSchedule("rrule", f"COUNT is {self._count}", f"at most {MAX_RULE_COUNT}; use UNTIL instead")
 
@@ -115,35 +115,69 @@ class WallClockStream(Stream):
 class ElapsedPeriods(Stream):
     """A rule finer than a day whose periods are real time."""
 
-    def __init__(self, periods: Periods, days: DayFilter, zone: Zone, first_period: int) -> None:
+    def __init__(self, periods: Periods, days: DayFilter, zone: Zone, first_period: int, until: int) -> None:
         self._periods, self._days, self._zone = periods, days, zone
         self._first_period = first_period
+        self._until = until
 
     @override
     def first_from(self, instant: int) -> int | None:
         work = StepBudget()
         horizon = instant + _CYCLE
-        while True:
-            if instant > horizon:
-                refuse_sparse()
-            table = self._zone.table_for(instant)
-            at = bisect_right(table.changes, instant)
-            end = table.changes[at] if at < len(table.changes) else table.end
-            offset = table.offsets[at]
-            last = int(min(LAST_SECOND, end - 1 + offset))
-            grid = self._grid(offset)
-            wall = grid.first_from(instant + offset, last, work)
-            if wall is not None:
-                return wall - offset
-            if last == LAST_SECOND or (
-                grid.is_empty and all(self._grid(later).is_empty for later in {*table.offsets[at:]})
-            ):
+        reached = instant
+        try:
+            while reached <= min(horizon, self._until):
+                found, following = self._search_interval(reached, work)
+                if following is None:
+                    return found
+                reached = following
+            if reached > self._until:
                 return None
-            work.consume()
-            day = self._days.first_from((int(end) + self._zone.smallest) // DAY)
-            if day is None:
-                return None
-            instant = max(int(end), day * DAY - self._zone.largest)
+            refuse_sparse()
+        except InvalidSchedule:
+            if self._can_fire_after(reached):
+                raise
+            self._until = reached - 1  # where this is asked for again, there is nothing to search
+            return None
+
+    def _can_fire_after(self, instant: int) -> bool:
+        """Return False if it is certain that nothing comes at or after an instant, until the end of the calendar.
+
+        From the last clock change that a zone's table lists by date, the zone and the calendar repeat every 400 years.
+        So it is enough to see that no day of one such cycle has an allowed time under the offset in force.
+        """
+        zone = self._zone
+        last_day = min((max(instant, zone.repeats_from) + _CYCLE) // DAY + 1, LAST_DAY)
+        day = self._days.first_from((instant + zone.smallest) // DAY)
+        while day is not None and day <= last_day:
+            begin, end = max(instant, day * DAY - zone.largest), (day + 1) * DAY - zone.smallest
+            table = zone.table_for(end)
+            offsets = table.offsets[bisect_right(table.changes, begin) : bisect_right(table.changes, end) + 1]
+            if any(self._grid(offset).can_reach_day(day) for offset in offsets):
+                return True
+            day = self._days.first_from(day + 1)
+        return False
+
+    def _search_interval(self, instant: int, work: StepBudget) -> tuple[int | None, int | None]:
+        """Search up to the next clock change; return what was found, or else from where to go on, if anywhere."""
+        table = self._zone.table_for(instant)
+        at = bisect_right(table.changes, instant)
+        end = table.changes[at] if at < len(table.changes) else table.end
+        offset = table.offsets[at]
+        last = int(min(LAST_SECOND, self._until + offset, end - 1 + offset))
+        grid = self._grid(offset)
+        wall = grid.first_from(instant + offset, last, work)
+        if wall is not None:
+            return wall - offset, None
+        if last == LAST_SECOND or (
+            grid.is_empty and all(self._grid(later).is_empty for later in {*table.offsets[at:]})
+        ):
+            return None, None
+        work.consume()
+        day = self._days.first_from((int(min(end, self._until)) + self._zone.smallest) // DAY)
+        if day is None:
+            return None, None
+        return None, max(int(min(end, self._until + 1)), day * DAY - self._zone.largest)
 
     def _grid(self, offset: int) -> Grid:
         return self._periods.grid_at(self._first_period + offset)
@@ -152,12 +186,13 @@ class ElapsedPeriods(Stream):
 class WallPeriods(WallTimes):
     """A rule finer than a day whose periods are those of the clock face."""
 
-    def __init__(self, periods: Periods, first_period: int) -> None:
+    def __init__(self, periods: Periods, first_period: int, last: int) -> None:
         self._grid = periods.grid_at(first_period)
+        self._last = last
 
     @override
     def first_from(self, wall: int) -> int | None:
-        return self._grid.first_from(wall, LAST_SECOND, StepBudget())
+        return self._grid.first_from(wall, self._last, StepBudget())
 
 
 class SetPositionFilter(Stream):
@@ -216,26 +251,40 @@ class StartingAt(Stream):
         return self._stream.first_from(max(instant, self._start))
 
 
-def _build_stream(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily) -> Stream:
-    """Return a rule's instants without its end. ``start`` is DTSTART as the clock shows it."""
+def _build_stream(rule: Rule, start: int, clock: WallClock, sub_daily: SubDaily, until: int) -> Stream:
+    """Return a rule's instants from DTSTART on.
+
+    Args:
+        rule: The rule; its COUNT is not applied.
+        start: DTSTART as the clock shows it. Where a gap shifts it, what the clock shows just after the gap comes
+            before DTSTART although it reads later: 03:00 is before 02:30, which means 03:30.
+        clock: The zone's clock, with its policies.
+        sub_daily: How a rule finer than a day steps.
+        until: The last instant of interest; the search for one goes no further.
+    """
+    starts = clock.instants(start)
     if rule.frequency <= Frequency.DAILY:
-        return WallClockStream(DatedTimes(rule, start), clock)
+        return _not_before(WallClockStream(DatedTimes(rule, start), clock), starts)
     time = start % DAY
     days = DayFilter(rule, weekdays=[day.weekday for day in rule.weekdays])
     periods = Periods(rule, time // 60 % 60, time % 60, days)
     into_period = time % periods.unit
     if sub_daily == "wall":
         first_period = start - into_period
-        times: Stream = WallPeriods(periods, first_period)
+        times: Stream = WallPeriods(periods, first_period, min(LAST_SECOND, until + clock.zone.largest + DAY))
         if rule.positions:
             times = SetPositionFilter(times, periods, first_period, rule.positions)
-        return WallClockStream(StartingAt(times, start), clock)
-    starts = clock.instants(start)
+        return _not_before(WallClockStream(StartingAt(times, start), clock), starts)
     begin = starts[0] if starts else start - clock.zone.offset_at(start - clock.zone.largest)
     if not any((rule.hours, rule.minutes, rule.seconds, rule.positions)) and days.is_unrestricted:
         return FixedInterval(begin, periods.step)
     first_period = begin - into_period
-    stream: Stream = ElapsedPeriods(periods, days, clock.zone, first_period)
+    stream: Stream = ElapsedPeriods(periods, days, clock.zone, first_period, until)
     if rule.positions:
         stream = SetPositionFilter(stream, periods, first_period, rule.positions)
     return StartingAt(stream, begin)
+
+
+def _not_before(stream: Stream, starts: tuple[int, ...]) -> Stream:
+    """Cut off what comes before DTSTART; a DTSTART that a gap skips is no instant, and bounds nothing."""
+    return StartingAt(stream, starts[0]) if starts else stream

@@ -63,6 +63,11 @@ class Zone:
             self._extend(_FIRST_TABLE_ENDS)
         self.smallest, self.largest = min(self._table.offsets), max(self._table.offsets)
 
+    @property
+    def repeats_from(self) -> int:
+        """The last clock change that is listed by date; from there on the zone follows a yearly rule, or none."""
+        return self._listed_until
+
     def table_for(self, seconds: int) -> Offsets:
         """Return a table that answers for an instant."""
         if self._table.end <= seconds:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from cloudsched import Task, TaskDraft
 from cloudsched.domain.documents.execution import Trigger
+from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
+from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import LeadTimes, new_task
 from cloudsched.domain.transitions.planning import (
     HORIZON,
@@ -146,10 +148,18 @@ def test_jitter_spreads_occurrences_and_tasks() -> None:
     assert start_time(other, days[0]) != start_time(task, days[0])
 
 
-def test_the_last_representable_task_can_be_planned() -> None:
-    """The furthest instant that is accepted, with the longest jitter, leads beyond nothing that a datetime can say."""
-    task = task_at(datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC), jitter=timedelta(days=1))
-    assert wake_instant(task) is not None
+def test_the_last_occurrence_of_the_calendar_can_be_planned() -> None:
+    """Jitter that would start the last occurrence of a recurring task after the calendar starts it at its end."""
+    days = Schedule(rrule="FREQ=DAILY", dtstart="9998-12-29T23:59:59")
+    task = new_task(
+        TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=days, jitter=timedelta(days=1)),
+        START,
+        LeadTimes(),
+    ).task
+    last = datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
+    wake = wake_instant(task.model_copy(update={"next_execution_time": last}))
+    assert wake is not None
+    assert last <= wake <= LAST_INSTANT
 
 
 def test_a_deferred_task_is_found_at_once() -> None:

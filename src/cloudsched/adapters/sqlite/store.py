@@ -326,7 +326,7 @@ def _to_versioned_task(task_id: str, version: int, body: str) -> VersionedTask:
 
 
 def _to_json(document: Document) -> str:
-    return document.model_dump_json(by_alias=True, exclude_none=True)
+    return document.to_stored_json()
 
 
 def _to_document(kind: type[D], key: str, body: str) -> D:

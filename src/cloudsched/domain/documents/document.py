@@ -7,14 +7,14 @@ bridge between the two. An instant is an aware datetime and is kept in UTC; a na
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number
-from cloudsched.errors import UnsupportedDocument
+from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_number, to_utc
+from cloudsched.errors import InvalidInput, UnsupportedDocument
 
 SCHEMA_VERSION = 1
 """The version that this code writes on every document, and the newest that it reads."""
@@ -23,19 +23,14 @@ STORED_CONTEXT = {"stored": True}
 """The validation context of what was checked when it was made: it is read without the costly checks."""
 
 
-def _to_utc(value: datetime) -> datetime:
-    # Python's last year is left free, so that no zone, jitter or lease leads beyond what a datetime can say.
-    if not FIRST_YEAR <= value.year <= LAST_YEAR:
-        raise ValueError(f"the year is not in {FIRST_YEAR} to {LAST_YEAR}")
-    return value if value.tzinfo is UTC else value.astimezone(UTC)
-
-
 def _to_seconds(value: timedelta) -> int | float:
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
 
-Instant = Annotated[AwareDatetime, AfterValidator(_to_utc), BeforeValidator(reject_number)]
+_WITHOUT_INSTANTS = (str, int, float, dict, type(None))
+
+Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(reject_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
 
 Duration = Annotated[timedelta, PlainSerializer(_to_seconds)]
@@ -65,8 +60,22 @@ class Document(WireModel):
     """The layout that this document was written in."""
 
     def to_stored(self) -> dict[str, Any]:
-        """Return the document as the store's types (instants stay datetimes) with camelCase keys."""
+        """Return the document as the store's types (instants stay datetimes) with camelCase keys.
+
+        Raises:
+            InvalidInput: An instant in it could not be read again.
+        """
+        _require_readable(self, "")
         return self.model_dump(mode="python", by_alias=True, exclude_none=True)
+
+    def to_stored_json(self) -> str:
+        """Return the document as JSON with camelCase keys, for stores that keep text.
+
+        Raises:
+            InvalidInput: An instant in it could not be read again.
+        """
+        _require_readable(self, "")
+        return self.model_dump_json(by_alias=True, exclude_none=True)
 
     @classmethod
     def from_stored(cls, key: str, data: dict[str, Any]) -> Self:
@@ -79,3 +88,18 @@ class Document(WireModel):
         if not isinstance(version, int) or version > SCHEMA_VERSION:
             raise UnsupportedDocument(key, version, SCHEMA_VERSION)
         return cls.model_validate(data, context=STORED_CONTEXT)
+
+
+def _require_readable(part: object, path: str) -> None:
+    """Check the instants of a document: they were computed since it was read, and reading it checks them again."""
+    if isinstance(part, datetime):
+        if part.tzinfo is None or not FIRST_YEAR <= part.year <= LAST_YEAR:
+            problem = f"is {part.isoformat()}, which no document can hold"
+            raise InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")
+    elif isinstance(part, WireModel):
+        for name, value in part.__dict__.items():
+            if not isinstance(value, _WITHOUT_INSTANTS):
+                _require_readable(value, f"{path}.{to_camel(name)}" if path else to_camel(name))
+    elif isinstance(part, tuple):
+        for number, value in enumerate(part):
+            _require_readable(value, f"{path}.{number}")

@@ -21,7 +21,7 @@ from cloudsched.domain.documents.script import Script
 from cloudsched.domain.recurrence.schedule import Schedule
 
 MAX_RETENTION = timedelta(days=36_525)
-"""How long anything can be asked to be kept: a hundred years."""
+"""The longest retention, expiration and the like: a hundred years."""
 MAX_OPEN_RUNS = 20
 """How many runs of one task may be open at once: with all that they may carry, they fit Firestore's 1 MiB."""
 
@@ -128,7 +128,7 @@ class TaskSpec(WireModel):
     """Each run starts up to this much later, by a part that is fixed for the occurrence."""
     overlap: Overlap = Overlap.SKIP
     catch_up: CatchUp = CatchUp()
-    expiration: Duration | None = Field(default=None, gt=timedelta(0))
+    expiration: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
     pause_after_failures: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""

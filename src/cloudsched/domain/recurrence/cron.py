@@ -11,8 +11,8 @@ Two habits of cron are kept, as Debian's cron and crontab(5) have them:
 - If the minute or the hour begins with ``*``, the job runs whenever the clock shows a matching time: not at all for
   times in a gap, and twice for times in a fold. Otherwise it is a daily job, and runs once on each day that it names.
 
-One differs: a daily job in a gap runs at its shifted time (02:30 at 03:30), as the schedule's policy says; Debian's cron
-runs it "soon after the change", at 03:00 (cron(8)).
+One differs: a daily job in a gap runs at its shifted time (02:30 at 03:30), as the schedule's policy says; Debian's
+cron runs it "soon after the change", at 03:00 (cron(8)).
 """
 
 from __future__ import annotations

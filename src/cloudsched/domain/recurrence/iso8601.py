@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,6 +12,8 @@ from cloudsched.errors import InvalidSchedule
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- wall-clock seconds have no zone
 UTC_EPOCH = EPOCH.replace(tzinfo=timezone.utc)  # noqa: UP017 -- datetime.UTC is the same object
 FIRST_YEAR, LAST_YEAR = 1583, 9998
+LAST_INSTANT = datetime(LAST_YEAR, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc)  # noqa: UP017 -- as above
+"""The last instant that a document can hold. Python's last year is left free, so that any zone can show it."""
 
 _MOMENT = re.compile(
     r"(\d{4})-?(\d{2})-?(\d{2})(?:[T ](\d{2}):?(\d{2})(?::?(\d{2})(?:\.0+)?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?\Z",
@@ -62,6 +64,24 @@ def parse_moment(text: str, field: str) -> Moment:
     except ValueError as error:
         raise InvalidSchedule(field, f"{text[:40]!r}: {error}", hint) from None
     return Moment(wall_seconds(when), _parse_offset(offset), numbers[3] is None)
+
+
+def to_utc(instant: datetime) -> datetime:
+    """Return an aware datetime in UTC.
+
+    Raises:
+        ValueError: Its year, in UTC or as written, is not one that a document can hold.
+    """
+    if FIRST_YEAR <= instant.year <= LAST_YEAR:
+        moved = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+        if FIRST_YEAR <= moved.year <= LAST_YEAR:
+            return moved
+    raise ValueError(f"the year is not in {FIRST_YEAR} to {LAST_YEAR}")
+
+
+def add_duration(instant: datetime, duration: timedelta) -> datetime:
+    """Return an instant this much later, but no later than a document can hold."""
+    return LAST_INSTANT if duration >= LAST_INSTANT - instant else instant + duration
 
 
 def wall_seconds(when: datetime) -> int:

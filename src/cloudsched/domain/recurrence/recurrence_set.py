@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from typing_extensions import override
 
-from cloudsched.domain.recurrence.expand import DAY, StepBudget
+from cloudsched.domain.recurrence.expand import DAY, LAST_SECOND, StepBudget
 from cloudsched.domain.recurrence.iso8601 import Moment, parse_moment
 from cloudsched.domain.recurrence.rrule import parse_rule
 from cloudsched.domain.recurrence.rule_streams import RuleStream, Stream, SubDaily
@@ -38,7 +38,7 @@ class Recurrence:
         work = StepBudget()
         while True:
             found = self._earliest_from(instant)
-            if found is None:
+            if found is None or found > LAST_SECOND:  # west of Greenwich the last day goes on into the next year
                 return None
             if self.excluded_days:
                 zone = self.clock.zone

@@ -45,6 +45,7 @@ from cloudsched.domain.recurrence.iso8601 import (
     UTC_EPOCH,
     parse_moment,
     reject_number,
+    to_utc,
     utc_seconds,
 )
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
@@ -65,9 +66,12 @@ _DISTANT_PAST = -(10**11)
 def _to_utc(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise InvalidSchedule("at", "has no time zone", "give an aware datetime, or an offset such as Z")
-    if not FIRST_YEAR <= at.year <= LAST_YEAR:
-        raise InvalidSchedule("at", f"the year {at.year} is out of range", f"{FIRST_YEAR} to {LAST_YEAR}")
-    return UTC_EPOCH + (at - UTC_EPOCH)
+    try:
+        to_utc(at)
+    except ValueError:
+        hint = f"{FIRST_YEAR} to {LAST_YEAR}, in UTC as well"
+        raise InvalidSchedule("at", f"the year {at.year} is out of range", hint) from None
+    return UTC_EPOCH + (at - UTC_EPOCH)  # a plain datetime, whatever kind the store has read
 
 
 def _normalize_rules(value: object) -> object:

@@ -23,6 +23,7 @@ from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_js
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.pull import QueueName, Skill
 from cloudsched.domain.documents.task import EventName, Owner, Task, TaskId, TaskSpec, TaskStatus
+from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
@@ -211,6 +212,8 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
             "revision": task.revision + 1,
         }
     )
+    if changed.next_execution_time is not None:
+        _require_room_after(changed, changed.next_execution_time)
     if not replanned:
         return Transition(with_changes(changed, now))
     changed, records = _reset_plan(changed, now) if schedule != task.schedule else _drop_runs_past_end(changed, now)
@@ -330,6 +333,7 @@ def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
     earliest = now + lead.minimum
     first = occurrence_from(task, earliest)
     if first is not None:
+        _require_room_after(task, first)
         return first
     before = earliest - timedelta(microseconds=1)
     whole = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
@@ -347,6 +351,20 @@ def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
     raise InvalidSchedule(
         "schedule", f"has no occurrence from {_format_instant(earliest)} on", "Give a later end or count."
     )
+
+
+def _require_room_after(task: Task, occurrence: datetime) -> None:
+    """Check that an occurrence can be late by its task's jitter and expiration, and still be written down.
+
+    Raises:
+        InvalidInput: It cannot.
+    """
+    room = LAST_INSTANT - occurrence
+    for name, duration in (("jitter", task.jitter), ("expiration", task.expiration or timedelta(0))):
+        if duration > room:
+            problem = f"leads from the run at {_format_instant(occurrence)} past the year {LAST_INSTANT.year}"
+            raise InvalidInput(name, problem, "Give a shorter one, or an earlier schedule.")
+        room -= duration
 
 
 def _format_instant(instant: datetime) -> str:

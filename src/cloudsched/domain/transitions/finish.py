@@ -32,6 +32,7 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import DeliveryChannel, PendingSkips, TaskStatus
+from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.lifecycle import (
     FINAL_STATUSES,
     Transition,
@@ -147,7 +148,7 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             wait = task.retry.delay(run.attempt - run.attempts_before_suspension, random) if after is None else after
             return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **said)
         case Snooze(until, reason):
-            due_at = now + until if isinstance(until, timedelta) else until
+            due_at = add_duration(now, until) if isinstance(until, timedelta) else until
             waiting = _without_lease(run, due_at=max(due_at, now + MIN_SNOOZE))
             return _wait_for_retry(task, waiting, now, message=reason, **said)
         case Suspend() as wish:
@@ -246,7 +247,9 @@ def _retry_or_finish(
 ) -> Transition:
     if task.status not in FINAL_STATUSES and run.attempt - run.attempts_before_suspension > task.retry.max_retries:
         return _finish_run(task, run, final, now, **said)
-    return _wait_for_retry(task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": now + wait}), now, **said)
+    return _wait_for_retry(
+        task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": add_duration(now, wait)}), now, **said
+    )
 
 
 def _wait_for_retry(task: Task, run: Run, now: datetime, **said: Any) -> Transition:
@@ -345,7 +348,7 @@ def _build_messages(task: Task, run: Run, report: AttemptReport, now: datetime) 
             title=notice.title,
             body=notice.body,
             created_at=now,
-            expire_at=None if task.execution_retention is None else now + task.execution_retention,
+            expire_at=None if task.execution_retention is None else add_duration(now, task.execution_retention),
         )
         for number, notice in enumerate(notices, 1)
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Backfill, ManualRequest, Task, TaskStatus
+from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
     execution_id,
@@ -374,7 +375,7 @@ def execution_record(
         progress=run.progress,
         trigger=run.trigger,
         calls_made=run.calls_made,
-        expire_at=now + kept if status.is_final and kept is not None else None,
+        expire_at=add_duration(now, kept) if status.is_final and kept is not None else None,
         **{"error": run.attempts[-1].error if run.attempts else None, **more},
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import WaitingFor
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.recurrence.iso8601 import add_duration
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Run
@@ -23,7 +24,7 @@ def offered_runs(task: Task) -> list[Run]:
 
 def offer_expiry(task: Task, run: Run) -> datetime | None:
     """Return when a run that waits for a worker has waited for too long, or None if it may wait for ever."""
-    return run.due_at + task.expiration if task.expiration and run.started_at is None else None
+    return add_duration(run.due_at, task.expiration) if task.expiration and run.started_at is None else None
 
 
 def refresh_offers(task: Task, now: datetime) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cloudsched.domain.documents.execution import Trigger, WaitingFor
 from cloudsched.domain.documents.policy import Overlap
+from cloudsched.domain.recurrence.iso8601 import add_duration
 from cloudsched.domain.transitions.offers import offer_expiry
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def start_time(task: Task, occurrence: datetime) -> datetime:
     if not task.jitter:
         return occurrence
     digest = hashlib.sha256(f"{task.id} {_stamp(occurrence)}".encode()).digest()
-    return occurrence + task.jitter * (int.from_bytes(digest[:8]) / 2**64)
+    return add_duration(occurrence, task.jitter * (int.from_bytes(digest[:8]) / 2**64))
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
@@ -156,7 +157,7 @@ def wake_instant(task: Task) -> datetime | None:
     if task.deleted_at is not None or task.deferred:
         return task.updated_at
     if task.has_ended:
-        return None if task.retention is None else task.status_changed_at + task.retention
+        return None if task.retention is None else add_duration(task.status_changed_at, task.retention)
     return min(
         (wake.due_at for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task))),
         default=None,

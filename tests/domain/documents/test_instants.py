@@ -1,0 +1,97 @@
+"""Every instant that is written can be read again, up to the end of the calendar."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.domain.documents.task import Task
+from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT, add_duration
+from cloudsched.domain.recurrence.schedule import Schedule
+from cloudsched.errors import InvalidInput
+from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched import App
+
+LAST_DAY = datetime(9998, 12, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def work(app: App) -> None:
+    """Register the handler that `create` names."""
+    app.handler("work")(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("jitter", {"jitter": timedelta(days=1)}),
+        ("expiration", {"expiration": timedelta(days=1)}),
+        ("expiration", {"expiration": timedelta(hours=8), "jitter": timedelta(hours=8)}),
+        ("expiration", {"expiration": timedelta(days=2_900_000), "schedule": None}),
+        ("expiration", {"expiration": timedelta(days=2_900_000), "schedule": None, "pull": "gpu"}),
+    ],
+)
+def test_what_leads_past_the_calendar_is_refused(
+    sim: Simulation, create: Callable[..., Task], field: str, fields: dict[str, Any]
+) -> None:
+    """A new task whose jitter or expiration leads past the year 9998 is an error of that field; nothing is stored."""
+    with pytest.raises(InvalidInput) as caught:
+        create(**{"schedule": Schedule.once(LAST_DAY), **fields})
+    assert caught.value.field == field
+    assert not sim.app.tasks().items
+
+
+@pytest.mark.parametrize("rrule", [None, "FREQ=DAILY"])
+def test_an_edit_that_leads_past_the_calendar_is_refused(
+    sim: Simulation, create: Callable[..., Task], rrule: str | None
+) -> None:
+    """So is an edit, of a one-time and of a recurring task; the task stays as it was."""
+    recurring = Schedule(rrule=rrule, dtstart="9998-12-31T12:00:00") if rrule else Schedule.once(LAST_DAY)
+    task = create(schedule=recurring)
+    with pytest.raises(InvalidInput, match="jitter"):
+        sim.app.update(task.id, jitter=timedelta(days=1))
+    assert sim.app.get(task.id) == task
+
+
+def test_the_longest_expiration_works(sim: Simulation, create: Callable[..., Task]) -> None:
+    """A hundred years of expiration is accepted, also where a worker runs the task."""
+    task = create(expiration=timedelta(days=36_525), pull="gpu")
+    sim.advance(timedelta(days=1))
+    assert sim.app.get(task.id).runs
+
+
+@pytest.mark.parametrize("at", ["9998-12-31T23:59:59-05:00", "1583-01-01T00:00:00+05:00"])
+def test_the_year_of_an_instant_counts_in_utc(app: App, create: Callable[..., Task], at: str) -> None:
+    """An instant that is in range as written but not in UTC, in which it is stored, is refused."""
+    with Simulation(app), pytest.raises(InvalidInput):
+        create(schedule=datetime.fromisoformat(at))
+    with Simulation(app), pytest.raises(InvalidInput, match="until"):
+        create(schedule=Schedule(rrule="FREQ=DAILY"), until=at)
+
+
+def test_no_occurrence_comes_after_the_calendar() -> None:
+    """The evening of 9998-12-31 in New York is 9999 in UTC: it is no occurrence."""
+    zone = {"timezone": "America/New_York"}
+    daily = Schedule(rrule="FREQ=DAILY", dtstart="9998-12-29T20:00:00", rdates=("9998-12-31T21:00:00",), **zone)
+    assert [at.day for at in daily.upcoming(datetime(9998, 12, 1, tzinfo=UTC), 9)] == [30, 31]
+
+
+def test_a_document_that_could_not_be_read_is_not_written(make_task: Callable[..., Task]) -> None:
+    """Whatever computed an instant out of range, writing it is an error that names the field, for every store."""
+    late = datetime(9999, 1, 1, tzinfo=UTC)
+    for write in (Task.to_stored, Task.to_stored_json):
+        with pytest.raises(InvalidInput, match=r"wakeAt.*9999"):
+            write(make_task().model_copy(update={"wake_at": late}))
+
+
+def test_a_sum_ends_with_the_calendar() -> None:
+    """`add_duration` returns the last instant where the sum lies beyond it, however long the duration."""
+    assert add_duration(LAST_DAY, timedelta(hours=1)) == LAST_DAY + timedelta(hours=1)
+    assert add_duration(LAST_DAY, timedelta(days=1)) == LAST_INSTANT
+    assert add_duration(LAST_DAY, timedelta.max) == LAST_INSTANT

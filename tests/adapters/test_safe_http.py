@@ -28,8 +28,10 @@ PRIVATE = [
     "127.0.0.0/8",
     "169.254.0.0/16",
     "172.16.0.0/12",
-    "192.0.0.0/29",
+    "168.63.129.16/32",
+    "192.0.0.0/24",
     "192.0.2.0/24",
+    "192.88.99.0/24",
     "192.168.0.0/16",
     "198.18.0.0/15",
     "198.51.100.0/24",
@@ -37,7 +39,25 @@ PRIVATE = [
     "224.0.0.0/4",
     "240.0.0.0/4",
 ]
-"""iana.org/assignments/iana-ipv4-special-registry, and multicast."""
+"""iana.org/assignments/iana-ipv4-special-registry, multicast, and Azure's host."""
+
+PRIVATE_IPV6 = [
+    "::/96",
+    "64:ff9b::/96",
+    "64:ff9b:1::/48",
+    "100::/64",
+    "100:0:0:1::/64",
+    "2001::/23",
+    "2001:db8::/32",
+    "2002::/16",
+    "3fff::/20",
+    "5f00::/16",
+    "fc00::/7",
+    "fe80::/10",
+    "fec0::/10",
+    "ff00::/8",
+]
+"""iana.org/assignments/iana-ipv6-special-registry, multicast, and what RFC 3879 and RFC 4291 deprecate."""
 
 
 @pytest.fixture
@@ -154,6 +174,20 @@ def test_the_environments_proxy_is_not_used(page: tuple[str, list[str]], monkeyp
     assert not asked
 
 
+@pytest.mark.parametrize("scheme", ["http", "https", "all"])
+@pytest.mark.parametrize("place", ["request", "session"])
+def test_a_request_that_names_a_proxy_is_refused(page: tuple[str, list[str]], scheme: str, place: str) -> None:
+    """A proxy connects wherever it is told to, so none is used, wherever it is named."""
+    address, asked = page
+    url = f"{'https' if scheme == 'https' else 'http'}://8.8.8.8/"
+    proxies = {scheme: f"http://{address}"}
+    with make_session(["127.0.0.1/32"]) as web:
+        web.proxies.update(proxies if place == "session" else {})
+        with pytest.raises(InvalidInput, match="names a proxy"):
+            web.get(url, timeout=WAIT_SECONDS, proxies=proxies if place == "request" else None)
+    assert not asked
+
+
 def test_a_certificate_has_to_be_the_names(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Connecting to the checked address does not change whose certificate is asked for."""
     wanted: list[object] = []
@@ -177,10 +211,24 @@ def test_no_special_network_is_public(address: IPv4Address) -> None:
         assert not is_public(ip_address(f"{carrier}{address}"))
 
 
+@given(st.sampled_from(PRIVATE_IPV6).flatmap(lambda network: st.ip_addresses(network=network)))
+def test_no_special_ipv6_network_is_public(address: IPv6Address) -> None:
+    """No address of a special network is public, whatever Python's own table says of it."""
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["192.0.0.8", "192.88.99.1", "3fff::1", "fec0::1", "168.63.129.16", "::7f00:1"])
+def test_addresses_that_python_takes_for_global_are_refused(address: str) -> None:
+    """The answer is the same under every patch release of Python: `ipaddress` has no say in it."""
+    assert not is_public(ip_address(address))
+    with pytest.raises(InvalidInput, match="may not be reached"), make_session() as web:
+        web.get(f"http://[{address}]/" if ":" in address else f"http://{address}/", timeout=WAIT_SECONDS)
+
+
 @given(st.ip_addresses(v=4))
 def test_the_rest_is_public(address: IPv4Address) -> None:
     """What is in no special network is public, so that the check does not refuse what it should not."""
-    special = any(address in ip_network(each) for each in [*PRIVATE, "192.0.0.0/24", "192.88.99.0/24"])
+    special = any(address in ip_network(each) for each in PRIVATE)
     assert special or is_public(address)
 
 

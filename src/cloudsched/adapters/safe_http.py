@@ -1,22 +1,24 @@
-"""Fetching what users name by URL, without being turned against what only this process can reach.
+"""Fetch URLs that users name, without letting them reach what only this process can reach (SSRF).
 
-A handler runs inside a network: beside it are a metadata server that gives out credentials
-(cloud.google.com/compute/docs/metadata/overview), other people's services, and this very machine. So a URL from a user
-may lead to public addresses only. The check is made where a connection is opened, on the address that it is opened to:
+A handler runs inside a network. Beside it are a metadata server that gives out credentials
+(cloud.google.com/compute/docs/metadata/overview), other people's services, and this machine itself. So a URL from a
+user may lead to public addresses only. The check is made when a connection is opened, on the address that it is opened
+to:
 
-* a name is resolved once, and what was checked is what is connected to, so a name that changes its address in between
-  (DNS rebinding) gains nothing;
-* a name with several addresses needs all of them to be public;
+* a name is resolved once, and the address that was checked is the one that is connected to, so DNS rebinding (a name
+  that changes its address between check and connection) gains nothing;
+* all addresses of a name must be public;
 * a redirect opens a connection like any other;
-* no spelling of an address (decimal, octal, IPv4 within IPv6) matters, since it is not the text that is looked at;
-* proxies and passwords of the environment (``HTTP_PROXY``, ``.netrc``) are not used.
+* the spelling of an address (decimal, octal, IPv4 within IPv6) does not matter, since the text is not what is checked;
+* no proxy is used: those of the environment (``HTTP_PROXY``) and passwords from ``.netrc`` are ignored, and a request
+  that names one is refused, because a proxy connects wherever it is told to.
 """
 
 from __future__ import annotations
 
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -32,39 +34,77 @@ if TYPE_CHECKING:
     Address = IPv4Address | IPv6Address
 
 MAX_REDIRECTS = 5
-_IPV4_EMBEDDING_NETWORKS: Final = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
-"""IPv6 networks whose addresses stand for IPv4 ones (NAT64, 6to4, Teredo): where they lead is not to be seen."""
+
+_GLOBAL_UNICAST: Final = ip_network("2000::/3")
+"""The only part of IPv6 that is assigned for global unicast (iana.org/assignments/ipv6-address-space). Everything
+outside of it is refused: loopback, ``fc00::/7``, ``fe80::/10``, the deprecated site-local ``fec0::/10``, multicast,
+NAT64 (``64:ff9b::/96``), and whatever is assigned there in the future."""
+
+_SPECIAL_IPV4_NETWORKS: Final = tuple(
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # shared address space of carriers
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # not IANA's: Azure's host (learn.microsoft.com, "What is IP address 168.63.129.16?")
+        "169.254.0.0/16",  # link-local: metadata servers
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # IETF protocol assignments, with the two anycast addresses that are globally reachable
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # deprecated 6to4 relay anycast
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarking
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast (iana.org/assignments/ipv4-address-space)
+        "240.0.0.0/4",  # reserved, with the limited broadcast address
+    )
+)
+_SPECIAL_IPV6_NETWORKS: Final = tuple(
+    ip_network(network)
+    for network in (
+        "2001::/23",  # IETF protocol assignments: Teredo, benchmarking, ORCHID, and the anycast services among them
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: an IPv4 address that cannot be seen behind it
+        "3fff::/20",  # documentation
+    )
+)
+"""The blocks that are not globally reachable, from the IANA special-purpose address registries
+(iana.org/assignments/iana-ipv4-special-registry, iana.org/assignments/iana-ipv6-special-registry), read in November
+2026, the IPv6 one as updated on 2025-10-09. IPv6 blocks outside of `_GLOBAL_UNICAST` are left out. The table is our own
+because the answer of ``ipaddress.is_global`` changes with Python's patch release (github.com/python/cpython/issues/
+113171)."""
 
 
 def make_session(reachable: Iterable[str] = ()) -> requests.Session:
-    """Return a session that reaches public addresses, and these networks besides.
+    """Return a session that connects to public addresses and to these networks only.
 
-    What it may not reach raises InvalidInput, before anything is sent.
+    A request to any other address, or through a proxy, raises InvalidInput before anything is sent.
 
     Args:
-        reachable: Networks that are not public and may be reached all the same, such as ``10.1.0.0/16``.
+        reachable: Networks that are not public but are allowed, such as ``10.1.0.0/16``.
     """
     networks = [ip_network(network) for network in reachable]
 
     def is_allowed(address: Address) -> bool:
         return is_public(address) or any(address in network for network in networks)
 
-    made = requests.Session()
-    made.trust_env = False
-    made.max_redirects = MAX_REDIRECTS
-    made.mount("http://", _Adapter(is_allowed))
-    made.mount("https://", _Adapter(is_allowed))
-    return made
+    session = requests.Session()
+    session.trust_env = False
+    session.max_redirects = MAX_REDIRECTS
+    session.mount("http://", _Adapter(is_allowed))
+    session.mount("https://", _Adapter(is_allowed))
+    return session
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is one of the public internet, reachable from everywhere alike."""
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return is_public(address.ipv4_mapped)
-        if any(address in network for network in _IPV4_EMBEDDING_NETWORKS):
-            return False
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+    """Return whether an address belongs to the public internet and is reachable from everywhere alike."""
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _SPECIAL_IPV4_NETWORKS)
+    if address.ipv4_mapped is not None:
+        return is_public(address.ipv4_mapped)
+    return address in _GLOBAL_UNICAST and not any(address in network for network in _SPECIAL_IPV6_NETWORKS)
 
 
 class _Adapter(HTTPAdapter):
@@ -75,7 +115,7 @@ class _Adapter(HTTPAdapter):
         super().__init__()
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
-        """Make the pools; called by the constructor, and when an adapter is unpickled."""
+        """Make the connection pools; called by the constructor, and when an adapter is unpickled."""
         is_allowed = self._is_allowed
 
         class Plain(HTTPConnection):
@@ -95,22 +135,30 @@ class _Adapter(HTTPAdapter):
         self.poolmanager = PoolManager(*arguments, **named)
         self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
 
+    def proxy_manager_for(self, proxy: str, **_named: Any) -> NoReturn:  # noqa: ARG002 - the signature of requests
+        """Refuse a proxy: its connections cannot be checked here.
+
+        Raises:
+            InvalidInput: Always.
+        """
+        raise InvalidInput("proxies", "names a proxy", "Requests for users are sent directly: leave it out.")
+
 
 def _connect(connection: HTTPConnection, is_allowed: Callable[[Address], bool]) -> socket.socket:
-    """Resolve a host, check where it leads, and connect there."""
+    """Resolve a host, check all its addresses, and connect to one of them."""
     host = connection.host.strip("[]")
     try:
-        found = socket.getaddrinfo(host, connection.port, type=socket.SOCK_STREAM)
+        resolved = socket.getaddrinfo(host, connection.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise NameResolutionError(host, connection, socket.gaierror(str(error))) from error
-    places = [str(info[4][0]) for info in found]
-    if not all(is_allowed(ip_address(place.partition("%")[0])) for place in places):
+    addresses = [str(info[4][0]) for info in resolved]
+    if not all(is_allowed(ip_address(each.partition("%")[0])) for each in addresses):
         hint = "Give an address of the public internet. CLOUDSCHED_REACHABLE lets the operator allow others."
         raise InvalidInput("url", f"leads {host!r} to an address that may not be reached from here", hint)
     failure: OSError | None = None
-    for place in places:
+    for each in addresses:
         try:
-            return socket.create_connection((place, connection.port), _timeout_seconds(connection))
+            return socket.create_connection((each, connection.port), _timeout_seconds(connection))
         except TimeoutError as error:
             raise ConnectTimeoutError(connection, f"{host} did not answer in time") from error
         except OSError as error:

@@ -1,7 +1,8 @@
-"""Proofs of identity that Google signs: Firebase ID tokens, and the OIDC tokens of service accounts.
+"""Verify ID tokens that Google signs: those of Firebase users, and the OIDC tokens of service accounts.
 
-Both are JWTs, checked by Google's own libraries against Google's keys, which are fetched once in a while and kept as
-long as their Cache-Control says. The libraries are imported when the first token comes: they take a third of a second.
+Both are JWTs, verified by Google's own libraries with Google's public keys, which are fetched when needed and cached
+for as long as their Cache-Control allows. The libraries are imported when the first token arrives: that takes a third
+of a second.
 
 Sources: firebase.google.com/docs/auth/admin/verify-id-tokens, cloud.google.com/docs/authentication/token-types#id.
 """
@@ -12,7 +13,7 @@ import logging
 import threading
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from cloudsched.config.settings import is_firebase_emulated
 from cloudsched.errors import Misconfigured, Unauthenticated, Unavailable
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 FIREBASE_ISSUERS = "https://securetoken.google.com/"
 GOOGLE_ISSUERS = frozenset({"https://accounts.google.com", "accounts.google.com"})
 SKEW_SECONDS = 10
-"""How far the clocks of whoever made a token and of this process may lie apart."""
+"""By how much the clocks of the token's issuer and of this process may differ."""
 MAX_TOKEN_LENGTH = 8_192
-"""How many characters a token may have; Google's are below 2,000."""
+"""The most characters that a token may have; Google's have fewer than 2,000."""
 REMOVED_SIGNATURE = "SIGNATURE_REMOVED_BY_GOOGLE"
-"""What Cloud Run puts in place of the signature of a token that it has checked itself
+"""What Cloud Run puts in place of the signature of a token that it has verified itself
 (cloud.google.com/run/docs/troubleshooting, "signature removed")."""
+
+_MAX_TIMESTAMP = 253_402_300_799
+"""The last second of the year 9999."""
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +40,12 @@ Claims = dict[str, Any]
 
 
 def decode_unverified(token: str) -> Claims:
-    """Return what a token says of itself, true or not.
+    """Return the claims of a token without verifying them.
 
     Raises:
         Unauthenticated: It is not a JWT.
     """
-    from google.auth import jwt  # noqa: PLC0415 - only who has a token pays for it
+    from google.auth import jwt  # noqa: PLC0415 - imported when the first token arrives
 
     if len(token) > MAX_TOKEN_LENGTH:
         raise Unauthenticated("The token is too long.")
@@ -55,10 +59,10 @@ class GoogleTokenVerifier:
     """Verifies tokens for one project and one API.
 
     Args:
-        firebase_project: Whose users' tokens are taken.
-        is_emulated: Whether the unsigned tokens of the Firebase Auth emulator are, and no others.
-        audiences: What OIDC tokens must have been made for.
-        trust_cloud_run: Whether a token whose signature Cloud Run took off is taken.
+        firebase_project: The project whose users' tokens are accepted.
+        is_emulated: Whether unsigned tokens of the Firebase Auth emulator are accepted, and no others.
+        audiences: The audiences that OIDC tokens may be issued for.
+        trust_cloud_run: Whether a token is accepted whose signature Cloud Run has removed.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class GoogleTokenVerifier:
         """Return the claims of a Firebase user's ID token.
 
         Raises:
-            Unauthenticated: It is not one of this project, or has expired.
+            Unauthenticated: It is not a token of this project, or has expired.
             Unavailable: Google's keys cannot be fetched.
         """
         if self._is_emulated != is_firebase_emulated():
@@ -88,24 +92,25 @@ class GoogleTokenVerifier:
             client = self._firebase_client
         claims: Claims = _as_unauthenticated(lambda: client.verify_id_token(token, clock_skew_seconds=SKEW_SECONDS))
         if self._is_emulated:
-            _check_times(claims)  # all else is not checked by the library then
+            _check_times(claims)  # the library checks no times of an unsigned token
         return claims
 
     def verify_google(self, token: str) -> Claims:
-        """Return the claims of a service account's OIDC token, whose e-mail address is then known to be right.
+        """Return the claims of a service account's OIDC token; its e-mail address is verified.
 
         Raises:
-            Unauthenticated: It is not one for this API, or has expired.
+            Unauthenticated: It is not a token for this API, or has expired.
             Unavailable: Google's keys cannot be fetched.
         """
         from google.oauth2 import id_token  # noqa: PLC0415 - the same
 
         if not self._audiences:
-            raise Misconfigured("Set CLOUDSCHED_AUDIENCES to this API's address: tokens are made for one.")
+            raise Misconfigured("Set CLOUDSCHED_AUDIENCES to this API's address: tokens are issued for it.")
         if self._trust_cloud_run and token.endswith("." + REMOVED_SIGNATURE):
             claims = decode_unverified(token)
             _check_times(claims)
-            if claims.get("iss") not in GOOGLE_ISSUERS or claims.get("aud") not in self._audiences:
+            issuer, audience = claims.get("iss"), claims.get("aud")
+            if not isinstance(issuer, str) or issuer not in GOOGLE_ISSUERS or audience not in self._audiences:
                 raise Unauthenticated("The token is not a Google token for this API.")
         else:
             claims = _as_unauthenticated(
@@ -114,7 +119,7 @@ class GoogleTokenVerifier:
                 )
             )
         if claims.get("email_verified") is not True or not isinstance(claims.get("email"), str):
-            raise Unauthenticated("The token says no e-mail address that Google has verified.")
+            raise Unauthenticated("The token has no e-mail address that Google has verified.")
         return claims
 
     @cached_property
@@ -132,7 +137,7 @@ class GoogleTokenVerifier:
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - the same
 
         class NoCredential(firebase_admin.credentials.Base):  # type: ignore[misc]  # firebase-admin ships no types
-            """Checking a token needs no rights of one's own."""
+            """Verifying a token needs no credentials."""
 
             def get_credential(self) -> AnonymousCredentials:
                 return AnonymousCredentials()  # type: ignore[no-untyped-call]  # google-auth ships few types
@@ -142,7 +147,7 @@ class GoogleTokenVerifier:
 
 
 def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it returns
-    """Turn whatever a library says against a token into one error, which does not repeat the token."""
+    """Turn any error of a library into one error that does not repeat the token."""
     from google.auth.exceptions import TransportError  # noqa: PLC0415 - the same
 
     try:
@@ -150,10 +155,10 @@ def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - wha
     except TransportError as error:
         raise Unavailable("Google's keys", type(error).__name__) from error
     except Exception as error:
-        if type(error).__name__ == "CertificateFetchError":  # importing its module is what is to be avoided
+        if type(error).__name__ == "CertificateFetchError":  # by name: importing its module is slow
             raise Unavailable("Google's keys", type(error).__name__) from error
-        # Its message may repeat the token, so the log has its kind alone.
-        log.info("token refused: %s", type(error).__name__, extra={"action": "token refused"})
+        # Its message may repeat the token, so only the type is logged.
+        log.info("token refused: %s", type(error).__name__, extra={"action": "token_refused"})
         expired = "expired" in str(error).lower()
         raise Unauthenticated(
             "The token has expired." if expired else "The token is not one that this API takes."
@@ -161,10 +166,14 @@ def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - wha
 
 
 def _check_times(claims: Claims) -> None:
-    """Check the times of a token whose signature somebody else has answered for."""
-    now, expires, issued = time.time(), claims.get("exp"), claims.get("iat")
-    numbers = (int, float)
-    if not isinstance(expires, numbers) or not isinstance(issued, numbers):
-        raise Unauthenticated("The token does not say when it was made, and until when it is good.")
-    if expires + SKEW_SECONDS < now or issued - SKEW_SECONDS > now:
+    """Check the times of a token whose signature was not verified here."""
+    now, expires_at, issued_at = time.time(), claims.get("exp"), claims.get("iat")
+    if not _is_timestamp(expires_at) or not _is_timestamp(issued_at):
+        raise Unauthenticated("The token does not state when it was issued and when it expires.")
+    if expires_at + SKEW_SECONDS < now or issued_at - SKEW_SECONDS > now:
         raise Unauthenticated("The token has expired.")
+
+
+def _is_timestamp(value: object) -> TypeGuard[float]:
+    """Return whether a claim is a time: a number within datetime's years, so neither NaN nor infinite."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_TIMESTAMP

@@ -43,7 +43,20 @@ def test_a_stripped_token_of_google_is_accepted() -> None:
 
 
 CLAIMS = ("iss", "aud", "email", "email_verified", "exp", "iat")
-VALUES = (None, True, [], ["https://accounts.google.com"], [AUDIENCE], {}, "x", -1, 1e400, -1e400, float("nan"), 10**30)
+VALUES: tuple[object, ...] = (
+    None,
+    True,
+    [],
+    ["https://accounts.google.com"],
+    [AUDIENCE],
+    {},
+    "x",
+    -1,
+    1e400,
+    -1e400,
+    float("nan"),
+    10**30,
+)
 ALLOWED = (("email", "x"), ("email_verified", True))
 
 

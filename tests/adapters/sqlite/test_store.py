@@ -19,7 +19,6 @@ from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite.queries import Listing, build_offer_statement, build_task_listing
 from cloudsched.adapters.sqlite.schema import LAYOUT
 from cloudsched.adapters.sqlite.store import SqliteStore
-from cloudsched.domain.documents.pull import Offer
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.store import TaskQuery
 from cloudsched.errors import CloudschedError, Misconfigured, StoreUnavailable, UnsupportedDocument, VersionConflict
@@ -174,39 +173,18 @@ def test_every_list_walks_an_index_in_its_order(wanted: Listing, after: tuple[da
 
 @pytest.mark.parametrize("owner", [None, "ada"])
 @pytest.mark.parametrize("after", [None, ("2 a", "t")], ids=["first", "next"])
-def test_offers_walk_one_index_a_lane(owner: str | None, after: tuple[str, str] | None) -> None:
-    """However many wait, no lane is sorted, and of each no more is read than is asked for."""
+def test_offers_are_read_by_one_index_per_queue_key(owner: str | None, after: tuple[str, str] | None) -> None:
+    """However many offers wait, no query sorts them or reads more of a queue than was asked for."""
     database = sqlite3.connect(":memory:")
     for statement in LAYOUT:
         database.execute(statement)
     text, values = build_offer_statement(["gpu", "gpu/cuda"], owner, 10, after)
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     database.close()
-    index = "tasks_offered_of_owner (owner=? AND lane=?" if owner else "tasks_offered (lane=?"
+    index = "tasks_offered_of_owner (owner=? AND queue_key=?" if owner else "tasks_offered (queue_key=?"
     assert sum(f"USING INDEX {index}" in step for step in plan) == 2
     assert not any("SCAN tasks" in step for step in plan)
     assert all("LAST" not in step for step in plan)
-
-
-def test_a_file_of_the_layout_before_is_brought_up_to_date(path: Path, make_task: MakeTask) -> None:
-    """Its tasks are there, and can be offered; opening it again changes nothing."""
-    store = SqliteStore(path)
-    version = store.commit(task := make_task(id="a"), None)
-    store.close()
-    database = sqlite3.connect(path)
-    for each in ("INDEX tasks_offered", "INDEX tasks_offered_of_owner"):
-        database.execute(f"DROP {each}")
-    for column in ("lane", "place"):
-        database.execute(f"ALTER TABLE tasks DROP COLUMN {column}")
-    database.execute("PRAGMA user_version = 2")
-    database.close()
-    for _ in range(2):
-        store = SqliteStore(path)
-        stored = store.load("a")
-        assert stored
-        version = store.commit(task.model_copy(update={"offer": Offer(queue_key="gpu", order="2 a")}), stored.version)
-        assert store.list_claimable(["gpu"], limit=1)[0].version == version
-        store.close()
 
 
 def test_single_documents_are_found_by_index(file_store: SqliteStore) -> None:
@@ -249,12 +227,14 @@ def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monke
         store.close()
 
 
-def test_a_layout_that_is_not_known_is_refused_plainly(path: Path) -> None:
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_file_of_another_layout_is_refused(path: Path, version: int) -> None:
+    """An older layout is refused like a newer one, and the error names its version."""
     database = sqlite3.connect(path)
     database.execute("CREATE TABLE tasks (something TEXT)")
-    database.execute("PRAGMA user_version = 9")
+    database.execute(f"PRAGMA user_version = {version}")
     database.close()
-    with pytest.raises(UnsupportedDocument, match=r"tasks\.db has schema version 9"):
+    with pytest.raises(UnsupportedDocument, match=rf"tasks\.db has schema version {version}"):
         SqliteStore(path)
 
 

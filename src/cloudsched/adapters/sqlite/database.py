@@ -1,10 +1,10 @@
 """One SQLite database for many threads and processes: opening it, reading it, and committing to it in groups.
 
 A file is opened with a write-ahead log and ``synchronous=FULL``: when `Database.write` returns, what it wrote is on
-disk (sqlite.org/pragma.html#pragma_synchronous). That costs one wait for the disk a transaction, so writers that meet
-share one: whoever holds the lock commits for all who wait.
+disk (sqlite.org/pragma.html#pragma_synchronous). That costs one wait for the disk per transaction, so concurrent
+writers share a transaction: the thread that holds the lock commits for all that wait.
 
-Readers of a file have connections of their own and never wait for a writer (sqlite.org/wal.html). A database in memory
+Readers of a file use connections of their own and never wait for a writer (sqlite.org/wal.html). A database in memory
 has one connection for everything.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from cloudsched.errors import Misconfigured, StoreUnavailable, UnsupportedDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 T = TypeVar("T")
@@ -30,11 +30,11 @@ BUSY_TIMEOUT_SECONDS = 5.0
 """How long to wait for another process that is writing."""
 
 _MAX_GROUP_SIZE = 64
-"""How many writers share one transaction at most, so that none waits long for the others."""
+"""The most writers that share one transaction, so that none waits long for the others."""
 
 
 class _WriteUnit(Generic[T]):
-    """One writer's part of a transaction, and what came of it."""
+    """One writer's part of a transaction, and its result."""
 
     def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
         self._work = work
@@ -44,17 +44,17 @@ class _WriteUnit(Generic[T]):
         self.failure: str | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
-        """Do the work. If it fails, what it did is undone, and the rest of the transaction goes on."""
+        """Do the work. If it fails, its writes are rolled back and the rest of the transaction goes on."""
         connection.execute("SAVEPOINT unit")
         try:
             self._result = self._work(connection)
-        except Exception as error:  # noqa: BLE001 - it is raised again in the thread whose work this is
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that asked for this work
             self._error = error
             connection.execute("ROLLBACK TO unit")
         connection.execute("RELEASE unit")
 
     def finish(self, failure: str | None) -> None:
-        """Note that the transaction is over, and why it failed as a whole if it did."""
+        """Record that the transaction is over, and why it failed as a whole if it did."""
         self.failure = failure
         self.done = True
 
@@ -66,30 +66,22 @@ class _WriteUnit(Generic[T]):
 
 
 class Database:
-    """A SQLite database with one layout."""
+    """A SQLite database with a fixed set of tables."""
 
-    def __init__(
-        self,
-        path: Path | None,
-        layout: Sequence[str],
-        layout_version: int,
-        upgrades: Mapping[int, Sequence[str]] | None = None,
-    ) -> None:
-        """Open the database, and lay it out if it is new.
+    def __init__(self, path: Path | None, layout: Sequence[str], layout_version: int) -> None:
+        """Open the database, and create its tables if it is new.
 
         Args:
-            path: The file, made if it is missing; None for a database in memory that ends with this object.
-            layout: The statements that make its tables and indexes.
-            layout_version: Which layout that is, 1 or more; it is kept as SQLite's ``user_version``.
-            upgrades: The statements that make an earlier layout the next one, by its version.
+            path: The file, created if it is missing; None for a database in memory that ends with this object.
+            layout: The statements that create its tables and indexes.
+            layout_version: The layout's number, 1 or more, stored as SQLite's ``user_version``.
 
         Raises:
             UnsupportedDocument: The file has another version of the layout.
-            Misconfigured: The file is something else.
+            Misconfigured: The file belongs to another program, or is no database.
             StoreUnavailable: It cannot be opened.
         """
         self._path = path
-        self._upgrades = upgrades or {}
         self._name = f"The database {path.name}" if path else "The database in memory"
         self._write_lock = threading.Lock()
         self._pending: deque[_WriteUnit[Any]] = deque()
@@ -106,10 +98,10 @@ class Database:
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` inside a transaction, and return its result once that is on disk.
 
-        If `work` raises, nothing of it is kept. It may run in another thread, beside the work of others.
+        If `work` raises, none of its writes is kept. It may run in another thread, in a transaction with other work.
 
         Raises:
-            StoreUnavailable: Another process did not let go of the file, or the disk failed.
+            StoreUnavailable: Another process kept the file locked for too long, or the disk failed.
         """
         unit = _WriteUnit(work)
         self._pending.append(unit)
@@ -122,7 +114,7 @@ class Database:
             return unit.get_result()
 
     def read(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Return the rows that a query finds, as of now.
+        """Return the rows of a query, as of now.
 
         Raises:
             StoreUnavailable: The file cannot be read.
@@ -131,7 +123,7 @@ class Database:
             return connection.execute(statement, values).fetchall()
 
     def close(self) -> None:
-        """Close every connection; what is asked after that raises StoreUnavailable."""
+        """Close every connection; later calls raise StoreUnavailable."""
         with self._write_lock:
             self._closed = True
             self._writer.close()
@@ -182,42 +174,36 @@ class Database:
         return sqlite3.connect(
             self._path or ":memory:",
             timeout=BUSY_TIMEOUT_SECONDS,
-            isolation_level=None,  # transactions begin and end where this module says so
-            check_same_thread=False,  # the lock and the pool see to it that one thread at a time has a connection
+            isolation_level=None,  # this module begins and ends transactions itself
+            check_same_thread=False,  # the lock and the pool give a connection to one thread at a time
         )
 
     def _prepare(self, layout: Sequence[str], layout_version: int) -> None:
         self._writer.execute("BEGIN")
-        self._read_layout_version(layout_version)  # what belongs to something else is left as it is
+        self._read_layout_version(layout_version)  # before anything is written: it may be another program's file
         self._writer.execute("COMMIT")
         if self._path is not None:
             self._enable_wal()
             self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("BEGIN IMMEDIATE")
-        found = self._read_layout_version(layout_version)
-        missing = (
-            layout
-            if found == 0
-            else [each for number in range(found, layout_version) for each in self._upgrades[number]]
-        )
-        if found != layout_version:
-            for statement in missing:
+        if self._read_layout_version(layout_version) == 0:
+            for statement in layout:
                 self._writer.execute(statement)
             self._writer.execute(f"PRAGMA user_version = {layout_version}")
         self._writer.execute("COMMIT")
 
     def _read_layout_version(self, layout_version: int) -> int:
-        """Return the file's layout, 0 if it is new; inside a transaction, since somebody else may be laying it out."""
-        (found,) = self._writer.execute("PRAGMA user_version").fetchone()
+        """Return the file's layout version, 0 if it is new. Call it in a transaction: others may be creating tables."""
+        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        if found == 0 and tables:
-            raise Misconfigured(f"{self._name} belongs to something else; name another file.")
-        if found not in {0, layout_version, *self._upgrades}:
-            raise UnsupportedDocument(self._name, found, layout_version)
-        return int(found)
+        if version == 0 and tables:
+            raise Misconfigured(f"{self._name} belongs to another program; name another file.")
+        if version not in {0, layout_version}:
+            raise UnsupportedDocument(self._name, version, layout_version)
+        return int(version)
 
     def _enable_wal(self) -> None:
-        """Switch the write-ahead log on. While another process does the same, SQLite answers BUSY without waiting."""
+        """Switch the write-ahead log on. While another process does the same, SQLite returns BUSY without waiting."""
         give_up_at = time.monotonic() + BUSY_TIMEOUT_SECONDS
         while True:
             try:

@@ -1,7 +1,7 @@
-"""The lists that are asked of SQLite, as its statements: each walks an index in the order of the list.
+"""The SQL of the store's lists: each query reads an index in the order of its list.
 
-Given several of parent, owner, handler and status, a list of tasks walks the index of the first one and leaves out
-what does not fit the others.
+A list of tasks that filters by several of parent, owner, handler and status uses the index of the first of them, and
+filters its rows by the others.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_microseconds(instant: datetime) -> int:
-    """Return an instant as SQLite keeps it: whole microseconds since 1970."""
+    """Convert an instant to the stored form: whole microseconds since 1970."""
     return (instant - _EPOCH) // _MICROSECOND
 
 
 def from_microseconds(ticks: int) -> datetime:
-    """Return an instant that SQLite kept."""
+    """Convert stored microseconds to an instant."""
     return _EPOCH + ticks * _MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows in the order of one instant, then of their id."""
+    """A query whose rows are ordered by one instant, then by id."""
 
     table: str
     order: str
@@ -42,7 +42,7 @@ class Listing:
     """Whether a document that cannot be read is left out, and not an error."""
 
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
-        """Return the statement for one part of the list (id, instant, body), and its values."""
+        """Return the statement for one page (id, instant, body), and its values."""
         conditions, values = [f"{self.order} IS NOT NULL", *self.conditions], list(self.values)
         if after is not None:
             conditions.append(f"({self.order}, id) {'<' if self.is_descending else '>'} (?, ?)")
@@ -58,25 +58,26 @@ class Listing:
 def build_offer_statement(
     queue_keys: Sequence[str], owner: str | None, limit: int, after: tuple[str, str] | None
 ) -> tuple[str, list[object]]:
-    """Return the statement for the first offers of some lanes (id, version, body), and its values.
+    """Return the statement for the first offers with some queue keys (id, version, body, order), and its values.
 
-    Each lane is read in the order of its index, and no further than needed.
+    The offers of each queue key are read in the order of its index, and no further than needed.
     """
-    conditions, common = ["lane = ?"], list[object]()
+    conditions, common = ["queue_key = ?"], list[object]()
     if owner is not None:
         conditions.append("owner = ?")
         common.append(owner)
     if after is not None:
-        conditions.append("(place, id) > (?, ?)")
+        conditions.append("(offer_order, id) > (?, ?)")
         common += after
-    lane = f"SELECT id, version, body, place FROM tasks WHERE {' AND '.join(conditions)} ORDER BY place, id LIMIT ?"  # noqa: S608 - no input
-    parts = " UNION ALL ".join([f"SELECT * FROM ({lane})"] * len(queue_keys))  # noqa: S608 - the same
+    columns, order = "id, version, body, offer_order", "offer_order, id"
+    one_key = f"SELECT {columns} FROM tasks WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"  # noqa: S608 - no input
+    parts = " UNION ALL ".join([f"SELECT * FROM ({one_key})"] * len(queue_keys))  # noqa: S608 - the same
     values = [value for each in queue_keys for value in (each, *common, limit)]
-    return f"SELECT id, version, body, place FROM ({parts}) ORDER BY place, id LIMIT ?", [*values, limit]  # noqa: S608 - the same
+    return f"SELECT {columns} FROM ({parts}) ORDER BY {order} LIMIT ?", [*values, limit]  # noqa: S608 - the same
 
 
 def build_task_listing(query: TaskQuery) -> Listing:
-    """Return how to list the tasks that fit a query."""
+    """Return the listing of the tasks that match a query."""
     conditions, values = ["NOT is_deleted"], list[object]()
     for column, value in (
         ("parent", query.parent),
@@ -85,7 +86,8 @@ def build_task_listing(query: TaskQuery) -> Listing:
         ("status", query.status),
     ):
         if value is not None:
-            # A plus keeps a column from choosing the index (sqlite.org/optoverview.html): the first one chooses.
+            # A unary plus keeps SQLite from choosing the index by this column: the first one decides
+            # (sqlite.org/optoverview.html).
             conditions.append(f"{'+' if values else ''}{column} = ?")
             values.append(value)
     if query.due_from is not None:

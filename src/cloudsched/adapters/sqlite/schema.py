@@ -1,25 +1,20 @@
-"""How a SQLite file is laid out, and how a file of an earlier cloudsched becomes one of this."""
+"""The tables and indexes of a SQLite file. A file of any other layout is refused."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 3
-
-_OFFERS = (
-    "CREATE INDEX tasks_offered ON tasks (lane, place, id) WHERE lane IS NOT NULL",
-    "CREATE INDEX tasks_offered_of_owner ON tasks (owner, lane, place, id) WHERE lane IS NOT NULL",
-)
+LAYOUT_VERSION: Final = 4
 
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL,
         owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_deleted INTEGER NOT NULL,
         created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, body TEXT NOT NULL,
-        lane TEXT, place TEXT)""",
+        queue_key TEXT, offer_order TEXT)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_deleted",
@@ -31,7 +26,8 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
-    *_OFFERS,
+    "CREATE INDEX tasks_offered ON tasks (queue_key, offer_order, id) WHERE queue_key IS NOT NULL",
+    "CREATE INDEX tasks_offered_of_owner ON tasks (owner, queue_key, offer_order, id) WHERE queue_key IS NOT NULL",
     """CREATE TABLE executions (
         task_id TEXT NOT NULL, id TEXT NOT NULL, scheduled_for INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (task_id, id))""",
@@ -49,8 +45,3 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX expiring_first ON expiring (expire_at)",
     "CREATE TABLE locks (key TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL)",
 )
-
-UPGRADES: Final[Mapping[int, Sequence[str]]] = {
-    2: ("ALTER TABLE tasks ADD COLUMN lane TEXT", "ALTER TABLE tasks ADD COLUMN place TEXT", *_OFFERS),
-}
-"""What makes a file of each earlier layout one of the next; files of a layout that is not here are refused."""

@@ -1,7 +1,8 @@
 """The embedded store: tasks, executions and messages in one SQLite file, or in memory for tests.
 
-A document is JSON text, beside the columns that lists and sweeps look for. Instants are whole microseconds since 1970.
-Each task has a version number that every commit raises: the precondition of a commit is one ``UPDATE … WHERE``.
+A document is JSON text; the values that lists and sweeps search for are also columns. Instants are whole microseconds
+since 1970. Each task has a version number that every commit increments, so a commit's precondition is one
+``UPDATE … WHERE``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cloudsched.adapters.sqlite.queries import (
     from_microseconds,
     to_microseconds,
 )
-from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION, UPGRADES
+from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.domain.documents.document import SCHEMA_VERSION, STORED_CONTEXT, Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
@@ -44,8 +45,11 @@ log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Document)
 
-_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent", "lane", "place")
-"""What lists look for."""
+_COLUMNS = (
+    *("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent"),
+    *("queue_key", "offer_order"),
+)
+"""The columns that lists search."""
 _INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
@@ -61,32 +65,32 @@ _PURGE_SOME = "DELETE FROM executions WHERE rowid IN (SELECT rowid FROM executio
 
 _PUT_EXPIRING = "INSERT OR REPLACE INTO expiring (kind, parent, id, expire_at) VALUES (?, ?, ?, ?)"
 _EXPIRED = "SELECT kind, parent, id FROM expiring WHERE expire_at <= ? ORDER BY expire_at LIMIT ?"
-_EXPIRE = {  # a record that was opened again since has no such instant any more
+_EXPIRE = {  # a record that was reopened since then has no expireAt
     "execution": "DELETE FROM executions WHERE task_id = ? AND id = ? AND body ->> '$.expireAt' IS NOT NULL",
     "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
 }
 
 _PURGE_BATCH_SIZE = 1000
-"""How many documents one transaction removes, so that no other writer waits long for it."""
+"""How many documents one transaction removes: few enough that no other writer waits long."""
 
 
 class SqliteStore:
     """A `Store` in a SQLite file that several threads and processes may use, or in memory."""
 
     def __init__(self, path: Path | None = None, *, on_removed: Callable[[str], None] = lambda _: None) -> None:
-        """Open the store, and make it if it is not there.
+        """Open the store, creating it if it does not exist.
 
         Args:
-            path: The file; None keeps everything in memory, as long as this object lives.
-            on_removed: Called with ``taskId`` or ``taskId/executionId`` when that is removed, in the same transaction, so
-                that nobody makes it again meanwhile: what lies beside the store is to go, too.
+            path: The file; None keeps everything in memory for the life of this object.
+            on_removed: Called with ``taskId`` or ``taskId/executionId`` when that is removed, to remove its large
+                results as well. It runs in the same transaction, so that the id cannot be created again in between.
 
         Raises:
-            UnsupportedDocument: The file was laid out by another cloudsched.
-            Misconfigured: The file is something else.
+            UnsupportedDocument: The file has the layout of another version of cloudsched.
+            Misconfigured: The file belongs to another program, or is no database.
             StoreUnavailable: The file cannot be opened.
         """
-        self._database = Database(path, LAYOUT, LAYOUT_VERSION, UPGRADES)
+        self._database = Database(path, LAYOUT, LAYOUT_VERSION)
         self._on_removed = on_removed
 
     def load(self, task_id: str) -> VersionedTask | None:
@@ -113,7 +117,7 @@ class SqliteStore:
         columns, body = _to_columns(task), _to_json(task)
         execution_rows = [(task.id, e.id, to_microseconds(e.scheduled_for), _to_json(e)) for e in executions]
         entry_rows = [(task.id, e.execution_id, e.number, _to_json(e)) for e in entries]
-        folded_rows = [(task.id, each.execution_id) for each in archived]
+        archived_rows = [(task.id, each.execution_id) for each in archived]
         message_rows = [(m.owner, m.id, to_microseconds(m.created_at), _to_json(m)) for m in messages]
 
         expiring_rows = [("execution", task.id, e.id, to_microseconds(e.expire_at)) for e in executions if e.expire_at]
@@ -132,8 +136,8 @@ class SqliteStore:
                 connection.executemany(_PUT_EXECUTION, execution_rows)
             if message_rows:
                 connection.executemany(_PUT_MESSAGE, message_rows)
-            if folded_rows:
-                connection.executemany(_DELETE_STEPS, folded_rows)
+            if archived_rows:
+                connection.executemany(_DELETE_STEPS, archived_rows)
             if entry_rows:
                 connection.executemany(_PUT_STEP, entry_rows)
             if expiring_rows:
@@ -143,7 +147,7 @@ class SqliteStore:
         return Version(before if expected_version is None else before + 1)
 
     def load_lock(self, key: str) -> VersionedLock:
-        """Return the lock of a key as it is now; an empty one if there is none."""
+        """Return the current lock of a key; an empty one if there is none."""
         rows = self._database.read("SELECT version, body FROM locks WHERE key = ?", (key,))
         if not rows:
             return VersionedLock(Lock(key=key), None)
@@ -151,18 +155,18 @@ class SqliteStore:
         return VersionedLock(_to_document(Lock, key, body), Version(version))
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Write a lock alone, if it still has the version that it was read at."""
+        """Write a lock alone, if its version is still the one that was read."""
         self._database.write(lambda connection: _write_lock(connection, lock))
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
-        """Return the journal of an open execution, whole."""
+        """Return the whole journal of an open execution."""
         rows = self._database.read(
             "SELECT body FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number", (task_id, execution_id)
         )
         return [_to_document(JournalEntry, execution_id, body) for (body,) in rows]
 
     def purge(self, task_id: str) -> None:
-        """Remove a deleted task's executions and journals, some at a time, then the task."""
+        """Remove a deleted task's executions and journals in batches, then the task."""
 
         def is_alive(connection: sqlite3.Connection) -> bool:
             return connection.execute(_TASK_EXISTS, (task_id,)).fetchone() is not None
@@ -184,7 +188,7 @@ class SqliteStore:
         self._database.write(task)
 
     def expire(self, now: datetime) -> int:
-        """Remove executions and messages whose `expire_at` has come, some of them; return how many."""
+        """Remove one batch of the executions and messages whose `expire_at` has passed; return how many."""
 
         def some(connection: sqlite3.Connection) -> int:
             found = connection.execute(_EXPIRED, (to_microseconds(now), _PURGE_BATCH_SIZE)).fetchall()
@@ -198,38 +202,40 @@ class SqliteStore:
         return self._database.write(some)
 
     def _notify_removed(self, key: str) -> None:
-        """Let what lies beside the store go. If it stays, that is a pity, and keeps nobody from anything."""
+        """Have the large results removed. A failure is logged and ignored: they only take up space."""
         try:
             self._on_removed(key)
         except Exception as error:  # noqa: BLE001 - whatever it is, the document goes
-            log.warning("what lies beside %s is left: %s", key, error, extra={"action": "left", "taskId": key})
+            log.warning(
+                "large results not removed", extra={"action": "results_left", "taskId": key, "error": str(error)}
+            )
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Return a page of the tasks that fit."""
+        """Return a page of the tasks that match a query."""
         return self._fetch_page(Task, query, build_task_listing(query), limit, page_token)
 
     def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        wanted = Listing(
+        listing = Listing(
             "tasks", "wake_at", conditions=("wake_at <= ?",), values=(to_microseconds(before),), skips_unreadable=True
         )
-        return self._fetch_page(Task, "due", wanted, limit, page_token)
+        return self._fetch_page(Task, "due", listing, limit, page_token)
 
     def list_claimable(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[VersionedTask]:
-        """Return tasks with an offer in one of the lanes, in its order."""
+        """Return tasks with an offer in one of the queues, in the offers' order."""
         found: list[VersionedTask] = []
-        while len(found) < limit:  # what cannot be read is passed over, and hides nothing behind it
-            wanted = limit - len(found)
-            rows = self._database.read(*build_offer_statement(queue_keys, owner, wanted, after))
+        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
+            missing = limit - len(found)
+            rows = self._database.read(*build_offer_statement(queue_keys, owner, missing, after))
             found += skip_unreadable(
                 (key, partial(_to_versioned_task, key, version, body)) for key, version, body, _ in rows
             )
-            if len(rows) < wanted:
+            if len(rows) < missing:
                 break
-            key, _, _, place = rows[-1]
-            after = place, key
+            key, _, _, order = rows[-1]
+            after = order, key
         return found
 
     def next_wakeup(self) -> datetime | None:
@@ -244,18 +250,18 @@ class SqliteStore:
 
     def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
         """Return a page of a task's executions, the latest first."""
-        wanted = Listing(
+        listing = Listing(
             "executions", "scheduled_for", is_descending=True, conditions=("task_id = ?",), values=(task_id,)
         )
-        return self._fetch_page(Execution, ("executions", task_id), wanted, limit, page_token)
+        return self._fetch_page(Execution, ("executions", task_id), listing, limit, page_token)
 
     def list_messages(self, owner: str, *, limit: int, page_token: str | None = None) -> Page[Message]:
         """Return a page of an owner's messages, the newest first."""
-        wanted = Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
-        return self._fetch_page(Message, ("inbox", owner), wanted, limit, page_token)
+        listing = Listing("messages", "created_at", is_descending=True, conditions=("owner = ?",), values=(owner,))
+        return self._fetch_page(Message, ("inbox", owner), listing, limit, page_token)
 
     def check(self) -> None:
-        """Look whether the database answers; it has no clock of its own."""
+        """Run a small query; SQLite has no clock of its own."""
         self._database.read("SELECT count(*) FROM sqlite_schema")
 
     def close(self) -> None:
@@ -276,14 +282,14 @@ class SqliteStore:
 
 
 def _new_version() -> int:
-    """Return a first version: random, so that what was removed and made again is not taken for its older self."""
+    """Return a first version: random, so that a task created again under an id never has its old version."""
     return secrets.randbits(48)
 
 
 def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int) -> bool:
-    """Write a task that has this version; return whether there is one.
+    """Write a task if it has this version; return whether it has.
 
-    Only columns that change are named, since SQLite writes a page for every index of a column that is.
+    The statement names only columns that change: SQLite writes a page for every index of a column that is named.
     """
     found = connection.execute(_FIND, (task_id, version)).fetchone()
     if found is None:
@@ -333,7 +339,7 @@ def _to_document(kind: type[D], key: str, body: str) -> D:
     try:
         document = kind.model_validate_json(body, context=STORED_CONTEXT)
     except ValidationError:
-        return kind.from_stored(key, json.loads(body))  # says so if the document is of a newer schema
+        return kind.from_stored(key, json.loads(body))  # raises UnsupportedDocument if it is of a newer schema
     if document.schema_version > SCHEMA_VERSION:
         raise UnsupportedDocument(key, document.schema_version, SCHEMA_VERSION)
     return document

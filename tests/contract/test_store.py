@@ -24,7 +24,7 @@ from cloudsched.domain.documents.execution import (
 from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel, Source
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.engine.ports.store import Store, TaskQuery, Version
-from cloudsched.errors import StoreUnavailable, UnsupportedDocument, VersionConflict
+from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,33 +259,6 @@ def test_purge_leaves_a_task_that_is_not_deleted(
     store.purge(task.id)
     assert store.load(task.id) is not None
     assert store.load_execution(task.id, "one") is not None
-
-
-def test_documents_of_a_newer_schema_are_refused(
-    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
-) -> None:
-    newer = {"schema_version": 7}
-    task = make_task().model_copy(update=newer)
-    execution = make_execution(task).model_copy(update=newer)
-    store.commit(task, None, [execution], [make_message(task, "one").model_copy(update=newer)])
-    for read in (
-        lambda: store.load(task.id),
-        lambda: store.list_tasks(TaskQuery(), limit=1),
-        lambda: store.load_execution(task.id, execution.id),
-        lambda: store.list_executions(task.id, limit=1),
-        lambda: store.list_messages(task.owner, limit=1),
-    ):
-        with pytest.raises(UnsupportedDocument) as caught:
-            read()
-        assert (caught.value.version, caught.value.supported) == (7, 1)
-
-
-def test_a_document_that_cannot_be_read_holds_up_no_sweep(store: Store, make_task: MakeTask) -> None:
-    broken = make_task().model_copy(update={"schema_version": 7})
-    fine = make_task(wake_at=broken.wake_at)
-    for task in (broken, fine):
-        store.commit(task, None)
-    assert [task.id for task in store.list_due_tasks(broken.wake_at or NOW, limit=10).items] == [fine.id]
 
 
 def test_a_store_with_a_clock_says_what_time_it_is_there(store: Store) -> None:

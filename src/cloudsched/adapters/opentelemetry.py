@@ -1,7 +1,7 @@
 """OpenTelemetry: spans of what is done, metrics counted from the log lines, and their export to Google Cloud.
 
 A function in the cloud that has it installed (``pip install 'cloudsched[telemetry]'``) exports to Cloud Trace and Cloud
-Monitoring. A program of one's own that has set up its providers says ``app.tracer = OpenTelemetryTracer()`` and
+Monitoring. A program that has set up its own providers sets ``app.tracer = OpenTelemetryTracer()`` and calls
 ``logging.getLogger("cloudsched").addHandler(Meter())``.
 
 =============================== ========= ==================================================================
@@ -13,6 +13,7 @@ metric                          kind      counts
 ``cloudsched.lateness``         histogram seconds from when an attempt was due to its beginning
 ``cloudsched.backlog``          gauge     tasks that the last sweep found overdue
 ``cloudsched.repaired``         counter   dispatches that were lost, and sent again by the sweep
+``cloudsched.unreadable``       counter   documents that a list skipped: damaged, or of a newer version
 =============================== ========= ==================================================================
 
 Each has the attribute ``handler`` where there is one. Owners and ids are in the log and in spans, not in metrics.
@@ -82,21 +83,24 @@ class Meter(logging.Handler):
         self._lateness = meter.create_histogram("cloudsched.lateness", "s")
         self._backlog = meter.create_gauge("cloudsched.backlog")
         self._repaired = meter.create_counter("cloudsched.repaired")
+        self._unreadable = meter.create_counter("cloudsched.unreadable")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count what a line says."""
-        said: dict[str, Any] = record.__dict__
-        labels = {"handler": said["handler"]} if "handler" in said else {}
-        match said.get("action"):
+        """Count the event that a log line reports."""
+        fields: dict[str, Any] = record.__dict__
+        labels = {"handler": fields["handler"]} if "handler" in fields else {}
+        match fields.get("action"):
             case "created":
                 self._created.add(1, labels)
             case "started":
                 self._started.add(1, labels)
-                self._lateness.record(said["latenessSeconds"], labels)
+                self._lateness.record(fields["latenessSeconds"], labels)
             case "swept":
-                self._backlog.set(said["examined"])
-                self._repaired.add(said["dispatched"])
-            case action if action in _FINAL_STATUSES and "executionId" in said:
+                self._backlog.set(fields["examined"])
+                self._repaired.add(fields["dispatched"])
+            case "unreadable":
+                self._unreadable.add(1)
+            case action if action in _FINAL_STATUSES and "executionId" in fields:
                 self._finished.add(1, {**labels, "status": _FINAL_STATUSES[action]})
 
 

@@ -90,4 +90,4 @@ def test_what_cannot_be_removed_keeps_nothing_else(
     sim.advance(DAY + MINUTE)
     assert sim.app.tasks().items == []
     assert kept(folder) == ["one", "two"]
-    assert "what lies beside one is left: The folder for results cannot be reached: no" in caplog.text
+    assert "results of one not removed: The folder for results cannot be reached: no" in caplog.text

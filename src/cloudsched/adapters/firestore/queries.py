@@ -44,8 +44,6 @@ class Listing:
     """The order's instant is not after this."""
     excluded_field: str | None = None
     """Documents that have this field are left out, after they were read: Firestore cannot ask for what is missing."""
-    skips_unreadable: bool = False
-    """Whether a document that cannot be read is left out, and not an error."""
 
     def to_query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
         """Return the query for a part of the list.
@@ -53,7 +51,7 @@ class Listing:
         Args:
             limit: How many documents at most.
             parent: The full name of what the collection belongs to.
-            after: What the order looks at, and the id, of the document to go on behind.
+            after: The document to continue after: the value of the order's field (or its protobuf `Value`), and the id.
         """
         query = _Query(from_=[{"collection_id": self.collection}], limit={"value": limit})
         query.where.composite_filter.op = 1  # AND
@@ -72,9 +70,10 @@ class Listing:
         for field in (self.order, _NAME):
             query.order_by.add(field={"field_path": field}, direction=direction)
         if after is not None:
-            place, key = after
+            position, key = after
             name = f"{parent}/{self.collection}/{key}"
-            query.start_at.values.extend((encode(place), Value(reference_value=name)))
+            start = position if isinstance(position, Value) else encode(position)
+            query.start_at.values.extend((start, Value(reference_value=name)))
         return query
 
     @property
@@ -114,13 +113,13 @@ def build_task_listing(query: TaskQuery) -> Listing:
 
 def build_due_listing(before: datetime) -> Listing:
     """Return how to list the tasks that wait for the sweep, those that are being deleted included."""
-    return Listing("tasks", "wakeAt", last=before, skips_unreadable=True)
+    return Listing("tasks", "wakeAt", last=before)
 
 
 def build_offer_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
     """Return how to list the tasks that wait for a worker in one of the lanes."""
     equals = {"offer.queueKey": queue_keys, **({} if owner is None else {"owner": owner})}
-    return Listing("tasks", "offer.order", equals=equals, skips_unreadable=True)
+    return Listing("tasks", "offer.order", equals=equals)
 
 
 STEPS = Listing("steps", "number")

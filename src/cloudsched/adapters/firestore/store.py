@@ -35,7 +35,7 @@ from cloudsched.adapters.firestore.queries import (
     select_names,
 )
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
-from cloudsched.adapters.firestore.values import decode, encode_fields
+from cloudsched.adapters.firestore.values import decode, decode_instant, encode_fields
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
@@ -205,20 +205,23 @@ class FirestoreStore:
     ) -> Sequence[VersionedTask]:
         """Return tasks with an offer in one of the lanes, in its order."""
         listing, found = build_offer_listing(queue_keys, owner), list[VersionedTask]()
-        while len(found) < limit:  # what cannot be read is passed over, and hides nothing behind it
-            wanted = limit - len(found)
-            part = list(self._rpc.query(self._documents, listing.to_query(wanted, self._documents, after)))
+        start: tuple[object, str] | None = after
+        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
+            missing = limit - len(found)
+            part = self._rpc.query(self._documents, listing.to_query(missing, self._documents, start))
             found += skip_unreadable((each.name, partial(_to_versioned_task, each)) for each in part)
-            if len(part) < wanted:
+            if len(part) < missing:
                 break
-            key, data = _to_row(part[-1])
-            after = data["offer"]["order"], key
+            start = _to_sort_key(part[-1], listing)
         return found
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
         found = self._rpc.query(self._documents, BY_WAKE_TIME.to_query(1, self._documents))
-        return _to_document(Task, found[0]).wake_at if found else None
+        if not found:
+            return None
+        value, _ = _to_sort_key(found[0], BY_WAKE_TIME)
+        return decode_instant(value)
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
@@ -283,24 +286,24 @@ class FirestoreStore:
     def _fetch_page(
         self, kind: type[D], parent: str | None, listing: Listing, query: object, limit: int, page_token: str | None
     ) -> Page[D]:
-        after = read_token(query, page_token) if page_token else None
+        start: tuple[object, str] | None = read_token(query, page_token) if page_token else None
         if parent is None:
             return Page(())
-        rows: list[tuple[str, dict[str, Any]]] = []
+        rows: list[google_calls.Message] = []
         while True:
-            wanted = limit + 1 - len(rows)
-            part = [_to_row(each) for each in self._rpc.query(parent, listing.to_query(wanted, parent, after))]
-            rows += [(key, data) for key, data in part if listing.excluded_field not in data]
-            if len(rows) > limit or len(part) < wanted:
+            missing = limit + 1 - len(rows)
+            part = self._rpc.query(parent, listing.to_query(missing, parent, start))
+            rows += [each for each in part if not listing.excluded_field or listing.excluded_field not in each.fields]
+            if len(rows) > limit or len(part) < missing:
                 break
-            key, data = part[-1]
-            after = data[listing.order], key
-        documents = [(key, partial(kind.from_stored, key, data)) for key, data in rows[:limit]]
-        items = skip_unreadable(documents) if listing.skips_unreadable else [read() for _, read in documents]
+            start = _to_sort_key(part[-1], listing)
+        page = rows[:limit]
+        items = skip_unreadable((each.name, partial(_to_document, kind, each)) for each in page)
+        unreadable = len(page) - len(items)
         if len(rows) <= limit:
-            return Page(items)
-        key, data = rows[limit - 1]
-        return Page(items, make_token(query, data[listing.order], key))
+            return Page(items, unreadable=unreadable)
+        value, key = _to_sort_key(page[-1], listing)
+        return Page(items, make_token(query, decode_instant(value), key), unreadable)
 
 
 def _to_row(found: google_calls.Message) -> tuple[str, dict[str, Any]]:
@@ -308,6 +311,15 @@ def _to_row(found: google_calls.Message) -> tuple[str, dict[str, Any]]:
     data.pop(_COMMIT_ID, None)
     data.pop(_OFFER_WRITTEN_AT, None)
     return found.name.rpartition("/")[2], data
+
+
+def _to_sort_key(found: google_calls.Message, listing: Listing) -> tuple[google_calls.Message, str]:
+    """Return where a document stands in a list, without reading the rest of it, which may be damaged."""
+    *path, last = listing.order.split(".")
+    fields = found.fields
+    for name in path:
+        fields = fields[name].map_value.fields
+    return fields[last], found.name.rpartition("/")[2]
 
 
 def _to_document(kind: type[D], found: google_calls.Message) -> D:

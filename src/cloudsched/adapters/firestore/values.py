@@ -52,6 +52,12 @@ def decode(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _get(value) for key, value in fields.items()}
 
 
+def decode_instant(value: Message) -> datetime:
+    """Return a value as an instant; one of another type as the first instant there is (`read_token` goes on there)."""
+    found = _get(value) if value.HasField("timestamp_value") else None
+    return found if isinstance(found, datetime) else datetime.min.replace(tzinfo=UTC)
+
+
 def _set(target: Message, value: object, *, in_list: bool = False) -> None:  # noqa: C901 - one case a type
     match value:
         case str():

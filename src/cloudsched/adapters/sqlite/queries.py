@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
+BODY = "CAST(body AS BLOB) AS body"
+"""A document as bytes. As text, one row that is not UTF-8 would fail the whole query instead of being skipped."""
+
 
 def to_microseconds(instant: datetime) -> int:
     """Convert an instant to the stored form: whole microseconds since 1970."""
@@ -38,8 +41,6 @@ class Listing:
     is_descending: bool = False
     conditions: Sequence[str] = ()
     values: Sequence[object] = ()
-    skips_unreadable: bool = False
-    """Whether a document that cannot be read is left out, and not an error."""
 
     def to_statement(self, after: tuple[datetime, str] | None, limit: int) -> tuple[str, list[object]]:
         """Return the statement for one page (id, instant, body), and its values."""
@@ -49,7 +50,7 @@ class Listing:
             values += [to_microseconds(after[0]), after[1]]
         direction = "DESC" if self.is_descending else "ASC"
         statement = (
-            f"SELECT id, {self.order}, body FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
+            f"SELECT id, {self.order}, {BODY} FROM {self.table} WHERE {' AND '.join(conditions)} "  # noqa: S608 - no input
             f"ORDER BY {self.order} {direction}, id {direction} LIMIT ?"
         )
         return statement, [*values, limit]
@@ -70,7 +71,9 @@ def build_offer_statement(
         conditions.append("(offer_order, id) > (?, ?)")
         common += after
     columns, order = "id, version, body, offer_order", "offer_order, id"
-    one_key = f"SELECT {columns} FROM tasks WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"  # noqa: S608 - no input
+    one_key = (
+        f"SELECT id, version, {BODY}, offer_order FROM tasks WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"  # noqa: S608 - no input
+    )
     parts = " UNION ALL ".join([f"SELECT * FROM ({one_key})"] * len(queue_keys))  # noqa: S608 - the same
     values = [value for each in queue_keys for value in (each, *common, limit)]
     return f"SELECT {columns} FROM ({parts}) ORDER BY {order} LIMIT ?", [*values, limit]  # noqa: S608 - the same

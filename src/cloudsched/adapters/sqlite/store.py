@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from cloudsched.adapters.sqlite.database import Database, Row
 from cloudsched.adapters.sqlite.queries import (
+    BODY,
     Listing,
     build_offer_statement,
     build_task_listing,
@@ -50,6 +51,10 @@ _COLUMNS = (
     *("queue_key", "offer_order"),
 )
 """The columns that lists search."""
+_LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
+_LOAD_LOCK = f"SELECT version, {BODY} FROM locks WHERE key = ?"  # noqa: S608 - the same
+_LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"  # noqa: S608 - the same
+_LOAD_STEPS = f"SELECT {BODY} FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number"  # noqa: S608 - the same
 _INSERT = f"""INSERT INTO tasks ({", ".join(_COLUMNS)}, body, id, version)
     VALUES ({", ".join("?" * len(_COLUMNS))}, ?, ?, ?) ON CONFLICT DO NOTHING"""  # noqa: S608 - no input
 _FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?"  # noqa: S608 - the same
@@ -95,7 +100,7 @@ class SqliteStore:
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None."""
-        rows = self._database.read("SELECT version, body FROM tasks WHERE id = ?", (task_id,))
+        rows = self._database.read(_LOAD_TASK, (task_id,))
         if not rows:
             return None
         version, body = rows[0]
@@ -148,7 +153,7 @@ class SqliteStore:
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
-        rows = self._database.read("SELECT version, body FROM locks WHERE key = ?", (key,))
+        rows = self._database.read(_LOAD_LOCK, (key,))
         if not rows:
             return VersionedLock(Lock(key=key), None)
         version, body = rows[0]
@@ -160,9 +165,7 @@ class SqliteStore:
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Return the whole journal of an open execution."""
-        rows = self._database.read(
-            "SELECT body FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number", (task_id, execution_id)
-        )
+        rows = self._database.read(_LOAD_STEPS, (task_id, execution_id))
         return [_to_document(JournalEntry, execution_id, body) for (body,) in rows]
 
     def purge(self, task_id: str) -> None:
@@ -206,9 +209,7 @@ class SqliteStore:
         try:
             self._on_removed(key)
         except Exception as error:  # noqa: BLE001 - whatever it is, the document goes
-            log.warning(
-                "large results not removed", extra={"action": "results_left", "taskId": key, "error": str(error)}
-            )
+            log.warning("results of %s not removed: %s", key, error, extra={"action": "results_left", "taskId": key})
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query."""
@@ -216,9 +217,7 @@ class SqliteStore:
 
     def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        listing = Listing(
-            "tasks", "wake_at", conditions=("wake_at <= ?",), values=(to_microseconds(before),), skips_unreadable=True
-        )
+        listing = Listing("tasks", "wake_at", conditions=("wake_at <= ?",), values=(to_microseconds(before),))
         return self._fetch_page(Task, "due", listing, limit, page_token)
 
     def list_claimable(
@@ -245,7 +244,7 @@ class SqliteStore:
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
         """Return one execution's record, or None."""
-        rows = self._database.read("SELECT body FROM executions WHERE task_id = ? AND id = ?", (task_id, execution_id))
+        rows = self._database.read(_LOAD_EXECUTION, (task_id, execution_id))
         return _to_document(Execution, execution_id, rows[0][0]) if rows else None
 
     def list_executions(self, task_id: str, *, limit: int, page_token: str | None = None) -> Page[Execution]:
@@ -274,11 +273,12 @@ class SqliteStore:
         after = read_token(query, page_token) if page_token else None
         rows = self._database.read(*listing.to_statement(after, limit + 1))
         documents = [(key, partial(_to_document, kind, key, body)) for key, _, body in rows[:limit]]
-        items = skip_unreadable(documents) if listing.skips_unreadable else [read() for _, read in documents]
+        items = skip_unreadable(documents)
+        unreadable = len(documents) - len(items)
         if len(rows) <= limit:
-            return Page(items)
+            return Page(items, unreadable=unreadable)
         key, at, _ = rows[limit - 1]
-        return Page(items, make_token(query, from_microseconds(at), key))
+        return Page(items, make_token(query, from_microseconds(at), key), unreadable)
 
 
 def _new_version() -> int:
@@ -327,7 +327,7 @@ def _to_columns(task: Task) -> Row:
     )
 
 
-def _to_versioned_task(task_id: str, version: int, body: str) -> VersionedTask:
+def _to_versioned_task(task_id: str, version: int, body: bytes) -> VersionedTask:
     return VersionedTask(_to_document(Task, task_id, body), Version(version))
 
 
@@ -335,7 +335,7 @@ def _to_json(document: Document) -> str:
     return document.to_stored_json()
 
 
-def _to_document(kind: type[D], key: str, body: str) -> D:
+def _to_document(kind: type[D], key: str, body: bytes) -> D:
     try:
         document = kind.model_validate_json(body, context=STORED_CONTEXT)
     except ValidationError:

@@ -14,9 +14,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import ValidationError
-
-from cloudsched.errors import InvalidInput, UnsupportedDocument
+from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -54,14 +52,20 @@ def read_token(query: object, token: str) -> tuple[datetime, str]:
 
 
 def skip_unreadable(documents: Iterable[tuple[str, Callable[[], T]]]) -> list[T]:
-    """Return the documents that can be read, and log those that cannot: one broken one must not stop a sweep."""
-    found = []
-    for key, read in documents:
+    """Return the documents that can be read, and log each of the others as ``unreadable``.
+
+    A document of a newer version, or a damaged one, must not take a list, a sweep or a claim with it.
+
+    Args:
+        documents: Names, each with a function that parses the document and reads nothing else.
+    """
+    readable = []
+    for name, read in documents:
         try:
-            found.append(read())
-        except (UnsupportedDocument, ValidationError):
-            log.exception("unreadable", extra={"action": "unreadable", "taskId": key})
-    return found
+            readable.append(read())
+        except Exception:  # whatever is wrong with one document, the others can be read
+            log.exception("unreadable document skipped", extra={"action": "unreadable", "document": name})
+    return readable
 
 
 def _fingerprint(query: object) -> str:

@@ -66,6 +66,8 @@ class Page(Generic[T]):
 
     items: Sequence[T]
     next_page_token: str | None = None
+    unreadable: int = 0
+    """How many documents of this part were skipped, being damaged or of a newer version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class Store(Protocol):
     * A read that begins after a commit has returned sees it.
     * Lists are paged by cursor: what is changed between two pages is seen once or not at all, nothing else is
       missed or repeated. They use an index: their cost grows with the page, not with the collection.
+    * A document that cannot be read (damaged, or of a newer version) is skipped in every list: logged as
+      ``unreadable`` and counted in the page. Loading it alone is an error.
     * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.
     """
 
@@ -114,9 +118,9 @@ class Store(Protocol):
     ) -> Version:
         """Write a task, with records that belong to it, in one piece; return its new version.
 
-        `expected_version` is the version that was read; None means that there must be no such task. Executions and messages
-        are created or overwritten. A lock is written like the task: only if it still has the version it was read at.
-        Journal entries are created or overwritten as well; the journals that are `archived` are removed.
+        `expected_version` is the version that was read; None means that there must be no such task. Executions and
+        messages are created or overwritten. A lock is written like the task: only if it still has the version it was
+        read at. Journal entries are created or overwritten as well; the journals that are `archived` are removed.
 
         Raises:
             VersionConflict: The task or the lock has another version by now, is gone, or exists where it must not.
@@ -164,8 +168,7 @@ class Store(Protocol):
     def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
 
-        Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included. A document that
-        cannot be read is logged and left out, so that it holds up no other.
+        Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included.
         """
         ...
 
@@ -174,8 +177,7 @@ class Store(Protocol):
     ) -> Sequence[VersionedTask]:
         """Return tasks with an offer in one of the lanes (and of that owner), by the offer's order, then by id.
 
-        Reads only those. `after` is the order and the id of the task to go on behind. A document that cannot be read
-        is logged and left out.
+        Reads only those. `after` is the order and the id of the task to go on behind.
         """
         ...
 

@@ -132,6 +132,17 @@ def test_a_batch_has_a_result_for_each(call: Call, greeting: dict[str, Any]) -> 
     assert len(set(ids[0])) == 5
 
 
+def test_keys_of_batches_and_of_single_creations_never_collide(call: Call, greeting: dict[str, Any]) -> None:
+    """A batch with the key K and single creations with K, K#0 or K#1 make tasks of their own, in either order."""
+    single = [call("POST", "/v1/tasks", greeting, headers={"Idempotency-Key": key}) for key in ("K", "K#0")]
+    batch = call("POST", "/v1/tasks:batchCreate", {"tasks": [greeting] * 2}, headers={"Idempotency-Key": "K"})
+    after = call("POST", "/v1/tasks", greeting, headers={"Idempotency-Key": "K#1"})
+    results = batch.get_json()["results"]
+    assert [response.status_code for response in (*single, after)] == [201] * 3
+    assert [result["status"] for result in results] == [201] * 2
+    assert len(call("GET", "/v1/tasks").get_json()["tasks"]) == 5
+
+
 @pytest.mark.parametrize(
     ("tasks", "field"),
     [([], "tasks"), ([{}] * 501, "tasks"), ({}, "tasks"), (None, "tasks"), ("x", "tasks"), ([{}, 1], "tasks.1")],

@@ -1,4 +1,4 @@
-"""Creating many tasks with one request, each with a result of its own, as if each had been created alone."""
+"""Creates many tasks with one request. Each has its own result, as if it had been created alone."""
 
 from __future__ import annotations
 
@@ -20,32 +20,31 @@ if TYPE_CHECKING:
     from cloudsched.web.auth.roles import Caller
 
 MAX_THREADS = 8
-"""How many tasks of a batch are created at the same time. Each waits for the store and the queue, not for this CPU."""
+"""How many tasks of a batch are created concurrently. The threads wait for the store and the queue, not for the CPU."""
 
 
 def create_batch(app: App, caller: Caller, contents: Sequence[dict[str, Any]], key: str | None) -> list[dict[str, Any]]:
-    """Create tasks and return their results in the same order: a ``task``, or the ``problem`` with it.
+    """Create tasks and return a result for each, in the same order: its status with a ``task`` or a ``problem``.
 
-    With an idempotency key each is safe to repeat: its own key is the batch's with its place behind it.
+    With an idempotency key, each task is safe to repeat: it is identified by the key and its index in the batch.
     """
     allowed, refusal = remaining(app, caller, len(contents))
 
-    def attempt(place: int, content: dict[str, Any]) -> tuple[Task, bool]:
-        if place >= allowed and refusal is not None:
+    def create_within_quota(index: int) -> tuple[Task, bool]:
+        if index >= allowed and refusal is not None:
             raise refusal
-        return create_or_edit(app, caller, content, None if key is None else f"{key}#{place}")
+        return create_or_edit(app, caller, contents[index], key, index)
 
-    def one(place: int, content: dict[str, Any]) -> dict[str, Any]:
+    def create(index: int) -> dict[str, Any]:
         try:
-            task, is_new = attempt(place, content)
-        except Exception as error:  # noqa: BLE001 - each has a result of its own; problem() logs what is ours
-            answer = render_problem(error)
-            return {"status": answer.status_code, "problem": json.loads(answer.get_data())}
+            task, is_new = create_within_quota(index)
+        except Exception as error:  # noqa: BLE001 - each task has its own result; render_problem() logs server errors
+            response = render_problem(error)
+            return {"status": response.status_code, "problem": json.loads(response.get_data())}
         return {"status": 201 if is_new else 200, "task": task_to_json(task)}
 
-    places = range(len(contents))
     if len(contents) == 1:
-        return [one(0, contents[0])]
+        return [create(0)]
     with ThreadPoolExecutor(min(MAX_THREADS, len(contents)), thread_name_prefix="batch") as threads:
         context = copy_context()
-        return list(threads.map(lambda place: context.copy().run(one, place, contents[place]), places))
+        return list(threads.map(lambda index: context.copy().run(create, index), range(len(contents))))

@@ -1,12 +1,12 @@
-"""Creating a task so that asking again is safe.
+"""Creating a task so that the request is safe to repeat.
 
-Two ways. An ``id`` of the caller's own: creating the same again is an edit that changes nothing. Or ``Idempotency-Key``
-(draft-ietf-httpapi-idempotency-key-header): the task's id is derived from its owner and the key, and the task keeps a
-hash of what was asked for. The record of the key is the task itself, so it costs no read and no write of its own, and
-holds as long as the task does.
+There are two ways. With an `id` of the caller's own, repeating the request is an edit that changes nothing. With
+``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner and the key.
+The task stores a hash of the request. The task itself is the record of the key, so the key costs no extra read or write
+and is remembered as long as the task exists.
 
-Ids of users: a user cannot see others' tasks, so what they choose must not meet others' ids. A hash of the owner is put
-in front of it, unless it is there already.
+Ids that users choose: users cannot see each other's tasks, so their ids must not collide. Each id is prefixed with a
+hash of the owner unless it already has that prefix.
 """
 
 from __future__ import annotations
@@ -34,42 +34,52 @@ def read_idempotency_key(request: Request) -> str | None:
     """Return the request's idempotency key, if it has one.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: The header is not a valid key.
     """
     key = request.headers.get(IDEMPOTENCY_HEADER)
     if key is not None and not _KEY.fullmatch(key):
         raise InvalidInput(
-            IDEMPOTENCY_HEADER, "is not a key", "Give 1 to 255 visible ASCII characters, such as a UUID."
+            IDEMPOTENCY_HEADER, "is not a valid key", "Give 1 to 255 visible ASCII characters, such as a UUID."
         )
     return key
 
 
-def create_or_edit(app: App, caller: Caller, content: dict[str, Any], key: str | None) -> tuple[Task, bool]:
-    """Create a task as a caller asks for it, or edit the one of the same id; return it, and whether it is new.
+def create_or_edit(
+    app: App, caller: Caller, content: dict[str, Any], key: str | None, batch_index: int | None = None
+) -> tuple[Task, bool]:
+    """Create a task, or edit the one with the same id; return it, and whether it is new.
+
+    Args:
+        app: The app to create it in.
+        caller: The caller, who must be allowed to create tasks for the owner.
+        content: The request's task.
+        key: The request's idempotency key, if it has one.
+        batch_index: The task's index in a batch, if it is part of one. Each index has a key of its own, and no key of a
+            batch equals the key of a single request.
 
     Raises:
-        Forbidden: It would be somebody else's.
-        InvalidInput: Something in it is wrong.
-        KeyReused: The key came before, with something else.
+        Forbidden: The task would belong to another owner.
+        InvalidInput: The content is invalid.
+        KeyReused: The key was used with different content.
     """
     owner = caller.resolve_owner(content.get("owner"))
     content = {**content, **({} if owner is None else {"owner": owner})}
-    given = content.get("id")
-    if key is not None and given is not None:
-        raise InvalidInput(
-            IDEMPOTENCY_HEADER, "stands beside an id", "An id alone is safe to repeat; leave one of the two out."
-        )
+    requested_id = content.get("id")
+    if key is not None and requested_id is not None:
+        hint = "A request with an id is already safe to repeat; omit one of the two."
+        raise InvalidInput(IDEMPOTENCY_HEADER, "cannot be combined with an id", hint)
     if key is not None:
-        draft = app.read_draft({**content, "id": f"k{_hash([owner, key])[:32]}"})
+        scope = [owner, key] if batch_index is None else [owner, key, batch_index]
+        draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
         return app.put(draft, mark=_hash(content))
-    if caller.visible_owner is not None and isinstance(given, str):
+    if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
-        content["id"] = given if given.startswith(prefix) else prefix + given
+        content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
     return app.put(app.read_draft(content))
 
 
 def owner_id_prefix(owner: object) -> str:
-    """Return what the ids begin with that an owner has chosen."""
+    """Return the prefix of all ids that an owner has chosen."""
     return f"u{_hash(owner)[:16]}-"
 
 

@@ -64,7 +64,7 @@ class Told:
 
     worker: str
     claims: Sequence[tuple[str, str, str]]
-    """Task, execution and lease token of each claim."""
+    """Task, execution and lease token's hash of each claim."""
     began_at: float
     claimed_at: Sequence[float]
     reads: int
@@ -248,7 +248,7 @@ def _reads_and_commits(place: StoreLocation, number: int, limit: int, start: Bar
     store.list_claimable(["nothing"], limit=1)  # connects
     (first,) = store.list_claimable([lane], limit=1) or (None,)
     now = datetime.now(UTC)
-    lease = Lease(token="0" * 32, started_at=now, until=now + timedelta(hours=6), worker=f"w{number}")
+    lease = Lease(token_hash="0" * 32, started_at=now, until=now + timedelta(hours=6), worker=f"w{number}")
     runs = [each.model_copy(update={"lease": lease, "waiting_for": None}) for each in first.task.runs] if first else []
     start.wait(PATIENCE)
     began_at, unanswered = time.monotonic(), 0
@@ -267,12 +267,12 @@ def _reads_and_commits(place: StoreLocation, number: int, limit: int, start: Bar
 
 def _token(run: Any) -> str:  # noqa: ANN401 - a Run
     assert run.lease
-    token: str = run.lease.token
+    token: str = run.lease.token_hash
     return token
 
 
 def _leases(place: StoreLocation) -> dict[str, tuple[str, str | None]]:
-    """Return each task's lease token and worker, as the store has them."""
+    """Return each task's lease token hash and worker, as the store has them."""
     store, token = place.open(), None
     leases: dict[str, tuple[str, str | None]] = {}
     while True:
@@ -281,7 +281,7 @@ def _leases(place: StoreLocation) -> dict[str, tuple[str, str | None]]:
             (run,) = task.runs
             assert run.lease, f"{task.id} is nobody's"
             assert task.offer is None
-            leases[task.id] = run.lease.token, run.lease.worker
+            leases[task.id] = run.lease.token_hash, run.lease.worker
         token = page.next_page_token
         if token is None:
             store.close()

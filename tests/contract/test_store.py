@@ -53,7 +53,7 @@ def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> 
         scheduled_for=NOW,
         due_at=ODD,
         attempt=2,
-        lease=Lease(token="t", started_at=NOW, until=ODD),  # noqa: S106 - a claim, no secret
+        lease=Lease(token_hash="t", started_at=NOW, until=ODD),  # noqa: S106 - a claim, no secret
         attempts=(attempt,),
         progress=(ProgressNote(at=ODD, text="half"),),
     )

@@ -120,7 +120,7 @@ class ClaimedTask:
         lease = claim.run.lease
         assert lease
         self._until = lease.until
-        self._key = (self._task.id, claim.run.execution_id, lease.token)
+        self._key = (self._task.id, claim.run.execution_id, claim.lease_token)
 
     @property
     def _api(self) -> WorkerClaims:

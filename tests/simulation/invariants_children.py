@@ -99,7 +99,7 @@ class CallInvariants:
             self._is_new_rightly(after, entry)
         for run in after.runs:
             old = before and before.find_run(run.execution_id)
-            if run.lease and not (old and old.lease and old.lease.token == run.lease.token):
+            if run.lease and not (old and old.lease and old.lease.token_hash == run.lease.token_hash):
                 self._leases[after.id, run.execution_id] = (self._world.current, run.lease.until)
                 if before and old and old.waiting_for is None:
                     self._goes_on_at_once(before, old)

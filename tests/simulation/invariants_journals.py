@@ -149,7 +149,7 @@ class JournalInvariants:
             if run.lease is None:
                 known.holder = None
                 self._waits_for_what_is_recorded(known, after, run)
-            elif not (old and old.lease and old.lease.token == run.lease.token):
+            elif not (old and old.lease and old.lease.token_hash == run.lease.token_hash):
                 known.holder = self._world.current
 
     def _entries_are_right(

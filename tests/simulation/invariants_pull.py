@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tests.simulation.invariants_runs import LATE, InvariantViolated
 
-from cloudsched.domain.documents.execution import ExecutionStatus, WaitingFor
+from cloudsched.domain.documents.execution import ExecutionStatus, WaitingFor, lease_fingerprint
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -94,11 +94,11 @@ class PullInvariants:
         self._counts_once(after, executions)
         for run in after.runs:
             old = before.find_run(run.execution_id) if before else None
-            if run.lease and not (old and old.lease and old.lease.token == run.lease.token):
+            if run.lease and not (old and old.lease and old.lease.token_hash == run.lease.token_hash):
                 self._is_claimed_rightly(before, old, run)
         for run in before.runs if before else ():
             new = after.find_run(run.execution_id)
-            if run.lease and new and new.lease and new.lease.token == run.lease.token:
+            if run.lease and new and new.lease and new.lease.token_hash == run.lease.token_hash:
                 self._is_renewed_rightly(after, run, new)
             elif run.lease:
                 self._is_ended_rightly(after, run, new, executions)
@@ -158,7 +158,7 @@ class PullInvariants:
         assert process
         assert before
         assert run.lease
-        process.tokens.add(run.lease.token)
+        process.tokens.add(run.lease.token_hash)
         where = f"{before.id}'s {run.execution_id}"
         if process.wanted is None:
             if before.pull is not None or run.lease.worker is not None:
@@ -206,7 +206,7 @@ class PullInvariants:
         if old.lease == new.lease:
             return
         is_lapsed = old.lease.until <= task.updated_at  # which is when it was decided
-        if is_lapsed or old.lease.token not in process.tokens:
+        if is_lapsed or old.lease.token_hash not in process.tokens:
             self._break(f"W5: a lease of {task.id} until {old.lease.until} is renewed until {new.lease.until}")
 
     def _is_ended_rightly(self, task: Task, old: Run, new: Run | None, executions: Sequence[Execution]) -> None:
@@ -214,11 +214,11 @@ class PullInvariants:
         assert process
         assert old.lease
         where = f"{task.id}'s {old.execution_id}"
-        if old.lease.token in process.tokens:
-            self._let_go.add(old.lease.token)
+        if old.lease.token_hash in process.tokens:
+            self._let_go.add(old.lease.token_hash)
             attempts = (new or next(each for each in executions if each.id == old.execution_id)).attempts
             if len(attempts) > len(old.attempts) and attempts[-1].status is not ExecutionStatus.TIMED_OUT:
-                self._counted[old.lease.token] = task.created_at
+                self._counted[old.lease.token_hash] = task.created_at
         elif old.lease.until > process.app.clock.now():
             self._break(f"W5: the lease of {where} lasts until {old.lease.until}, and is ended by another")
         if old.lock_key is not None and not (new and new.lease):
@@ -269,7 +269,7 @@ class PullInvariants:
         if len(claims) > limit:
             self._break(f"W4: {len(claims)} are claimed, and {limit} were asked for")
         for claim in claims:
-            if claim.run.lease is None or claim.run.lease.token not in process.tokens:
+            if claim.run.lease is None or claim.run.lease.token_hash not in process.tokens:
                 self._break(f"W1: {claim.stored.task.id} is given to one that has not claimed it")
         if len(claims) == limit or self._world.fault_profile.fault or self._world.fault_profile.kill:
             return
@@ -280,7 +280,7 @@ class PullInvariants:
 
     def on_result_accepted(self, key: Key) -> None:
         """Judge that a worker was told that its result counts, or that it has given back."""
-        if key[2] not in self._let_go:
+        if lease_fingerprint(key[2]) not in self._let_go:
             self._break(f"W7: somebody is told that {key} has ended, and it has not")
 
     def on_result_refused(self, key: Key, *, is_told_twice: bool = False) -> None:
@@ -290,9 +290,19 @@ class PullInvariants:
         run = found and found.task.find_run(key[1])
         lease = run.lease if run else None
         margin = process.app.clock.now() + 4 * self._world.fault_profile.drift
-        if found and lease and lease.token == key[2] and lease.until > margin and not found.task.deleted_at:
+        if (
+            found
+            and lease
+            and lease.token_hash == lease_fingerprint(key[2])
+            and lease.until > margin
+            and not found.task.deleted_at
+        ):
             self._break(f"W7: {key} is refused, and its lease lasts until {lease.until}")
-        is_there = found and not found.task.deleted_at and found.task.created_at == self._counted.get(key[2])
+        is_there = (
+            found
+            and not found.task.deleted_at
+            and found.task.created_at == self._counted.get(lease_fingerprint(key[2]))
+        )
         if is_told_twice and is_there:
             self._break(f"W7: {key} is refused, and its result counts")
 
@@ -300,7 +310,7 @@ class PullInvariants:
         """Judge that a worker was told that there is no such task."""
         found = self._world.real_store.load(key[0])
         run = found.task.find_run(key[1]) if found and not found.task.deleted_at else None
-        if run and run.lease and run.lease.token == key[2]:
+        if run and run.lease and run.lease.token_hash == lease_fingerprint(key[2]):
             self._break(f"W7: {key} is not found, and is there: {run}")
 
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────

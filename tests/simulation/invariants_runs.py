@@ -182,7 +182,7 @@ class RunInvariants:
             old = before.find_run(run.execution_id)
             if run.lease is None:
                 continue
-            if old and old.lease and old.lease.token == run.lease.token:
+            if old and old.lease and old.lease.token_hash == run.lease.token_hash:
                 self._is_renewed((after.id, after.created_at, run.execution_id), run.lease.until - now)
                 continue
             if old and old.lease and old.lease.until > now:

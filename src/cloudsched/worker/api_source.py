@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from cloudsched.client.worker_api import UNREADABLE_RETRY_DELAY
 from cloudsched.domain.documents.document import STORED_CONTEXT
-from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, Run
+from cloudsched.domain.documents.execution import Execution, ExecutionError, Lease, Run, lease_fingerprint
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
 from cloudsched.engine.durable.no_journal import NoJournal
@@ -258,7 +258,12 @@ def _to_task(claim: ClaimView) -> Task:
 
 
 def _to_run(claim: ClaimView, worker: str) -> Run:
-    lease = Lease(token=claim.lease_token, started_at=claim.started_at, until=claim.lease_until, worker=worker)
+    lease = Lease(
+        token_hash=lease_fingerprint(claim.lease_token),
+        started_at=claim.started_at,
+        until=claim.lease_until,
+        worker=worker,
+    )
     return Run(
         execution_id=claim.execution_id,
         scheduled_for=claim.scheduled_for,

@@ -152,7 +152,7 @@ class StoreWork:
 
     @property
     def _key(self) -> tuple[str, str, str]:
-        return self.task.id, self.run.execution_id, self.run.lease.token if self.run.lease else ""
+        return self.task.id, self.run.execution_id, self._claim.lease_token
 
     @property
     def _attempt(self) -> StartedAttempt:

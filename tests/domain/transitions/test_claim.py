@@ -53,7 +53,7 @@ def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
     assert isinstance(decision, Claim)
     assert decision.run
     assert decision.run.lease
-    assert (decision.run.lease.token, decision.run.lease.until) == ("mine", AT_ONE + LEASE)
+    assert (decision.run.lease.token_hash, decision.run.lease.until) == ("mine", AT_ONE + LEASE)
     assert decision.transition.executions == ()
     assert decision.transition.task.next_execution_time == START + 2 * HOUR
 

@@ -59,8 +59,7 @@ def require_claim(sim: Simulation, *skills: str) -> WorkerClaim:
 
 def claim_keys(found: WorkerClaim) -> tuple[str, str, str]:
     """Return what a worker elsewhere knows of its claim: the task, the execution and the lease's token."""
-    assert found.run.lease
-    return found.stored.task.id, found.run.execution_id, found.run.lease.token
+    return found.stored.task.id, found.run.execution_id, found.lease_token
 
 
 def statuses(sim: Simulation, task_id: str) -> list[str]:

@@ -81,7 +81,9 @@ class Attempt(WireModel):
     worker: str | None = None
     """Which worker ran it; None if an executor did."""
     claim: str | None = None
-    """Which claim of that worker's it was, as a hash: so a result that comes twice is known."""
+    """The hash of that worker's lease token: it tells a result that is sent twice."""
+    ended_by: str | None = None
+    """The API caller that reported how it ended; None if an executor or a worker at the store did."""
 
 
 def _without_traceback(attempt: Attempt) -> Attempt:
@@ -93,10 +95,13 @@ def _without_traceback(attempt: Attempt) -> Attempt:
 
 
 class Lease(WireModel):
-    """One executor's claim on one attempt. Only its holder may write the attempt's result."""
+    """One executor's claim on one attempt. Only its holder may write the attempt's result.
 
-    token: str
-    """Random; tells this claim from any other."""
+    The task's owner can read this document, so it holds nothing that proves who the holder is.
+    """
+
+    token_hash: str
+    """The hash of the claim's random token, which only its holder has."""
     started_at: Instant
     until: Instant
     """When the claim lapses, if the holder has not finished or extended it."""
@@ -104,6 +109,9 @@ class Lease(WireModel):
     """What the worker calls itself that has it; None for an executor."""
     queue: str | None = None
     """Which queue it was claimed from; None for an executor."""
+    claimed_by: str | None = None
+    """The API caller that claimed it, and that alone may renew, release or end it; None if it was not claimed through
+    the API."""
 
 
 class WaitingFor(StrEnum):
@@ -116,7 +124,7 @@ class WaitingFor(StrEnum):
 
 
 def lease_fingerprint(lease_token: str) -> str:
-    """Return what is kept of a worker's lease when its attempt has ended."""
+    """Return the hash of a lease token: what is stored of it, during the attempt and after."""
     return hashlib.sha256(lease_token.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -172,7 +180,9 @@ class Run(WireModel):
     calls_made: int = 0
     """Every call up to this number in the journal has its task."""
     released_claim: str | None = None
-    """Which claim of a worker's has given it up last, to be run again, as a hash."""
+    """The hash of the lease token of the worker that released it last, to be run again."""
+    released_by: str | None = None
+    """The API caller that released it then; None if it was not released through the API."""
     call_finished_while_running: bool = False
     """A call has ended while its handler was running: it is to look again when it is suspended."""
     lock_key: str | None = None

@@ -74,23 +74,23 @@ class Claim:
     reason: str
 
 
-def on_dispatch(task: Task, dispatch: Dispatch, now: datetime, lease_token: str) -> Drop | Hop | Claim:
-    """Decide what a dispatch that arrived at `now` may do. `lease_token` is fresh and random."""
+def on_dispatch(task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
+    """Decide what a dispatch that arrived at `now` may do. `token_hash` is of a new random lease token."""
     if task.deleted_at is not None:
         return Drop("the task is being deleted")
     run = task.find_run(dispatch.execution_id)
     if run and run.lease and run.lease.until <= now:
-        return _on_expired_lease(task, run, dispatch, now, lease_token)
+        return _on_expired_lease(task, run, dispatch, now, token_hash)
     if dispatch.revision != task.revision:
         return Drop(f"its revision is {dispatch.revision}, the task's is {task.revision}")
     if not task.is_active:
         return Drop(f"the task is {task.status}")
     if run:
-        return _on_open_run(task, run, dispatch, now, lease_token)
-    return _on_occurrence(task, dispatch, now, lease_token)
+        return _on_open_run(task, run, dispatch, now, token_hash)
+    return _on_occurrence(task, dispatch, now, token_hash)
 
 
-def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease_token: str) -> Drop | Hop | Claim:
+def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
     if dispatch.suspension_count < run.suspension_count:
         return Drop("it has been suspended since")
     if dispatch.attempt < run.attempt:
@@ -101,7 +101,7 @@ def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease_
         return _on_offered(task, run, dispatch, now)
     if run.due_at > now:
         return Hop(run.due_at, "it is too early")
-    return _claim_or_offer(task, run, dispatch, now, lease_token)
+    return _claim_or_offer(task, run, dispatch, now, token_hash)
 
 
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
@@ -139,18 +139,18 @@ def _on_live_lease(lease: Lease) -> Drop | Hop:
     return Hop(lease.until, "another executor is running it")
 
 
-def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease_token: str) -> Claim:
+def _claim_or_offer(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Claim:
     """Claim an attempt that is due, or offer it if it is for workers."""
     if task.pull is not None:
         turn_until = now + GRANT_TIMEOUT if dispatch.lock_key else None
         offered = run.model_copy(update={"waiting_for": None, "lock_turn_until": turn_until})
         step = Transition(with_changes(task, now, runs=task.runs_with(offered)))
         return Claim(step, None, f"attempt {run.attempt} is offered in {task.pull.queue_key!r}")
-    claimed = _with_lease(task, run, now, lease_token)
+    claimed = _with_lease(task, run, now, token_hash)
     return Claim(Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed, f"attempt {run.attempt}")
 
 
-def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease_token: str) -> Drop | Hop | Claim:
+def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, token_hash: str) -> Drop | Hop | Claim:
     occurrence = task.next_execution_time
     if occurrence is None or dispatch.scheduled_for < occurrence:
         return Drop("the occurrence is done")
@@ -163,7 +163,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, lease_token: s
         return Drop("a run of the task is open; its end decides")
     if len(task.runs) >= MAX_OPEN_RUNS:
         return _on_too_many_runs(task, now)
-    return _claim_occurrence(task, now, lease_token)
+    return _claim_occurrence(task, now, token_hash)
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
@@ -174,7 +174,7 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
     return Hop(max(soonest, now + FULL_RETRY_DELAY), f"{MAX_OPEN_RUNS} runs of the task are open")
 
 
-def _claim_occurrence(task: Task, now: datetime, lease_token: str) -> Claim:
+def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
     task, records = skip_remaining_overlaps(task, now)
     chosen, passed = None, [record.scheduled_for for record in records]
     if not records:
@@ -197,7 +197,7 @@ def _claim_occurrence(task: Task, now: datetime, lease_token: str) -> Claim:
     if task.pull is not None:
         offered = with_changes(counted, now, next_execution_time=following, runs=(*task.runs, waiting))
         return Claim(Transition(offered, records), None, f"attempt 1 is offered in {task.pull.queue_key!r}")
-    run = _with_lease(task, waiting, now, lease_token)
+    run = _with_lease(task, waiting, now, token_hash)
     claimed = with_changes(counted, now, next_execution_time=following, runs=(*task.runs, run))
     return Claim(Transition(claimed, records), run, "attempt 1")
 
@@ -230,12 +230,14 @@ def _skipped_record(task: Task, occurrence: datetime, now: datetime, chosen: dat
     )
 
 
-def on_worker_claim(task: Task, now: datetime, lease_token: str, worker: str) -> tuple[Transition, Run] | None:
+def on_worker_claim(
+    task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None = None
+) -> tuple[Transition, Run] | None:
     """Claim a run that a task offers for a worker; None if it offers none but such as are to be given up."""
     run = next((each for each in offered_runs(task) if not _has_expired(task, each, now)), None)
     if run is None:
         return None
-    claimed = _with_lease(task, run, now, lease_token, worker)
+    claimed = _with_lease(task, run, now, token_hash, worker, claimed_by)
     return Transition(with_changes(task, now, runs=task.runs_with(claimed))), claimed
 
 
@@ -267,9 +269,18 @@ def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -
     )
 
 
-def _with_lease(task: Task, run: Run, now: datetime, lease_token: str, worker: str | None = None) -> Run:
+def _with_lease(
+    task: Task, run: Run, now: datetime, token_hash: str, worker: str | None = None, claimed_by: str | None = None
+) -> Run:
     queue = task.pull.queue if worker is not None and task.pull is not None else None
-    lease = Lease(token=lease_token, started_at=now, until=now + task.expected_duration, worker=worker, queue=queue)
+    lease = Lease(
+        token_hash=token_hash,
+        started_at=now,
+        until=now + task.expected_duration,
+        worker=worker,
+        queue=queue,
+        claimed_by=claimed_by,
+    )
     began = run.started_at or now
     return run.model_copy(
         update={
@@ -279,13 +290,14 @@ def _with_lease(task: Task, run: Run, now: datetime, lease_token: str, worker: s
             "waiting_for": None,
             "lock_turn_until": None,
             "released_claim": None,
+            "released_by": None,
             "suspension": None,
             "call_finished_while_running": False,
         }
     )
 
 
-def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, lease_token: str) -> Claim:
+def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Claim:
     """Close the attempt whose lease has ended, and begin the next one if there may be one.
 
     A dispatch of an older revision closes it too, but begins nothing: what follows is sent with the task's own.
@@ -298,6 +310,6 @@ def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, l
         return Claim(lapsed, None, "its lease had ended; the next attempt waits for a worker")
     if dispatch.revision != task.revision:
         return Claim(lapsed, None, "its lease had ended; the next attempt is the task's newer revision's")
-    claimed = _with_lease(task, waiting, now, lease_token)
+    claimed = _with_lease(task, waiting, now, token_hash)
     step = Transition(with_changes(lapsed.task, now, runs=lapsed.task.runs_with(claimed)), lapsed.executions)
     return Claim(step, claimed, f"attempt {claimed.attempt}, since the lease of attempt {run.attempt} had ended")

@@ -27,7 +27,6 @@ from cloudsched.domain.documents.execution import (
     Message,
     Run,
     Trigger,
-    lease_fingerprint,
 )
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.policy import Overlap
@@ -94,12 +93,14 @@ class AttemptReport:
     """Every call up to this number in its journal has its task."""
     failure_cause: FailureCause | None = None
     """What in its journal made it fail."""
+    ended_by: str | None = None
+    """The API caller that reported it; None if it did not come through the API."""
 
 
 def on_outcome(
     task: Task,
     execution_id: str,
-    lease_token: str,
+    token_hash: str,
     report: AttemptReport,
     now: datetime,
     random: Random,
@@ -111,7 +112,7 @@ def on_outcome(
     `calls_in_progress` are some of the calls that a suspended handler waits for, and that are known to be under way.
     """
     run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token != lease_token:
+    if run is None or run.lease is None or run.lease.token_hash != token_hash:
         return None
     task = task.model_copy(update={"has_children": may_have_children(task, report.entries)})
     step = _apply_outcome(task, _with_report(run, report), report, calls_in_progress, now, random)
@@ -137,19 +138,19 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
         case Done(content):
             messages = _build_messages(task, run, report, now)
             delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
-            ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now)
+            ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
             step = _finish_run(
                 task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **said
             )
             return Transition(step.task, step.executions, messages)
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
-            failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now)
+            failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
             wait = task.retry.delay(run.attempt - run.attempts_before_suspension, random) if after is None else after
             return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **said)
         case Snooze(until, reason):
             due_at = add_duration(now, until) if isinstance(until, timedelta) else until
-            waiting = _without_lease(run, due_at=max(due_at, now + MIN_SNOOZE))
+            waiting = _without_lease(run, report.ended_by, due_at=max(due_at, now + MIN_SNOOZE))
             return _wait_for_retry(task, waiting, now, message=reason, **said)
         case Suspend() as wish:
             if task.status in FINAL_STATUSES:
@@ -163,20 +164,27 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
             error = report.error or ExecutionError(type="Fail", message=reason)
             return _finish_run(
                 task,
-                _with_finished_attempt(run, ExecutionStatus.FAILED, error, now),
+                _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by),
                 ExecutionStatus.FAILED,
                 now,
                 **said,
             )
         case Cancel(reason):
-            ended = _with_finished_attempt(run, ExecutionStatus.CANCELLED, None, now)
+            ended = _with_finished_attempt(run, ExecutionStatus.CANCELLED, None, now, report.ended_by)
             return _finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **said)
         case unknown:
             assert_never(unknown)
 
 
 def on_release(
-    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressNote], reason: str, now: datetime
+    task: Task,
+    execution_id: str,
+    token_hash: str,
+    progress: Sequence[ProgressNote],
+    reason: str,
+    now: datetime,
+    *,
+    released_by: str | None = None,
 ) -> Transition | None:
     """Let somebody else run an attempt that its worker could not finish: it costs no attempt, and keeps its place.
 
@@ -184,9 +192,9 @@ def on_release(
     None if the caller no longer holds the lease.
     """
     run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token != lease_token:
+    if run is None or run.lease is None or run.lease.token_hash != token_hash:
         return None
-    waiting = _without_lease(run, progress=tuple(progress))
+    waiting = _without_lease(run, released_by, progress=tuple(progress))
     is_trace_left = waiting.attempts or waiting.steps or waiting.progress
     is_first = run.started_at == run.lease.started_at
     if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not is_trace_left:
@@ -205,7 +213,7 @@ def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
 
 
 def on_heartbeat(
-    task: Task, execution_id: str, lease_token: str, progress: Sequence[ProgressNote], now: datetime
+    task: Task, execution_id: str, token_hash: str, progress: Sequence[ProgressNote], now: datetime
 ) -> Transition | None:
     """Renew a lease from now and keep the progress so far; None if the caller no longer holds it.
 
@@ -213,20 +221,22 @@ def on_heartbeat(
     whose task allows less by now ends no earlier than its holder was told.
     """
     run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
+    if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
         return None
     lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
     renewed = run.model_copy(update={"lease": lease, "progress": tuple(progress)})
     return Transition(with_changes(task, now, runs=task.runs_with(renewed)))
 
 
-def _without_lease(run: Run, **changes: Any) -> Run:
-    """Return the run without its lease; of a worker's it remembers which claim that was."""
-    mark = lease_fingerprint(run.lease.token) if run.lease and run.lease.worker else None
-    return run.model_copy(update={"lease": None, "released_claim": mark, **changes})
+def _without_lease(run: Run, released_by: str | None = None, **changes: Any) -> Run:
+    """Return the run without its lease; of a worker's lease it keeps which claim that was, and who released it."""
+    claim = run.lease.token_hash if run.lease and run.lease.worker else None
+    return run.model_copy(update={"lease": None, "released_claim": claim, "released_by": released_by, **changes})
 
 
-def _with_finished_attempt(run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime) -> Run:
+def _with_finished_attempt(
+    run: Run, status: ExecutionStatus, error: ExecutionError | None, now: datetime, ended_by: str | None = None
+) -> Run:
     """Return the run with its leased attempt closed."""
     if run.lease is None:
         raise ValueError(f"execution {run.execution_id} has no attempt under way")
@@ -237,7 +247,8 @@ def _with_finished_attempt(run: Run, status: ExecutionStatus, error: ExecutionEr
         status=status,
         error=error,
         worker=run.lease.worker,
-        claim=lease_fingerprint(run.lease.token) if run.lease.worker else None,
+        claim=run.lease.token_hash if run.lease.worker else None,
+        ended_by=ended_by,
     )
     return run.with_attempt(attempt).model_copy(update={"lease": None})
 

@@ -65,11 +65,11 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
 
 
 def on_journal_append(
-    task: Task, execution_id: str, lease_token: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
+    task: Task, execution_id: str, token_hash: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
 ) -> Transition | None:
     """Keep what a handler did and renew its lease; None if the caller no longer holds it, or it has ended."""
     run = task.find_run(execution_id)
-    if run is None or run.lease is None or run.lease.token != lease_token or run.lease.until <= now:
+    if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
         return None
     lease = run.lease.model_copy(update={"until": max(run.lease.until, now + task.expected_duration)})
     size = max((entry.number for entry in entries), default=0)

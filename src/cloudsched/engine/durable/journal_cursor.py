@@ -11,7 +11,6 @@ from datetime import timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
-from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.journal import (
     ENTRY_OVERHEAD_BYTES,
     MAX_PENDING_BYTES,
@@ -75,7 +74,7 @@ class JournalCursor:
         self._claimed_run = surroundings.claimed_run
         self._clock = surroundings.clock
         self._run = run
-        claim = f"{run.attempt}-{lease_fingerprint(run.lease.token)[:12]}"
+        claim = f"{run.attempt}-{run.lease.token_hash[:12]}"
         self._results = Results(surroundings.blobs, f"{surroundings.claimed_run.task.id}/{execution_id}", claim)
         self._execution_id = execution_id
         self._position = 0

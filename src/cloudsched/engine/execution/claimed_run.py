@@ -57,7 +57,7 @@ class ClaimedRun:
         self._locks = locks
         self._stored = claimed
         self._run = run
-        self._lease_token = run.lease.token
+        self._token_hash = run.lease.token_hash
         self.granted = Grants()
         """Those whose turn it is at its lock, once it has ended."""
         self.has_calls_in_progress = False
@@ -73,7 +73,7 @@ class ClaimedRun:
         identity = self._run.execution_id
 
         def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
-            step = on_heartbeat(task, identity, self._lease_token, progress, self._clock.now())
+            step = on_heartbeat(task, identity, self._token_hash, progress, self._clock.now())
             run = None if step is None else step.task.find_run(identity)
             if step is None or run is None:
                 return None
@@ -104,7 +104,7 @@ class ClaimedRun:
 
         def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
             now = self._clock.now()
-            step = on_journal_append(task, identity, self._lease_token, entries, calls_made, now)
+            step = on_journal_append(task, identity, self._token_hash, entries, calls_made, now)
             run = None if step is None else step.task.find_run(identity)
             if step is None or run is None:
                 return None
@@ -130,7 +130,7 @@ class ClaimedRun:
             report: How it ended.
             random: Chance, for the wait before the next attempt.
             journal: The whole journal of the run, if that was read.
-            calls_in_progress: What says which of its calls are under way: asked if one has ended while its handler was at work.
+            calls_in_progress: Returns which of some calls are in progress; called if one ended while the handler ran.
 
         Raises:
             BlobsUnavailable: The journal is too large for its record, and its place cannot be reached. Nothing has
@@ -144,7 +144,7 @@ class ClaimedRun:
             is_nudged = run is not None and run.call_finished_while_running
             under_way = calls_in_progress(wish.calls) if is_nudged and isinstance(wish, Suspend) and wish.calls else ()
             self.has_calls_in_progress = bool(under_way)
-            step = on_outcome(task, identity, self._lease_token, report, now, random, calls_in_progress=under_way)
+            step = on_outcome(task, identity, self._token_hash, report, now, random, calls_in_progress=under_way)
             if step is None:
                 return None
             lock, self.granted = self._locks.release(task.id, self._run, self._clock.now())
@@ -152,12 +152,13 @@ class ClaimedRun:
 
         return self._commit_end(decide, known)
 
-    def release(self, progress: Sequence[ProgressNote], reason: str) -> Task | None:
+    def release(self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None) -> Task | None:
         """Let somebody else run the attempt; return the task as it is then, or None if the lease is no longer held."""
 
         def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
             now = self._clock.now()
-            step = on_release(task, self._run.execution_id, self._lease_token, progress, reason, now)
+            run_id, token_hash = self._run.execution_id, self._token_hash
+            step = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
             if step is None:
                 return None
             lock, self.granted = self._locks.release(task.id, self._run, now)
@@ -182,7 +183,7 @@ class ClaimedRun:
 
     def _release_deleted(self, task: Task) -> tuple[Transition, VersionedLock | None] | None:
         run, now = task.find_run(self._run.execution_id), self._clock.now()
-        if run is None or run.lease is None or run.lease.token != self._lease_token:
+        if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
         lock, self.granted = self._locks.release(task.id, self._run, now)
         return Transition(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))), lock

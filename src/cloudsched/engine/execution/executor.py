@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.transitions.claim import Claim, Drop, Hop, missed_lock_turn, on_dispatch
 from cloudsched.domain.transitions.lifecycle import Transition
 from cloudsched.domain.transitions.planning import Dispatch, WakeUp, executor_wakeups
@@ -118,15 +119,15 @@ class Executor:
 
     def _claim(self, dispatch: Dispatch) -> tuple[VersionedTask | None, Decision]:
         """Load, decide and commit the claim, until nobody else is quicker; return the task as it is then."""
-        lease_token = secrets.token_hex(8)
+        token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody needs the token: no report comes from outside
         for _ in range(MAX_CONFLICTS):
             stored = self._store.load(dispatch.task_id)
             if stored is None:
                 return None, Drop("there is no such task")
             run = stored.task.find_run(dispatch.execution_id)
-            if run and run.lease and run.lease.token == lease_token:  # a commit that took effect and then failed
+            if run and run.lease and run.lease.token_hash == token_hash:  # a commit that took effect and then failed
                 return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
-            decision = on_dispatch(stored.task, dispatch, self._clock.now(), lease_token)
+            decision = on_dispatch(stored.task, dispatch, self._clock.now(), token_hash)
             if not isinstance(decision, Claim):
                 return stored, decision
             try:

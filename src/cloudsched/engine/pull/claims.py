@@ -1,7 +1,11 @@
-"""What becomes of a worker's claim: kept by heartbeats, ended with a result, or given back.
+"""A worker's claim: heartbeats renew it; a result or a release ends it.
 
-Only the holder of its lease may end a run, and it can say so as often as it takes to be heard. What follows from it is
-sent at once, or left to the sweep: no queue delivers a worker's work again.
+Only the holder of the lease may end a run, and it may repeat its report until it is acknowledged. What must be
+dispatched then is sent at once or left to the sweep, because no queue redelivers a worker's work.
+
+A claim that was made through the API needs two things: its lease token, and the same caller that claimed it. An admin
+may end another caller's claim, but not renew it. Claims that were not made through the API (an executor's, or those of
+workers at the store) cannot be renewed, released or ended through it.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from random import Random
 
-    from cloudsched.domain.documents.execution import ProgressNote, Run
+    from cloudsched.domain.documents.execution import Lease, ProgressNote, Run
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.domain.transitions.planning import WakeUp
@@ -38,7 +42,7 @@ _LEASE_EXPIRED = ExecutionStatus.TIMED_OUT
 
 
 class WorkerClaims:
-    """Hands out what is offered, and takes back what became of it."""
+    """Claims offered work for workers, and renews, releases and ends their claims."""
 
     def __init__(
         self, *, store: Store, work_queue: WorkQueue, attempt_runner: AttemptRunner, clock: Clock, random: Random
@@ -49,24 +53,32 @@ class WorkerClaims:
         self._clock = clock
         self._random = random
         self._check: Callable[[Task, str | None], None] | None = None
+        self._caller: str | None = None
+        self._can_end_others = False
 
-    def with_authorization(self, check: Callable[[Task, str | None], None]) -> Self:
-        """Return the same, for a caller to whom each task is shown by `check` before its claim is changed.
+    def with_authorization(
+        self, check: Callable[[Task, str | None], None], caller: str | None = None, *, can_end_others: bool = False
+    ) -> Self:
+        """Return a copy for one caller.
 
-        It is shown with the queue that the claim came from; where there is no such claim, with the task's own.
+        Args:
+            check: Called with each task before its claim is changed, and with the queue that it was claimed from; if
+                there is no such claim, with the task's own queue. What it raises is raised.
+            caller: Who calls through the API; None for code in this process.
+            can_end_others: Whether the caller may end claims that other API callers made, if it has their tokens.
         """
         twin = copy.copy(self)
-        twin._check = check  # noqa: SLF001 - its own class
+        twin._check, twin._caller, twin._can_end_others = check, caller, can_end_others  # noqa: SLF001 - its own class
         return twin
 
     def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
         """Claim up to so many runs; see `WorkQueue.claim`."""
         return self._work_queue.claim(worker_filter, limit)
 
-    # ── What becomes of a claim: in the worker's own process ─────────────────────────────────────────────────────
+    # ── Claims of this process ───────────────────────────────────────────────────────────────────────────────────
 
     def start(self, claim: WorkerClaim) -> StartedAttempt | None:
-        """Return a claimed run, ready for its handler to be called; None if its lease has ended already."""
+        """Return a claimed run, ready for its handler to be called; None if its lease has already expired."""
         with self._defer_dispatch_on_outage(claim.stored.task.id):
             return self._attempt_runner.start(claim.stored, claim.run)
         return None
@@ -76,55 +88,56 @@ class WorkerClaims:
         return self._attempt_runner.invoke_handler(attempt)
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
-        """Commit how an attempt ended, and send what follows; None if the lease was lost, and the result is dropped.
+        """Commit how an attempt ended and dispatch what follows; None if the lease was lost and the result dropped.
 
         Raises:
-            StoreUnavailable: Whether it was committed is not known; asking again is safe.
+            StoreUnavailable: It is not known whether the commit took effect; repeating the call is safe.
         """
         finished = self._attempt_runner.commit_outcome(attempt, report)
         self._dispatch_after_finish(attempt.claimed_run, attempt.run, finished, attempt.sent_wakeups)
         if finished is None and attempt.run.lease is not None:  # or a commit of which no answer came has ended it
             with suppress(LeaseLost, NotFound):
                 return self._replay_of_finished(
-                    attempt.claimed_run.task, attempt.run.execution_id, attempt.run.lease.token
+                    attempt.claimed_run.task, attempt.run.execution_id, attempt.run.lease.token_hash
                 )
         return finished
 
     def release(self, attempt: StartedAttempt, reason: str) -> Task | None:
-        """Let another worker run it; that costs no attempt, and it keeps its place. None if the lease was lost."""
+        """Let another worker run it: it uses up no attempt and keeps its place. None if the lease was lost."""
         return self._release(attempt.claimed_run, attempt.run, attempt.context.output.progress, reason)
 
-    # ── What becomes of a claim: elsewhere ───────────────────────────────────────────────────────────────────────
+    # ── Claims of other processes, by their lease token ──────────────────────────────────────────────────────────
 
     def heartbeat(
         self, task_id: str, execution_id: str, lease_token: str, progress: Sequence[ProgressNote] | None = None
     ) -> LeaseState:
-        """Renew the lease, and put the progress in the place of what was said; say if it is lost or not wanted.
+        """Renew the lease, and replace the progress if any is given; report a lost lease or a cancelled task.
 
         Raises:
             NotFound: There is no such task.
         """
-        stored, run = self._load_claim(task_id, execution_id, lease_token)
+        stored, run = self._load_claim(task_id, execution_id, lease_token, is_end=False)
         if run is None:
             return LeaseState(None, is_cancelled=True)
         return self._attempt_runner.claimed_run(stored, run).renew(run.progress if progress is None else progress)
 
     def finish_by_token(self, task_id: str, execution_id: str, lease_token: str, report: AttemptReport) -> Task:
-        """Commit how an attempt ended, and send what follows. Safe to repeat: what was said first counts.
+        """Commit how an attempt ended and dispatch what follows. Safe to repeat: the first report counts.
 
-        The progress that heartbeats have said stays if the report has none.
+        If the report has no progress, that of the heartbeats stays.
 
         Raises:
-            LeaseLost: It is no longer the caller's to end.
+            LeaseLost: The caller does not, or no longer, hold the claim.
             NotFound: There is no such task.
         """
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
-            return self._replay_of_finished(stored.task, execution_id, lease_token)
-        held = self._attempt_runner.claimed_run(stored, run)
-        finished = held.finish(replace(report, progress=report.progress or run.progress), self._random)
-        self._dispatch_after_finish(held, run, finished)
-        return finished or self._replay_of_finished(held.task, execution_id, lease_token)
+            return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
+        claimed_run = self._attempt_runner.claimed_run(stored, run)
+        report = replace(report, progress=report.progress or run.progress, ended_by=self._caller)
+        finished = claimed_run.finish(report, self._random)
+        self._dispatch_after_finish(claimed_run, run, finished)
+        return finished or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
 
     def release_by_token(
         self,
@@ -134,33 +147,31 @@ class WorkerClaims:
         reason: str,
         progress: Sequence[ProgressNote] | None = None,
     ) -> Task:
-        """Let another worker run it; that costs no attempt, and it keeps its place. Safe to repeat.
+        """Let another worker run it: it uses up no attempt and keeps its place. Safe to repeat.
 
         Raises:
-            LeaseLost: It is no longer the caller's.
+            LeaseLost: The caller does not, or no longer, hold the claim.
             NotFound: There is no such task.
         """
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
-            return self._replay_of_finished(stored.task, execution_id, lease_token)
-        held = self._attempt_runner.claimed_run(stored, run)
-        released = self._release(held, run, run.progress if progress is None else progress, reason)
-        return released or self._replay_of_finished(held.task, execution_id, lease_token)
+            return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
+        claimed_run = self._attempt_runner.claimed_run(stored, run)
+        released = self._release(claimed_run, run, run.progress if progress is None else progress, reason)
+        return released or self._replay_of_finished(claimed_run.task, execution_id, lease_fingerprint(lease_token))
 
-    def _load_claim(self, task_id: str, execution_id: str, lease_token: str) -> tuple[VersionedTask, Run | None]:
-        """Return the task, and the run if it is this claim's; shown to the check with the queue that it came from.
+    def _load_claim(
+        self, task_id: str, execution_id: str, lease_token: str, *, is_end: bool = True
+    ) -> tuple[VersionedTask, Run | None]:
+        """Return the task, and the run if the caller holds this claim of it; the check sees the claim's queue.
 
-        A task that is being deleted is there only for those who work on it: their lock is theirs until they have ended.
+        A task that is being deleted exists only for those who hold a claim of it: they hold its lock until they finish.
         """
         stored = self._store.load(task_id)
         if stored is None:
             raise NotFound("task", task_id)
         run = stored.task.find_run(execution_id)
-        if (
-            run
-            and run.lease
-            and hmac.compare_digest(lease_fingerprint(run.lease.token), lease_fingerprint(lease_token))
-        ):
+        if run and run.lease and self._holds(run.lease, lease_token, is_end=is_end):
             queue = run.lease.queue
         else:
             run, queue = None, stored.task.pull.queue if stored.task.pull else None
@@ -170,23 +181,33 @@ class WorkerClaims:
             raise NotFound("task", task_id)
         return stored, run
 
-    def _replay_of_finished(self, task: Task, execution_id: str, lease_token: str) -> Task:
-        """Return the task if this claim was ended by the same request before. Raises LeaseLost if not, or NotFound."""
+    def _holds(self, lease: Lease, lease_token: str, *, is_end: bool) -> bool:
+        """Return whether the token is this lease's and the caller is the one that claimed it, or may end it anyway."""
+        if lease.worker is None or not hmac.compare_digest(lease.token_hash, lease_fingerprint(lease_token)):
+            return False
+        is_foreign_but_allowed = is_end and self._can_end_others and lease.claimed_by is not None
+        return lease.claimed_by == self._caller or is_foreign_but_allowed
+
+    def _replay_of_finished(self, task: Task, execution_id: str, token_hash: str) -> Task:
+        """Return the task if the caller has ended this claim before. Raises LeaseLost if it has not, or NotFound."""
         if task.deleted_at is not None:
             raise NotFound("task", task.id)
         run, record = task.find_run(execution_id), self._store.load_execution(task.id, execution_id)
-        mark = lease_fingerprint(lease_token)
         attempts = (*(run.attempts if run else ()), *(record.attempts if record else ()))
-        was_released = run is not None and run.released_claim == mark
-        if not was_released and not any(each.claim == mark and each.status is not _LEASE_EXPIRED for each in attempts):
+        was_released = run is not None and (run.released_claim, run.released_by) == (token_hash, self._caller)
+        was_ended = any(
+            (each.claim, each.ended_by) == (token_hash, self._caller) and each.status is not _LEASE_EXPIRED
+            for each in attempts
+        )
+        if not was_released and not was_ended:
             raise LeaseLost(execution_id)
-        with self._defer_dispatch_on_outage(task.id):  # whoever committed it may have died before it sent what follows
+        with self._defer_dispatch_on_outage(task.id):  # the process that committed it may have died before dispatching
             self._attempt_runner.dispatch_wakeups(task)
             self._attempt_runner.notify_parent(task)
         return task
 
     def _release(self, claimed_run: ClaimedRun, run: Run, progress: Sequence[ProgressNote], reason: str) -> Task | None:
-        released = claimed_run.release(progress, reason)
+        released = claimed_run.release(progress, reason, self._caller)
         if released is not None:
             self._dispatch_after_finish(claimed_run, run, released)
         return released
@@ -199,12 +220,12 @@ class WorkerClaims:
 
     @contextmanager
     def _defer_dispatch_on_outage(self, task_id: str) -> Iterator[None]:
-        """Leave to the sweep what cannot be sent now: no queue delivers this again, as it does an executor's work."""
+        """Leave what cannot be dispatched now to the sweep: unlike an executor's work, no queue redelivers this."""
         try:
             yield
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task_id})
-            # Failing that, somebody else has changed and sent it, or the sweep finds it as soon as it is overdue.
+            # If this fails too, another process has changed and dispatched it, or the sweep finds it once overdue.
             with suppress(VersionConflict, StoreUnavailable):
                 stored = self._store.load(task_id)
                 if stored is not None:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
@@ -63,6 +64,8 @@ class WorkerFilter:
     """Whose tasks it may run; None for everybody's."""
     worker: str = "worker"
     """What it calls itself, for the records."""
+    claimed_by: str | None = None
+    """The API caller that claims; None for a worker at the store."""
 
     def matches(self, task: Task) -> bool:
         """Return whether the worker may run a task, as it is now."""
@@ -77,6 +80,8 @@ class WorkerClaim:
 
     stored: VersionedTask
     run: Run
+    lease_token: str = field(repr=False)
+    """Proves that the claim is the worker's; only its hash is stored."""
 
 
 @dataclass(slots=True)
@@ -221,13 +226,14 @@ class WorkQueue:
 
     def _claim_with_retries(self, stored: VersionedTask, claim_attempt: _ClaimAttempt) -> WorkerClaim | None:
         lease_token = secrets.token_hex(16)
+        token_hash = lease_fingerprint(lease_token)
         current: VersionedTask | None = stored
         for _ in range(MAX_CONFLICTS):
             if current is None:
                 return None
-            mine = next((run for run in current.task.runs if run.lease and run.lease.token == lease_token), None)
+            mine = next((run for run in current.task.runs if run.lease and run.lease.token_hash == token_hash), None)
             if mine is not None:  # a commit that took effect and then failed
-                return WorkerClaim(current, mine)
+                return WorkerClaim(current, mine, lease_token)
             if not claim_attempt.worker_filter.matches(current.task):  # its owner may have made it another's meanwhile
                 return None
             try:
@@ -250,18 +256,19 @@ class WorkQueue:
             VersionConflict: Somebody else was quicker.
         """
         now = self._clock.now()
-        claimed = on_worker_claim(stored.task, now, lease_token, claim_attempt.worker_filter.worker)
+        worker = claim_attempt.worker_filter
+        claimed = on_worker_claim(stored.task, now, lease_fingerprint(lease_token), worker.worker, worker.claimed_by)
         if claimed is None:
             return None
         step, run = claimed
         if run.lock_key is None:
-            return WorkerClaim(self._committer.commit(step, stored), run)
+            return WorkerClaim(self._committer.commit(step, stored), run, lease_token)
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
         answer = self._locks.acquire_for_worker(step.task, run, now)
         if answer.is_acquired:
-            return WorkerClaim(self._committer.commit(step, stored, answer.lock), run)
+            return WorkerClaim(self._committer.commit(step, stored, answer.lock), run, lease_token)
         offered = stored.task.find_run(run.execution_id)
         if offered is not None:
             self._committer.commit(on_lock_taken(stored.task, offered, now), stored, answer.lock)

@@ -63,7 +63,8 @@ def _task_actions(before: Task | None, task: Task) -> list[str]:
 
 
 def _log_run(task: Task, run: Run, before: Run | None) -> None:
-    if run.lease is not None and (before is None or before.lease is None or before.lease.token != run.lease.token):
+    old_lease = before.lease if before else None
+    if run.lease is not None and (old_lease is None or old_lease.token_hash != run.lease.token_hash):
         late = (run.lease.started_at - run.due_at).total_seconds()
         who = {} if run.lease.worker is None else {"worker": run.lease.worker}
         _log_line(

@@ -19,7 +19,7 @@ from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, LeaseLost, NotFound
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import finished_response, format_instant, json_response, task_to_json
-from cloudsched.web.auth.roles import Right
+from cloudsched.web.auth.roles import Right, Role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def claim(call: ApiCall) -> Response:
     body = cast("bodies.ClaimRequest", call.read_body())
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = body.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(body.owner))
-    wanted = WorkerFilter(queue, body.skills, handlers, owner, body.worker)
+    wanted = WorkerFilter(queue, body.skills, handlers, owner, body.worker, call.caller.subject)
     claims = call.app.worker_claims.claim(wanted, body.limit)
     return json_response({"claims": [_claim_to_json(each) for each in claims]}, headers=_NO_STORE)
 
@@ -103,7 +103,8 @@ def _authorized_claims(call: ApiCall) -> WorkerClaims:
         if not (call.caller.can_see(task.owner) and call.caller.can_work_on(queue)):
             raise NotFound("task", task.id)
 
-    return call.app.worker_claims.with_authorization(check)
+    can_end_others = call.caller.role is Role.ADMIN
+    return call.app.worker_claims.with_authorization(check, call.caller.subject, can_end_others=can_end_others)
 
 
 def _claim_key(call: ApiCall, body: bodies.HeartbeatRequest) -> tuple[str, str, str]:
@@ -169,6 +170,6 @@ def _claim_to_json(claim: WorkerClaim) -> dict[str, Any]:
         "attempt": run.attempt,
         "startedAt": format_instant(run.lease.started_at),
         "progress": [step.to_wire() for step in run.progress],
-        "leaseToken": run.lease.token,
+        "leaseToken": claim.lease_token,
         "leaseUntil": format_instant(run.lease.until),
     }

@@ -1,0 +1,220 @@
+"""Who may renew, release and end a claim, and that nothing which a task's owner can read lets them do it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import pytest
+from tests.web.api.test_worker_routes import run_of
+from werkzeug.test import Client, TestResponse
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.config.access import Access
+from cloudsched.engine.ports.store import TaskQuery
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SECOND = timedelta(seconds=1)
+ERROR = {"error": {"type": "E", "message": "m"}}
+VERBS = ("heartbeat", "complete", "fail", "release")
+ENDS = ("complete", "fail", "release")
+KEYS: dict[str, tuple[Role, str | None]] = {
+    "ada": (Role.USER, "ada"),
+    "gpu-1": (Role.WORKER, None),
+    "gpu-2": (Role.WORKER, None),
+    "root": (Role.ADMIN, None),
+    "ops": (Role.ADMIN, None),
+}
+RULES = Path(__file__).parents[3] / "infra" / "firestore.rules"
+
+
+class ApiWorld:
+    """An API with a key for each caller, and handlers that let a test act while they run."""
+
+    def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
+        self.sim = sim
+        self._keys = keys
+        self.while_running: Callable[[Context], object] = lambda _: None
+        self._client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+
+    def ask(self, who: str, path: str, body: object = None, method: str = "POST") -> TestResponse:
+        """Send a request as somebody."""
+        content: dict[str, Any] = {} if body is None else {"json": body}
+        return self._client.open(path, method=method, headers={"X-Api-Key": self._keys[who]}, **content)
+
+    def ask_with(self, path: str, headers: dict[str, str]) -> TestResponse:
+        """GET with credentials of the test's own."""
+        return self._client.get(path, headers=headers)
+
+    def offer(self, task_id: str, **fields: Any) -> None:
+        """Create a task of ada's for the queue ``gpu``, and let it come due."""
+        usual = {"owner": "ada", "title": "T", "handler": "work", "schedule": Schedule.once(self.sim.now + SECOND)}
+        self.sim.app.create(**{"id": task_id, "pull": "gpu", **usual, **fields})
+        self.sim.advance(2 * SECOND)
+
+    def claim(self, who: str) -> dict[str, Any]:
+        """Claim one run of the queue ``gpu``, which has to be there."""
+        (claim,) = self.ask(who, "/v1/queues/gpu/claim", {"worker": "box"}).get_json()["claims"]
+        found: dict[str, Any] = claim
+        return found
+
+    def report(self, who: str, verb: str, run: str, token: str) -> TestResponse:
+        """Report on a run with a lease token."""
+        return self.ask(who, f"{run}/{verb}", {"leaseToken": token, **(ERROR if verb == "fail" else {})})
+
+
+@pytest.fixture
+def world() -> Iterator[ApiWorld]:
+    app, worlds = App(Settings()), list[ApiWorld]()
+
+    @app.handler("work")
+    def work(ctx: Context) -> str:
+        worlds[0].while_running(ctx)
+        return "the true result"
+
+    @app.handler("flow")
+    def flow(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        ctx.notify("Began", "It has begun.")
+        return ctx.call("work", {}, pull="gpu")
+
+    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
+    with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in made.values()))) as sim:
+        worlds.append(ApiWorld(sim, {name: key for name, (key, _) in made.items()}))
+        yield worlds[0]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("who", ["gpu-2", "ada"])
+def test_only_the_claiming_caller_may_use_its_token(world: ApiWorld, who: str, verb: str) -> None:
+    """Another caller with the token gets the answer for a wrong token, and the claim stays as it is."""
+    world.offer("a")
+    claim = world.claim("gpu-1")
+    refused = world.report(who, verb, run_of(claim), claim["leaseToken"])
+    wrong = world.report(who, verb, run_of(claim), "0" * 32)
+    assert (refused.status_code, refused.get_json()["type"].rsplit("/", 1)[-1]) == (409, "lease-lost")
+    assert refused.get_json() == wrong.get_json()
+    assert world.report("gpu-1", "heartbeat", run_of(claim), claim["leaseToken"]).status_code == 200
+
+
+@pytest.mark.parametrize("verb", ENDS)
+def test_an_admin_may_end_a_claim_but_not_renew_it(world: ApiWorld, verb: str) -> None:
+    """The end is recorded as the admin's; whoever claimed it has lost it, and cannot repeat the admin's report."""
+    world.offer("a", retry={"maxRetries": 0})
+    claim = world.claim("gpu-1")
+    token = claim["leaseToken"]
+    assert world.report("root", "heartbeat", run_of(claim), token).status_code == 409
+    assert world.report("root", verb, run_of(claim), token).status_code == 200
+    assert world.report("root", verb, run_of(claim), token).status_code == 200, "it is safe to repeat"
+    late = {world.report(who, each, run_of(claim), token).status_code for who in ("gpu-1", "ops") for each in VERBS}
+    assert late == {409}
+    if verb == "release":
+        (run,) = world.sim.app.get("a").runs
+        assert run.released_by == "key:root"
+    else:
+        (attempt,) = world.ask("ada", run_of(claim), method="GET").get_json()["attempts"]
+        assert (attempt["worker"], attempt["endedBy"]) == ("box", "key:root")
+
+
+def test_the_record_names_who_ended_each_attempt(world: ApiWorld) -> None:
+    """The caller for what was reported through the API, nobody for what an executor ran."""
+    world.offer("a", retry={"maxRetries": 3})
+    for who, verb in (("gpu-1", "fail"), ("gpu-2", "complete")):
+        claim = world.claim(who)
+        assert world.report(who, verb, run_of(claim), claim["leaseToken"]).status_code == 200
+        world.sim.advance(timedelta(minutes=5))
+    world.offer("b", pull=None)
+    ended = {each: [one.ended_by for one in world.sim.executions(each)[0].attempts] for each in ("a", "b")}
+    assert ended == {"a": ["key:gpu-1", "key:gpu-2"], "b": [None]}
+
+
+@pytest.mark.parametrize("who", KEYS)
+def test_what_was_not_claimed_through_the_api_cannot_be_ended_there(world: ApiWorld, who: str) -> None:
+    """A worker at the store holds its token, and not even an admin who has it may use it through the API."""
+    world.offer("a")
+    (claim,) = world.sim.app.worker_claims.claim(WorkerFilter("gpu"))
+    run = f"/v1/tasks/a/executions/{claim.run.execution_id}"
+    assert {world.report(who, verb, run, claim.lease_token).status_code for verb in VERBS} == {409}
+    assert world.sim.app.worker_claims.heartbeat("a", claim.run.execution_id, claim.lease_token).until
+
+
+def test_nothing_that_an_owner_can_read_proves_anything(world: ApiWorld) -> None:
+    """Each string of each readable document, as lease token, API key, bearer token and page token, is refused.
+
+    Tried while an executor runs one task and workers run others, after results, releases, events and messages.
+    """
+    matches = re.findall(r"match (/\S+) \{", RULES.read_text("utf-8"))
+    readable = {"/tasks/{taskId}", "/executions/{executionId}", "/inboxes/{owner}/messages/{messageId}"}
+    assert {*matches} - {"/databases/{database}/documents"} == readable, "this test reads what the rules let users read"
+    world.offer("flow", handler="flow", pull=None)
+    world.sim.app.send_event("flow", "approved", {"by": "ada"})
+    world.offer("ended")
+    for _ in range(2):
+        claim = world.claim("gpu-1")
+        verb = "complete" if claim["task"]["id"] == "ended" else "release"
+        assert world.report("gpu-1", verb, run_of(claim), claim["leaseToken"]).status_code == 200
+    world.offer("claimed", delivery_channels=["WEB"])
+    for _ in range(2):
+        world.claim("gpu-1")
+    tried = list[tuple[str, str, int]]()
+
+    def forge(_: Context) -> None:
+        for text in _readable_strings(world.sim):
+            tried.extend(_try_as_credential(world, text))
+
+    world.while_running = forge
+    world.offer("run", pull=None)
+    (execution,) = world.sim.executions("run")
+    assert execution.content == "the true result", execution.error
+    assert len({text for _, text, _ in tried}) > 50
+    refused = {"lease token": 409, "API key": 401, "bearer token": 401, "page token": 400}
+    assert {kind for kind, _, _ in tried} == set(refused)
+    assert [each for each in tried if each[2] != refused[each[0]]] == []
+
+
+def _try_as_credential(world: ApiWorld, text: str) -> Iterator[tuple[str, str, int]]:
+    """Use a string as everything that a request proves something with; yield what it was used as, and the answer."""
+    tasks = world.sim.app.store.list_tasks(TaskQuery(), limit=100).items
+    runs = [f"/v1/tasks/{task.id}/executions/{run.execution_id}" for task in tasks for run in task.runs if run.lease]
+    assert len(runs) == 3, "the executor's, and two workers'"
+    for run in runs:
+        for who in ("ada", "root"):
+            yield "lease token", text, world.report(who, "complete", run, text[:128] or "x").status_code
+    if text.isascii() and text.isprintable():
+        yield "API key", text, world.ask_with("/v1/tasks", {"X-Api-Key": text}).status_code
+        yield "bearer token", text, world.ask_with("/v1/tasks", {"Authorization": f"Bearer {text}"}).status_code
+    for path in ("/v1/tasks", "/v1/tasks/flow/executions", "/v1/inboxes/ada/messages"):
+        query = urlencode({"pageToken": text or "x"})
+        yield "page token", text, world.ask("ada", f"{path}?{query}", method="GET").status_code
+
+
+def _readable_strings(sim: Simulation) -> set[str]:
+    """Return every string, of any depth, in the documents that the Firestore rules let their owner read."""
+    documents: list[Any] = []
+    for task in sim.app.store.list_tasks(TaskQuery(owner="ada"), limit=100).items:
+        documents.append(task.to_wire())
+        documents += [each.to_wire() for each in sim.app.executions(task.id, limit=100).items]
+    documents += [each.to_wire() for each in sim.app.inbox("ada", limit=100).items]
+    return set(_strings(documents))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield str(name)
+            yield from _strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)

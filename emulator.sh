@@ -4,7 +4,7 @@
 #   ./emulator.sh demo             run a year of tasks in a few seconds
 #   ./emulator.sh dev              start the local stack; `dev -- COMMAND` runs COMMAND against it
 #   ./emulator.sh pytest …         run the tests
-#   ./emulator.sh check            check formatting, lint, types and architecture
+#   ./emulator.sh check            check formatting, lint, types, architecture and the API's description
 #   ./emulator.sh COMMAND …        run any other cloudsched command; --help lists them
 #
 # The first run creates a virtual environment in .venv and installs the project there. Later runs reinstall only if
@@ -66,6 +66,7 @@ check() {
     "$python" -m ruff check . || failed+=(lint)
     "$python" -m mypy || failed+=(types)
     "$python" -m pytest tests/architecture || failed+=(architecture)
+    "$python" -m pytest -rs -k 'not client' tests/web/api/test_openapi_tools.py || failed+=(openapi)
     [[ ${#failed[@]} == 0 ]] || fail "checks failed: ${failed[*]}"
 }
 

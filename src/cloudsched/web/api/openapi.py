@@ -1,7 +1,7 @@
-"""``/openapi.json``: the API as OpenAPI 3.1 (spec.openapis.org/oas/v3.1.1), made from the models that validate.
+"""``/openapi.json``: the API as OpenAPI 3.1 (spec.openapis.org/oas/v3.1.1), generated from the models that validate.
 
-Nothing is written twice: paths come from `OPERATIONS`, parameters and bodies from the models that read them, answers
-from the models that are stored, without what is kept for the scheduler alone.
+Nothing is written twice: paths come from `OPERATIONS`, parameters and bodies from the models that parse them, responses
+from the models that are stored, without the fields that only the scheduler uses.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from cloudsched.domain.documents.pull import QueueName
 from cloudsched.domain.documents.task import EventName, Owner, TaskId
 from cloudsched.web.api.etags import TAGS_PATTERN
 from cloudsched.web.api.idempotency import IDEMPOTENCY_HEADER, KEY_PATTERN
+from cloudsched.web.api.openapi_examples import build_request_examples, response_example
 from cloudsched.web.api.openapi_schemas import build_components, get_pattern, inline_schema, ref
-from cloudsched.web.api.operations import OPERATIONS, Operation
+from cloudsched.web.api.operations import OPERATIONS, TAGS, Operation
 
 if TYPE_CHECKING:
     from cloudsched.domain.documents.document import WireModel
@@ -24,26 +25,35 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _PROBLEMS: Final = {
-    400: "Something in the request is wrong; `field` and `hint` say what, and how to mend it.",
-    401: "The caller has not proved who they are.",
-    403: "The caller is known, and may not do this; or the request comes from a page that may not call the API.",
-    404: "There is none, or it is not the caller's to see.",
-    409: "The task's status does not permit this, others changed the task again and again meanwhile, or the claim "
-    "has ended (`lease-lost`).",
+    400: "The request is invalid; `field` and `hint` say where, and how to correct it.",
+    401: "The caller is not authenticated.",
+    403: "The caller may not do this, or the request comes from a web page that may not call the API.",
+    404: "It does not exist, or the caller may not see it.",
+    409: "The task's status does not permit this, it was changed too often meanwhile, a limit was reached, or the "
+    "claim has ended (`lease-lost`).",
     412: "The task is not in the state that `If-Match` names.",
     413: "The body is too large.",
-    422: "The idempotency key came before, with another request.",
-    429: "The owner has as much as one owner may have.",
+    422: "The idempotency key was used with a different request.",
+    429: "The owner's quota is exceeded.",
     500: "The server failed; its log says why.",
-    503: "The store or another service did not answer, or the API is not set up. Try again later.",
+    503: "The store or another service does not respond, or the API is not configured. Try again later.",
 }
-_TITLES: Final = {200: "Done.", 201: "Created.", 204: "Removed.", 304: "Not changed since."}
+_RETRY_AFTER: Final = {
+    "description": "After how many seconds to try again, if that is known.",
+    "schema": {"type": "integer", "minimum": 0},
+}
+_PROBLEM_HEADERS: Final[dict[int, Json]] = {
+    401: {"WWW-Authenticate": {"description": "How to authenticate (RFC 9110).", "schema": {"type": "string"}}},
+    429: {"Retry-After": _RETRY_AFTER},
+    503: {"Retry-After": _RETRY_AFTER},
+}
+_SUCCESSES: Final = {200: "Done.", 201: "Created.", 204: "Deleted.", 304: "Not modified."}
 _PATH: Final = {
-    "taskId": ("The task's id.", get_pattern(TaskId)),
-    "event": ("The event's name.", get_pattern(EventName)),
-    "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$"),
-    "queue": ("The queue's name.", get_pattern(QueueName)),
-    "owner": ("Whose inbox it is.", get_pattern(Owner)),
+    "taskId": ("The task's id.", get_pattern(TaskId), "weekday-report"),
+    "event": ("The event's name.", get_pattern(EventName), "approved"),
+    "executionId": ("The execution's id.", r"^[A-Za-z0-9.-]{1,128}$", "20270104T080000Z"),
+    "queue": ("The queue's name.", get_pattern(QueueName), "gpu"),
+    "owner": ("The inbox's owner.", get_pattern(Owner), "ada"),
 }
 
 
@@ -52,13 +62,14 @@ def build_document(handlers: tuple[str, ...] | None) -> Json:
     """Return the document.
 
     Args:
-        handlers: The handlers that there are, where callers need not prove who they are; None where they must.
+        handlers: The names of the app's handlers where the API is open; None where callers must authenticate.
     """
     is_open = handlers is not None
     schemas = build_components(handlers)
+    examples = build_request_examples(handlers)
     paths: Json = {}
     for operation in OPERATIONS:
-        described = _operation(operation, is_open=is_open)
+        described = _describe_operation(operation, examples.get(operation.name, {}), is_open=is_open)
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     security = {} if is_open else {"securitySchemes": _security_schemes()}
     return {
@@ -70,6 +81,8 @@ def build_document(handlers: tuple[str, ...] | None) -> Json:
             "description": "JSON in camelCase. Durations are seconds, instants RFC 3339, errors RFC 9457 problems.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        "servers": [{"url": "/", "description": "The server that this document comes from."}],
+        "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
         "components": {"schemas": schemas, **security},
     }
@@ -83,25 +96,26 @@ def _security_schemes() -> Json:
     }
 
 
-def _operation(operation: Operation, *, is_open: bool) -> Json:
+def _describe_operation(operation: Operation, examples: Json, *, is_open: bool) -> Json:
     described: Json = {
         "operationId": operation.name,
+        "tags": [operation.tag],
         "summary": operation.summary,
+        "description": operation.description,
         "parameters": [
             *_path_parameters(operation),
             *_query_parameters(operation.query),
             *_header_parameters(operation),
         ],
         "responses": _responses(operation, is_open=is_open),
+        "security": [] if operation.right is None or is_open else [{"token": []}, {"key": []}],
     }
     if operation.is_patch:
-        content = {"application/merge-patch+json": {"schema": ref("TaskPatch")}}
+        content = {"application/merge-patch+json": {"schema": ref("TaskPatch"), "examples": examples}}
         described["requestBody"] = {"required": True, "content": content}
     elif operation.body is not None:
-        content = {"application/json": {"schema": ref(operation.body.__name__)}}
+        content = {"application/json": {"schema": ref(operation.body.__name__), "examples": examples}}
         described["requestBody"] = {"required": not operation.body_is_optional, "content": content}
-    if operation.right is not None and not is_open:
-        described["security"] = [{"token": []}, {"key": []}]
     return described
 
 
@@ -114,6 +128,7 @@ def _path_parameters(operation: Operation) -> list[Json]:
             "required": True,
             "description": _PATH[name][0],
             "schema": {"type": "string", "pattern": _PATH[name][1]},
+            "example": _PATH[name][2],
         }
         for name in names
     ]
@@ -125,23 +140,25 @@ def _query_parameters(model: type[WireModel]) -> list[Json]:
     for name, each in schema.get("properties", {}).items():
         described = copy.deepcopy(each)
         about = described.pop("description", "")
-        parameters.append({"name": name, "in": "query", "description": about, "schema": described})
+        examples = described.pop("examples", ())
+        example = {"example": examples[0]} if examples else {}
+        parameters.append({"name": name, "in": "query", "description": about, "schema": described, **example})
     return parameters
 
 
 def _header_parameters(operation: Operation) -> list[Json]:
-    found: list[Json] = []
+    parameters: list[Json] = []
     if operation.accepts_idempotency_key:
-        about = "Makes it safe to ask again: the same key with the same request creates nothing new."
+        about = "Makes the request safe to repeat: the same key with the same request creates nothing new."
         schema = {"type": "string", "pattern": KEY_PATTERN}
-        found.append({"name": IDEMPOTENCY_HEADER, "in": "header", "description": about, "schema": schema})
+        parameters.append({"name": IDEMPOTENCY_HEADER, "in": "header", "description": about, "schema": schema})
     if operation.is_conditional:
-        about = "The ETag of the state that the caller has seen; in any other, nothing is changed."
-        found.append({"name": "If-Match", "in": "header", "description": about, "schema": _tag_schema()})
+        about = "The ETag of the state that the caller has seen; if the task has changed since, nothing happens."
+        parameters.append({"name": "If-Match", "in": "header", "description": about, "schema": _tag_schema()})
     if 304 in operation.success_statuses:  # noqa: PLR2004 - Not Modified
-        about = "The ETag of what the caller has already."
-        found.append({"name": "If-None-Match", "in": "header", "description": about, "schema": _tag_schema()})
-    return found
+        about = "The ETag of the state that the caller already has."
+        parameters.append({"name": "If-None-Match", "in": "header", "description": about, "schema": _tag_schema()})
+    return parameters
 
 
 def _tag_schema() -> Json:
@@ -151,38 +168,39 @@ def _tag_schema() -> Json:
 def _responses(operation: Operation, *, is_open: bool) -> Json:
     responses: Json = {}
     for status in operation.success_statuses:
-        responses[str(status)] = {"description": _TITLES[status], **_response_headers(operation, status)}
+        responses[str(status)] = {"description": _SUCCESSES[status], **_response_headers(operation, status)}
         if status in {200, 201} and operation.response_schema:
             responses[str(status)]["content"] = _content(operation.response_schema)
             responses[str(status)].update(_links(operation))
-    refusals = {400, 403, 500, 503, *operation.error_statuses}
+    problems = {400, 403, 500, 503, *operation.error_statuses}
     if operation.right is not None and not is_open:
-        refusals.add(401)
+        problems.add(401)
     if operation.body is not None or operation.is_patch:
-        refusals.add(413)
+        problems.add(413)
     content = {"application/problem+json": {"schema": ref("Problem")}}
-    for status in sorted(refusals):
-        responses[str(status)] = {"description": _PROBLEMS[status], "content": content}
+    for status in sorted(problems):
+        headers = {"headers": _PROBLEM_HEADERS[status]} if status in _PROBLEM_HEADERS else {}
+        responses[str(status)] = {"description": _PROBLEMS[status], **headers, "content": content}
     return responses
 
 
 def _response_headers(operation: Operation, status: int) -> Json:
-    if operation.response_schema not in {"Task", "FailedTask"}:
+    if operation.response_schema not in {"Task", "ReportedTask", "FailedTask"}:
         return {}
-    headers = {"ETag": {"description": "The task's state.", "schema": {"type": "string"}}}
+    headers = {"ETag": {"description": "Identifies the task's state.", "schema": {"type": "string"}}}
     if operation.name == "create_task":
         headers["Location"] = {"description": "The task's path.", "schema": {"type": "string"}}
     return {"headers": headers} if status in {200, 201, 304} else {}
 
 
 def _links(operation: Operation) -> Json:
-    """Return what can be done with what was answered."""
+    """Return the operations that can follow a response, with the parameters to use."""
     if operation.name == "create_task":
-        of_a_task = [each.name for each in OPERATIONS if "{taskId}" in each.path and "{executionId}" not in each.path]
-        return {"links": {name: _link(name, taskId="$response.body#/id") for name in of_a_task}}
+        names = [each.name for each in OPERATIONS if "{taskId}" in each.path and "{executionId}" not in each.path]
+        return {"links": {name: _link(name, taskId="$response.body#/id") for name in names}}
     if operation.name == "list_executions":
-        found = {"taskId": "$request.path.taskId", "executionId": "$response.body#/executions/0/id"}
-        return {"links": {"get_execution": _link("get_execution", **found)}}
+        parameters = {"taskId": "$request.path.taskId", "executionId": "$response.body#/executions/0/id"}
+        return {"links": {"get_execution": _link("get_execution", **parameters)}}
     return {}
 
 
@@ -190,9 +208,9 @@ def _link(operation: str, **parameters: str) -> Json:
     return {"operationId": operation, "parameters": parameters}
 
 
-def _content(answer: str) -> Json:
-    if answer == "text/html":
-        return {answer: {"schema": {"type": "string"}}}
-    if answer == "OpenApi":
+def _content(schema: str) -> Json:
+    if schema == "text/html":
+        return {schema: {"schema": {"type": "string"}}}
+    if schema == "OpenApi":
         return {"application/json": {"schema": {"type": "object"}}}
-    return {"application/json": {"schema": ref(answer)}}
+    return {"application/json": {"schema": ref(schema), "example": response_example(schema)}}

@@ -1,7 +1,7 @@
-"""The JSON schemas of what goes in and out: pydantic's own, put right where JSON says it in another way.
+"""The JSON schemas of requests and responses: pydantic's own, corrected where the JSON on the wire differs.
 
-What pydantic does not know: a duration comes and goes as a number of seconds; what is None is left out of an answer; a
-field of an answer that has a default is there all the same.
+Pydantic does not know that durations are numbers of seconds, that responses omit fields that are None, and that they
+contain all other fields, including those with a default.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import copy
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, StringConstraints, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from cloudsched.domain.documents.execution import Execution, Message
@@ -18,7 +18,7 @@ from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.task import Task
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.openapi_docstrings import read_field_docstrings
-from cloudsched.web.api.responses import INTERNAL
+from cloudsched.web.api.responses import INTERNAL, OMITTED_FOR_WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,32 +43,81 @@ _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
 _RESPONSE_MODELS: tuple[type[BaseModel], ...] = (Task, Execution, Message)
 
 
+_SECONDS = "In seconds."
+_LIMITS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
+_DURATION = TypeAdapter(timedelta)
+
+
 class _Schemas(GenerateJsonSchema):
-    """Durations as seconds, within their limits; fields with their docstrings."""
+    """Durations as seconds, within their limits and with defaults in seconds; fields with their docstrings."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         """Return a model's schema."""
         made = super().model_schema(schema)
+        made.pop("title", None)  # the component's name says it; generators would name two variants of a model alike
         model: type[BaseModel] = schema["cls"]
         texts = read_field_docstrings(model)
         for name, field in model.model_fields.items():
             shown = made.get("properties", {}).get(field.alias or name)
+            _correct_limits(shown)
             if shown is not None and name in texts and field.description is None:
-                shown["description"] = texts[name]
+                unit = f" {_SECONDS}" if _is_duration(shown) else ""
+                shown["description"] = texts[name] + unit
         if model is Pull and self.mode == "validation":
             queue = {"type": "string", "pattern": get_pattern(QueueName)}
             return {"anyOf": [queue, {**made, "description": "The queue, and more."}], "description": Pull.__doc__}
         return made
 
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        """Return an enumeration's schema."""
+        made = super().enum_schema(schema)
+        made.pop("title", None)
+        return made
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - pydantic's signature
+        """Return False: a title made from a field's name says nothing more than the name."""
+        return False
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,  # noqa: FBT001 - pydantic's signature
+    ) -> bool:
+        """Return whether a field is always present; in a response, fields with a default are."""
+        return self.mode == "serialization" or super().field_is_required(field, total)
+
+    def encode_default(self, dft: object) -> object:
+        """Return a default as JSON; a duration as a number of seconds."""
+        return dft.total_seconds() if isinstance(dft, timedelta) else super().encode_default(dft)
+
+    def union_schema(self, schema: core_schema.UnionSchema) -> JsonSchemaValue:
+        """Return a union's schema; an integer or a float, which is how durations are written, is a number."""
+        union = super().union_schema(schema)
+        is_number = union.get("anyOf") == [{"type": "integer"}, {"type": "number"}]
+        return {"type": "number", "description": _SECONDS} if is_number else union
+
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
-        """Return a number's schema; text such as ``PT5M`` is read as well."""
-        limits = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
-        number: Json = {"type": "number", "description": "Seconds."}
-        for name, keyword in limits.items():
+        """Return the schema of a number of seconds. Text such as ``PT5M`` is accepted, too, but not documented."""
+        number: Json = {"type": "number", "description": _SECONDS}
+        for name, keyword in _LIMITS.items():
             limit = schema.get(name)
             if isinstance(limit, timedelta):
                 number[keyword] = limit.total_seconds()
         return number
+
+
+def _correct_limits(schema: Json | None) -> None:
+    """Replace what pydantic writes of limits that follow a validator: ``"ge": "PT0S"`` is ``"minimum": 0``."""
+    for kind in [] if schema is None else [schema, *schema.get("anyOf", ())]:
+        for name, keyword in _LIMITS.items():
+            if name in kind:
+                limit = kind.pop(name)
+                kind[keyword] = _DURATION.validate_python(limit).total_seconds() if isinstance(limit, str) else limit
+
+
+def _is_duration(schema: Json) -> bool:
+    kinds = [schema, *schema.get("anyOf", ())]
+    return any(kind.get("description") == _SECONDS for kind in kinds)
 
 
 def ref(name: str) -> Json:
@@ -77,13 +126,13 @@ def ref(name: str) -> Json:
 
 
 def get_pattern(annotated: object) -> str:
-    """Return the pattern that a constrained string has to fit."""
-    found = next(each.pattern for each in get_args(annotated) if isinstance(each, StringConstraints))
-    return str(found)
+    """Return the pattern that a constrained string must match."""
+    pattern = next(each.pattern for each in get_args(annotated) if isinstance(each, StringConstraints))
+    return str(pattern)
 
 
 def inline_schema(model: type[BaseModel]) -> Json:
-    """Return the schema of a model of query parameters: a flat one, without None and without references."""
+    """Return the schema of a model of query parameters: flat, without null and without references."""
     schema = model.model_json_schema(by_alias=True, schema_generator=_Schemas)
     definitions = schema.pop("$defs", {})
     flat = _without_none(schema)
@@ -98,37 +147,57 @@ def build_components(handlers: Sequence[str] | None) -> Json:
     """Return all schemas of the document by their names.
 
     Args:
-        handlers: The handlers that there are, if everybody may know; then callers need not prove who they are, and a
-            new task must name its owner.
+        handlers: The names of the app's handlers where the API is open: then a new task must name its owner. None where
+            callers must authenticate.
     """
-    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+    models: list[tuple[type[BaseModel], JsonSchemaMode]] = [
         *((model, "validation") for model in _REQUEST_MODELS),
         *((model, "serialization") for model in _RESPONSE_MODELS),
     ]
-    names, whole = models_json_schema(wanted, by_alias=True, ref_template=_TEMPLATE, schema_generator=_Schemas)
-    schemas: Json = whole["$defs"]
+    names, definitions = models_json_schema(models, by_alias=True, ref_template=_TEMPLATE, schema_generator=_Schemas)
+    schemas: Json = {_component_name(name): _rename_references(each) for name, each in definitions["$defs"].items()}
     for model in _RESPONSE_MODELS:
-        name = names[(model, "serialization")]["$ref"].rpartition("/")[2]
-        assert name == model.__name__  # noqa: S101 - no model is both sent and answered
-    answered = _find_reachable(schemas, _model_names(_RESPONSE_MODELS))
-    answered -= _find_reachable(schemas, _model_names(_REQUEST_MODELS))  # where null stands for the default
-    schemas = {name: _to_response_schema(each) if name in answered else each for name, each in schemas.items()}
+        name = _component_name(names[(model, "serialization")]["$ref"].rpartition("/")[2])
+        assert name == model.__name__  # noqa: S101 - no model is both a request and a response
+    in_responses = _find_reachable(schemas, _model_names(_RESPONSE_MODELS))
+    in_responses -= _find_reachable(schemas, _model_names(_REQUEST_MODELS))  # where null stands for the default
+    schemas = {name: _to_response_schema(each) if name in in_responses else each for name, each in schemas.items()}
     _publish_task_schema(schemas["Task"])
-    schemas["FailedTask"] = _failed_task_schema(schemas["Task"])
+    schemas["ReportedTask"] = _reported_task_schema(schemas["Task"])
+    schemas["FailedTask"] = _failed_task_schema(schemas["ReportedTask"])
     new = schemas["NewTask"]
     new["required"].remove("handler")  # a task with children or a script has none of its own
     if handlers is not None:
-        known, pulled = {"enum": sorted(handlers)}, {"not": {"type": "null"}}  # workers may have handlers of their own
-        new["anyOf"] = [{"properties": {"handler": known}}, {"properties": {"pull": pulled}, "required": ["pull"]}]
+        # A task for workers may name a handler that only they have. Generators of clients ignore if and then, while an
+        # anyOf would make them generate a union of two classes.
+        new["if"] = {"properties": {"pull": {"type": "null"}}}
+        new["then"] = {"properties": {"handler": {"enum": sorted(handlers)}}}
     else:
         new["required"] = [name for name in new["required"] if name != "owner"]
-        new["properties"]["owner"]["description"] = "Whose it is: the caller, if it is left out."
+        new["properties"]["owner"]["description"] = "The task's owner; the caller if it is omitted."
     for name in ("NewTask", "PreviewRequest"):
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)
-    every = {**schemas, **_handwritten_schemas()}
-    used = _find_reachable(every, {"TaskPatch", "FailedTask", *_handwritten_schemas(), *_model_names(_REQUEST_MODELS)})
-    return {name: _with_short_description(each) for name, each in sorted(every.items()) if name in used}
+    candidates = {**schemas, **_handwritten_schemas()}
+    roots = {"TaskPatch", "ReportedTask", "FailedTask", *_handwritten_schemas(), *_model_names(_REQUEST_MODELS)}
+    used = _find_reachable(candidates, roots)
+    return {name: _with_short_description(each) for name, each in sorted(candidates.items()) if name in used}
+
+
+def _component_name(name: str) -> str:
+    """Return the name of a component: pydantic's ``Pull-Output`` is ``Pull``, and ``Pull-Input`` is ``PullInput``."""
+    return name.removesuffix("-Output").replace("-Input", "Input")
+
+
+def _rename_references(schema: Any) -> Any:  # noqa: ANN401 - any JSON
+    match schema:
+        case {"$ref": str(target), **rest}:
+            return {"$ref": _component_name(target), **rest}
+        case dict():
+            return {key: _rename_references(value) for key, value in schema.items()}
+        case list():
+            return [_rename_references(each) for each in schema]
+    return schema
 
 
 def _allow_schedule_text(schema: Json) -> None:
@@ -146,14 +215,14 @@ def _model_names(models: Iterable[type[BaseModel]]) -> set[str]:
 
 
 def _with_short_description(schema: Json) -> Json:
-    """Return a schema with the first part of its class's docstring: what follows is for programmers."""
+    """Return a schema with only the first paragraph of its class's docstring; the rest is for programmers."""
     about = schema.get("description", "")
     return {**schema, "description": about.partition("\n\n")[0]} if about else schema
 
 
 def _handwritten_schemas() -> Json:
-    """Return the schemas that are no model's."""
-    text, token = {"type": "string"}, {"nextPageToken": {"type": "string", "description": "Continues the list."}}
+    """Return the schemas that have no model."""
+    text, token = {"type": "string"}, {"nextPageToken": {"type": "string", "description": "Fetches the next page."}}
     occurrence = _object_schema({"utc": _instant_schema(), "local": _instant_schema()}, "utc", "local")
     return {
         "TaskPage": _object_schema({"tasks": _array_schema(ref("Task")), **token}, "tasks"),
@@ -168,7 +237,7 @@ def _handwritten_schemas() -> Json:
         "SchedulePreview": _object_schema(
             {
                 "description": text,
-                "schedule": {"type": "object"},
+                "schedule": ref("Schedule"),
                 "occurrences": _array_schema(ref("Occurrence")),
                 "assumptions": {**_array_schema(text), "description": "What words left open, and how it was taken."},
                 "title": {"type": "string", "description": "What the words say that the schedule is for."},
@@ -190,7 +259,7 @@ def _handwritten_schemas() -> Json:
                 "title": text,
                 "status": {"type": "integer"},
                 "detail": text,
-                "field": {"type": "string", "description": "The path of the field that is wrong."},
+                "field": {"type": "string", "description": "The path of the invalid field."},
                 "hint": {"type": "string", "description": "What to do about it."},
                 "readings": {
                     **_array_schema({"type": "object"}),
@@ -211,26 +280,29 @@ def _claim_schema() -> Json:
         "executionId": {"type": "string"},
         "scheduledFor": _instant_schema(),
         "attempt": {"type": "integer", "description": "Counted from 1."},
-        "startedAt": {**_instant_schema(), "description": "When this attempt began."},
-        "progress": {**_array_schema(ref("ProgressNote")), "description": "What earlier attempts have said."},
-        "leaseToken": {"type": "string", "description": "What proves that the run is yours. It is told only here."},
-        "leaseUntil": {**_instant_schema(), "description": "Send heartbeats before, or it may be another's."},
+        "startedAt": {**_instant_schema(), "description": "When this attempt started."},
+        "progress": {**_array_schema(ref("ProgressNote")), "description": "The progress notes of earlier attempts."},
+        "leaseToken": {"type": "string", "description": "Proves that the run is yours. It is returned only here."},
+        "leaseUntil": {
+            **_instant_schema(),
+            "description": "Send a heartbeat before this instant, or the claim may end.",
+        },
     }
     return _object_schema(properties, *properties)
 
 
 def _heartbeat_schema() -> Json:
-    """Return the schema of a heartbeat's answer."""
+    """Return the schema of the response to a heartbeat."""
     properties = {
-        "leaseUntil": {**_instant_schema(), "description": "When the lease ends now."},
-        "renewedAt": {**_instant_schema(), "description": "When it was renewed: now, by the clock that leases go by."},
-        "isCancelled": {"type": "boolean", "description": "Whether the task does not want it any more."},
+        "leaseUntil": {**_instant_schema(), "description": "When the renewed lease ends."},
+        "renewedAt": {**_instant_schema(), "description": "When it was renewed: now, by the API's clock."},
+        "isCancelled": {"type": "boolean", "description": "Whether the task was cancelled: stop."},
     }
     return _object_schema(properties, *properties)
 
 
 def _tree_schema() -> Json:
-    about = "How many calls of this task are left out: its newest are shown, and of a tree what is nearest to its root."
+    about = "How many calls of this task were left out. Newer calls, and those nearer to the root, are shown first."
     left_out = {"type": "integer", "minimum": 0, "description": about}
     properties = {"task": ref("Task"), "children": _array_schema(ref("Tree")), "omittedChildren": left_out}
     return _object_schema(properties, *properties)
@@ -249,48 +321,62 @@ def _instant_schema() -> Json:
 
 
 def _publish_task_schema(task: Json) -> None:
-    """Make a stored task's schema that of a task as callers see it."""
+    """Change the schema of a stored task into that of a task as callers see it."""
     for name in INTERNAL:
         task["properties"].pop(name, None)
-    about = "A dispatch could not be sent yet; the sweep does it."
-    waits = {**_instant_schema(), "description": "Since when it waits for a worker, if it does."}
-    task["properties"]["offeredAt"] = waits
-    task["properties"]["isRunning"] = {"type": "boolean", "description": "Whether a handler is at work on it."}
+    about = "A dispatch could not be created yet; the sweep will create it."
+    offered_at = {**_instant_schema(), "description": "Since when it has been waiting for a worker, if it is."}
+    task["properties"]["offeredAt"] = offered_at
+    task["properties"]["isRunning"] = {"type": "boolean", "description": "Whether a handler is running for it."}
     task["properties"]["dispatchDeferred"] = {"type": "boolean", "description": about}
     task["required"] = sorted({*task["required"], "isRunning"} - INTERNAL)
 
 
+def _reported_task_schema(task: Json) -> Json:
+    """Return the schema of a task in the response to a worker's report, where a worker sees less than its owner."""
+    required = [name for name in task["required"] if name not in OMITTED_FOR_WORKERS]
+    about = "A task whose worker has reported. Workers that may not read tasks get less of it."
+    return {**task, "description": about, "required": required}
+
+
 def _failed_task_schema(task: Json) -> Json:
-    """Return the schema of a task one of whose attempts has failed, as its worker is told."""
-    about = "The record, if it has failed for good and no `on_failure` was called for it here: call yours."
+    """Return the schema of a task, one of whose attempts has failed, as its worker sees it."""
+    about = "The record, if the run has failed for good and the API has no `on_failure` for its handler: call yours."
     return {**task, "properties": {**task["properties"], "failedExecution": {**ref("Execution"), "description": about}}}
 
 
 def _patch_schema(new: Json) -> Json:
-    """Return the schema of a merge patch: any of the fields, where null stands for the default."""
-    properties = {
-        name: {"anyOf": [each, {"type": "null"}]} if name not in {"title", "handler"} else each
-        for name, each in new["properties"].items()
-        if name not in {"id", "owner"}
-    }
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+    """Return the schema of a merge patch: any of the fields; null restores the default, and omitted fields stay."""
+    properties: Json = {}
+    for name, each in new["properties"].items():
+        if name in {"id", "owner"}:
+            continue
+        schema = {key: value for key, value in each.items() if key != "default"}
+        if name not in {"title", "handler"} and {"type": "null"} not in schema.get("anyOf", ()):
+            described = {"description": schema.pop("description")} if "description" in schema else {}
+            schema = {"anyOf": [schema, {"type": "null"}], **described}
+        properties[name] = schema
+    about = "The fields to change; `null` restores a field's default."
+    return {"type": "object", "description": about, "properties": properties, "additionalProperties": False}
 
 
 def _to_response_schema(schema: Json) -> Json:
-    """Return the schema of something answered, where None is left out."""
+    """Return a schema for responses: fields that are None are omitted, and there are no defaults."""
     may_be_none = {
         name
         for name, each in schema.get("properties", {}).items()
         if {"type": "null"} in each.get("anyOf", ()) or each == {} or set(each) <= {"title", "default", "description"}
     }
     shown = _without_none(schema)
+    for each in shown.get("properties", {}).values():
+        each.pop("default", None)
     if "required" in shown:
         shown["required"] = [name for name in shown["required"] if name not in may_be_none]
     return shown
 
 
 def _without_none(schema: Json) -> Json:
-    """Return an object's schema whose properties are not null: they are left out instead."""
+    """Return an object's schema whose properties are never null: they are omitted instead."""
     shown = copy.deepcopy(schema)
     for name, each in shown.get("properties", {}).items():
         kinds = [kind for kind in each.get("anyOf", ()) if kind != {"type": "null"}]
@@ -303,14 +389,14 @@ def _without_none(schema: Json) -> Json:
 
 
 def _find_reachable(schemas: Json, names: set[str]) -> set[str]:
-    found: set[str] = set()
-    rest = list(names)
-    while rest:
-        name = rest.pop()
-        if name not in found:
-            found.add(name)
-            rest.extend(_find_references(schemas[name]))
-    return found
+    reachable: set[str] = set()
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name not in reachable:
+            reachable.add(name)
+            pending.extend(_find_references(schemas[name]))
+    return reachable
 
 
 def _find_references(schema: object) -> set[str]:

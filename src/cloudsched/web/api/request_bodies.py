@@ -67,7 +67,7 @@ class NoParameters(WireModel):
 class PageQuery(WireModel):
     """Which part of a list."""
 
-    page_size: Annotated[int, Digits, Field(ge=1, le=MAX_PAGE)] = 50
+    page_size: Annotated[int, Field(ge=1, le=MAX_PAGE), Digits] = 50
     """How many items at most."""
     page_token: str | None = None
     """``nextPageToken`` of the page before, unchanged and with the same filters."""
@@ -111,7 +111,7 @@ class TaskListQuery(PageQuery):
 class Count(WireModel):
     """How many occurrences."""
 
-    count: Annotated[int, Digits, Field(ge=1, le=MAX_PREVIEW)] = 10
+    count: Annotated[int, Field(ge=1, le=MAX_PREVIEW), Digits] = 10
 
 
 class TreeFilter(WireModel):

@@ -1,4 +1,4 @@
-"""What is answered: a task, an occurrence, a page of a list, in JSON."""
+"""Responses: a task, an occurrence or a page of a list, in JSON."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ INTERNAL = frozenset(
         "plannedTo",
     }
 )
-"""What a task's document keeps for the scheduler alone."""
+"""The fields of a task's document that only the scheduler uses; no caller sees them."""
 
 
-_DESCRIPTION_FIELDS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
-"""What of a task is told to its worker with the claim, and not again."""
+OMITTED_FOR_WORKERS = frozenset({"payload", "description", "purpose", "source", "children", "script"})
+"""The fields of a task that a worker gets with the claim, and then no more."""
 
 
 def task_to_json(task: Task) -> dict[str, Any]:
-    """Return a task as its callers see it."""
+    """Return a task as callers see it."""
     content = {name: value for name, value in task.to_wire().items() if name not in INTERNAL}
     content["isRunning"] = any(run.lease for run in task.runs)
     if offered := offered_runs(task):
@@ -57,37 +57,37 @@ def task_to_json(task: Task) -> dict[str, Any]:
 
 
 def finished_response(task: Task, more: dict[str, Any], *, can_read_task: bool) -> Response:
-    """Answer who has ended its work on a task; who may not read tasks is told nothing of what it is about."""
+    """Respond to a worker's report; a worker that may not read tasks does not see what the task is about."""
     content = {**task_to_json(task), **more}
     if can_read_task:
         return json_response(content, headers={"ETag": compute_quoted_etag(task)})
-    return json_response({name: value for name, value in content.items() if name not in _DESCRIPTION_FIELDS})
+    return json_response({name: value for name, value in content.items() if name not in OMITTED_FOR_WORKERS})
 
 
 def task_response(task: Task, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Answer with a task, and the ETag of its state."""
+    """Respond with a task and the ETag of its state."""
     return json_response(task_to_json(task), status, {"ETag": compute_quoted_etag(task), **(headers or {})})
 
 
 def tree_to_json(tree: Tree) -> dict[str, Any]:
-    """Return a task's tree as its callers see it."""
+    """Return a task's tree as callers see it."""
     children = [tree_to_json(each) for each in tree.children]
     return {"task": task_to_json(tree.task), "children": children, "omittedChildren": tree.omitted_children}
 
 
 def occurrence_to_json(at: datetime, timezone: str) -> dict[str, str]:
-    """Return an instant in UTC and as the clocks of a zone show it."""
+    """Return an instant in UTC and in the local time of a zone."""
     local = at.astimezone(zones.load_tzinfo(timezone))
     return {"utc": format_instant(at), "local": local.isoformat()}
 
 
 def format_instant(at: datetime) -> str:
-    """Return an instant in UTC as all answers have it."""
+    """Return an instant as responses have it: in UTC, with ``Z``."""
     return at.isoformat().replace("+00:00", "Z")
 
 
 def page_response(name: str, page: Page[Any], items: Iterable[dict[str, Any]]) -> Response:
-    """Answer with a page of a list."""
+    """Respond with a page of a list."""
     content: dict[str, Any] = {name: list(items)}
     if page.next_page_token:
         content["nextPageToken"] = page.next_page_token
@@ -95,10 +95,10 @@ def page_response(name: str, page: Page[Any], items: Iterable[dict[str, Any]]) -
 
 
 def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Answer with JSON that nobody may keep or take for something else."""
+    """Respond with JSON that is not cached and not taken for another content type."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return Response(text, status, {"Content-Type": "application/json", **CACHE_HEADERS, **(headers or {})})
 
 
 CACHE_HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
-"""What every answer says to browsers and caches: ask again before you show it, and do not guess its kind."""
+"""Tells browsers and caches to revalidate each response, and not to guess its content type."""

@@ -1,0 +1,219 @@
+"""The examples in ``/openapi.json``: one request for each body, and one response for each schema.
+
+Tests validate each against its schema, and each request against the model that parses it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Json = dict[str, Any]
+
+_LEASE: Final = "n1VbWxEXAMPLEq0y2Zr8cQ"
+_WEEKDAYS: Final = "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9"
+_REPORT: Final[Json] = {
+    "title": "Weekday report",
+    "handler": "report",
+    "payload": {"about": "sales"},
+    "schedule": {"rrule": _WEEKDAYS, "timezone": "Europe/Paris"},
+}
+_RENDER: Final[Json] = {
+    "title": "Render a film",
+    "handler": "render",
+    "payload": {"frames": 240},
+    "pull": {"queue": "gpu", "skill": "cuda"},
+}
+_REQUESTS: Final[dict[str, dict[str, Json]]] = {
+    "update_task": {
+        "reschedule": {
+            "summary": "Move a task to Mondays",
+            "value": {"schedule": {"rrule": "FREQ=WEEKLY;BYDAY=MO;BYHOUR=9"}},
+        }
+    },
+    "retry": {"execution": {"summary": "Retry one execution", "value": {"executionId": "20270104T080000Z"}}},
+    "backfill": {
+        "range": {
+            "summary": "Run January again",
+            "value": {"start": "2027-01-01T00:00:00Z", "end": "2027-01-31T23:59:59Z"},
+        }
+    },
+    "send_event": {"approval": {"summary": "Approve", "value": {"payload": {"by": "grace"}}}},
+    "claim": {
+        "worker": {
+            "summary": "Claim one run",
+            "value": {"worker": "box-1", "skills": ["cuda"], "handlers": ["render"], "limit": 1},
+        }
+    },
+    "heartbeat": {
+        "progress": {
+            "summary": "Renew the lease and report progress",
+            "value": {"leaseToken": _LEASE, "progress": [{"text": "half", "at": "2027-01-04T08:01:00Z"}]},
+        }
+    },
+    "complete": {
+        "success": {"summary": "The work is done", "value": {"leaseToken": _LEASE, "content": {"frames": 240}}},
+        "cancelled": {
+            "summary": "There was nothing to do",
+            "value": {"leaseToken": _LEASE, "status": "CANCELLED", "message": "The film was deleted."},
+        },
+    },
+    "fail": {
+        "retry": {
+            "summary": "The attempt failed; try again in a minute",
+            "value": {
+                "leaseToken": _LEASE,
+                "error": {"type": "OutOfMemory", "message": "The GPU is out of memory."},
+                "retryAfter": 60,
+            },
+        }
+    },
+    "release": {
+        "shutdown": {"summary": "The worker shuts down", "value": {"leaseToken": _LEASE, "reason": "Shutting down."}}
+    },
+    "preview_schedule": {
+        "weekdays": {
+            "summary": "The next three weekdays at nine",
+            "value": {"schedule": _REPORT["schedule"], "count": 3, "from": "2027-01-01T00:00:00Z"},
+        }
+    },
+}
+
+
+def build_request_examples(handlers: Sequence[str] | None) -> dict[str, dict[str, Json]]:
+    """Return the examples of each operation with a body, by their names.
+
+    Args:
+        handlers: The names of the app's handlers where the API is open: then a new task names its owner, and one of
+            these. None where callers must authenticate.
+    """
+    owner = {} if handlers is None else {"owner": "ada"}
+    render = {"summary": "Work for a pool of workers", "value": {**_RENDER, **owner}}
+    tasks = {"work": render}
+    if handlers is None or handlers:
+        handler = {} if handlers is None or "report" in handlers else {"handler": handlers[0]}
+        report = {"summary": "A report every weekday at nine", "value": {**_REPORT, **handler, **owner}}
+        tasks = {"report": report, "work": render}
+    batch = {"summary": "Several tasks", "value": {"tasks": [each["value"] for each in tasks.values()]}}
+    return {"create_task": tasks, "batch_create_tasks": {"batch": batch}, **_REQUESTS}
+
+
+_TASK: Final[Json] = {
+    **_REPORT,
+    "schemaVersion": 1,
+    "id": "weekday-report",
+    "owner": "ada",
+    "schedule": {
+        "rrule": _WEEKDAYS,
+        "dtstart": "2027-01-01T09:00:00",
+        "timezone": "Europe/Paris",
+        "rdates": [],
+        "exdates": [],
+        "gap": "shift",
+        "fold": "first",
+        "subDaily": "elapsed",
+    },
+    "description": "",
+    "purpose": "",
+    "category": "REPORT",
+    "children": [],
+    "parallel": False,
+    "onChildFailure": "fail",
+    "deliveryChannels": ["WEB"],
+    "queryPerExecution": 0,
+    "priority": "NORMAL",
+    "lockLimit": 1,
+    "retry": {"maxRetries": 3, "firstDelay": 0, "base": 5, "factor": 5.0, "cap": 3600, "jitter": 0.1},
+    "expectedDuration": 300,
+    "jitter": 0,
+    "overlap": "skip",
+    "catchUp": {"mode": "latest"},
+    "isOneTime": False,
+    "timezone": "Europe/Paris",
+    "status": "ACTIVE",
+    "revision": 1,
+    "message": "",
+    "nextExecutionTime": "2027-01-04T08:00:00Z",
+    "createdAt": "2027-01-01T12:00:00Z",
+    "updatedAt": "2027-01-01T12:00:00Z",
+    "statusChangedAt": "2027-01-01T12:00:00Z",
+    "runCount": 0,
+    "consecutiveFailures": 0,
+    "isRunning": False,
+}
+_WORK: Final[Json] = {**_TASK, **_RENDER, "id": "render-film", "isRunning": True}
+_EXECUTION: Final[Json] = {
+    "schemaVersion": 1,
+    "id": "20270104T080000Z",
+    "taskId": "weekday-report",
+    "owner": "ada",
+    "scheduledFor": "2027-01-04T08:00:00Z",
+    "startedAt": "2027-01-04T08:00:00.120Z",
+    "finishedAt": "2027-01-04T08:00:02.480Z",
+    "attempts": [],
+    "attemptsLeftOut": 0,
+    "status": "SUCCEEDED",
+    "content": {"pages": 3},
+    "progress": [],
+    "queries": 0,
+    "tokens": 0,
+    "isDelivered": True,
+    "trigger": "SCHEDULE",
+    "steps": [],
+    "callsMade": 0,
+}
+_OCCURRENCE: Final[Json] = {"utc": "2027-01-04T08:00:00Z", "local": "2027-01-04T09:00:00+01:00"}
+_MESSAGE: Final[Json] = {
+    "schemaVersion": 1,
+    "id": "weekday-report.20270104T080000Z",
+    "owner": "ada",
+    "taskId": "weekday-report",
+    "executionId": "20270104T080000Z",
+    "title": "Weekday report",
+    "body": "Sales are up by 3 %.",
+    "createdAt": "2027-01-04T08:00:02.480Z",
+}
+_RESPONSES: Final[dict[str, Json]] = {
+    "Task": _TASK,
+    "ReportedTask": _TASK,
+    "FailedTask": _TASK,
+    "TaskPage": {"tasks": [_TASK], "nextPageToken": "eyJhIjoxfQ"},
+    "BatchResults": {"results": [{"status": 201, "task": _TASK}]},
+    "Execution": _EXECUTION,
+    "ExecutionPage": {"executions": [_EXECUTION]},
+    "Tree": {"task": _TASK, "children": [], "omittedChildren": 0},
+    "Claims": {
+        "claims": [
+            {
+                "task": _WORK,
+                "executionId": "20270104T080000Z",
+                "scheduledFor": "2027-01-04T08:00:00Z",
+                "attempt": 1,
+                "startedAt": "2027-01-04T08:00:01Z",
+                "progress": [],
+                "leaseToken": _LEASE,
+                "leaseUntil": "2027-01-04T08:05:01Z",
+            }
+        ]
+    },
+    "HeartbeatResult": {
+        "leaseUntil": "2027-01-04T08:06:00Z",
+        "renewedAt": "2027-01-04T08:01:00Z",
+        "isCancelled": False,
+    },
+    "MessagePage": {"messages": [_MESSAGE]},
+    "Occurrences": {"occurrences": [_OCCURRENCE]},
+    "SchedulePreview": {
+        "description": "Every weekday at 09:00 (Europe/Paris)",
+        "schedule": _TASK["schedule"],
+        "occurrences": [_OCCURRENCE],
+    },
+    "Health": {"status": "ok", "circuits": {"store": "closed"}},
+}
+
+
+def response_example(schema: str) -> Json:
+    """Return the example of a response with this schema."""
+    return _RESPONSES[schema]

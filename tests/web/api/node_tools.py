@@ -1,0 +1,68 @@
+"""The Node tools that check the API's description, from npm: for development only, and optional on a laptop."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent / "node"
+_PACKAGE = SOURCES / "package.json"
+_TIMEOUT_SECONDS = 300
+_ENVIRONMENT = {
+    "REDOCLY_TELEMETRY": "off",
+    "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true",
+    "npm_config_update_notifier": "false",
+}
+
+
+def install_node_tools() -> Path:
+    """Return a folder with the tools of ``node/package.json``, installed into the virtual environment if necessary.
+
+    Skips the test where npm is missing or cannot install them, but fails it where ``CI`` is set.
+    """
+    if shutil.which("npm") is None:
+        _give_up("npm is not installed, so the API's description is not linted and no TypeScript client is generated.")
+    folder = Path(sys.prefix) / "node-tools"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may need them at once
+        stamp = folder / "installed.json"
+        if stamp.is_file() and stamp.read_bytes() == _PACKAGE.read_bytes():
+            return folder
+        shutil.copy(_PACKAGE, folder / "package.json")
+        done = _run(["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"], folder)
+        if done.returncode != 0:
+            _give_up(f"npm could not install the tools that check the API's description: {done.stderr[-2000:]}")
+        shutil.copy(_PACKAGE, stamp)
+    return folder
+
+
+def run_node_tool(folder: Path, tool: str, *arguments: str, cwd: Path) -> str:
+    """Run one of the installed tools and return its output; it must succeed."""
+    done = _run([str(folder / "node_modules" / ".bin" / tool), *arguments], cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - our own command
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_TIMEOUT_SECONDS,
+        cwd=cwd,
+        env={**os.environ, **_ENVIRONMENT},
+    )
+
+
+def _give_up(reason: str) -> None:
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,190 @@
+"""The OpenAPI document as the tools of its field see it: validators, a linter, and generators of clients."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema_rs import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from tests.web.api.node_tools import SOURCES, install_node_tools, run_node_tool
+from werkzeug.wrappers import Request
+
+from cloudsched.local.wsgi_server import WebServer
+from cloudsched.web.api.openapi import build_document
+from cloudsched.web.api.operations import OPERATIONS, TAGS
+from cloudsched.web.api.parse import validate
+from cloudsched.web.functions import serve_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.testing import Simulation
+
+MODES: list[tuple[str, ...] | None] = [None, ("anything", "greet")]
+"""Where callers must authenticate, and the open API, whose document names the handlers."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.mark.parametrize("handlers", MODES)
+def test_the_document_is_valid_openapi(handlers: tuple[str, ...] | None) -> None:
+    """openapi-spec-validator finds no error, and each keyword with a number is one of JSON Schema."""
+    document = build_document(handlers)
+    OpenAPIV31SpecValidator(document).validate()
+    assert not {"ge", "le", "gt", "lt"} & {key for schema in _iter_objects(document) for key in schema}
+
+
+@pytest.mark.parametrize("handlers", MODES)
+def test_every_default_and_example_is_valid(handlers: tuple[str, ...] | None) -> None:
+    """Each default and each example satisfies its schema; the models accept each request example."""
+    document = build_document(handlers)
+
+    def check(schema: Any, value: object) -> None:  # noqa: ANN401 - any JSON schema
+        whole = {"allOf": [schema], "components": document["components"]}
+        Draft202012Validator(whole, validate_formats=True).validate(value)
+
+    for schema in _iter_objects(document):
+        if "default" in schema and ("type" in schema or "anyOf" in schema or "$ref" in schema):
+            check(schema, schema["default"])
+        if "example" in schema and "schema" in schema:
+            check(schema["schema"], schema["example"])
+        for example in schema["examples"].values() if "schema" in schema and "examples" in schema else ():
+            check(schema["schema"], example["value"])
+    for operation in OPERATIONS:
+        body = document["paths"][operation.path][operation.method.lower()].get("requestBody")
+        (content,) = body["content"].values() if body else ({"examples": {}},)
+        assert bool(content["examples"]) is bool(body), f"{operation.name} has an example of its body"
+        for example in content["examples"].values():
+            if operation.body is not None and operation.name != "create_task":
+                validate(operation.body, example["value"])
+
+
+def test_every_operation_is_described_grouped_and_secured() -> None:
+    """Each has a tag and a description; public ones say so; refusals that can be retried document Retry-After."""
+    document = build_document(None)
+    assert document["servers"] == [{"url": "/", "description": "The server that this document comes from."}]
+    assert [tag["name"] for tag in document["tags"]] == list(TAGS)
+    used = set()
+    for operation in OPERATIONS:
+        described = document["paths"][operation.path][operation.method.lower()]
+        used.update(described["tags"])
+        assert described["description"].endswith(".")
+        assert described["description"] != described["summary"]
+        assert (described["security"] == []) is (operation.right is None)
+        for status, response in described["responses"].items():
+            assert ("Retry-After" in response.get("headers", {})) is (status in {"429", "503"})
+    assert used == set(TAGS)
+
+
+@pytest.mark.parametrize("handlers", MODES)
+def test_the_linter_finds_nothing(handlers: tuple[str, ...] | None, tmp_path: Path) -> None:
+    """Redocly's recommended rules find no error in the document."""
+    tools = install_node_tools()
+    shutil.copy(SOURCES / "redocly.yaml", tmp_path)
+    (tmp_path / "openapi.json").write_text(json.dumps(build_document(handlers)))
+    report = run_node_tool(tools, "redocly", "lint", "openapi.json", "--format=json", cwd=tmp_path)
+    totals = json.loads(report[report.index("{") :])["totals"]
+    assert totals["errors"] == 0, report
+    # Redocly judges `then` without the properties beside it, so it warns of examples in the open API's document.
+    assert handlers is not None or totals["warnings"] == 0, report
+
+
+@pytest.fixture
+def api(sim: Simulation) -> Iterator[str]:
+    """Return the URL of a running API with one run for workers of the queue ``gpu``."""
+    sim.app.create(owner="ada", title="For workers", handler="greet", payload={"name": "Ada"}, pull="gpu")
+    sim.advance(timedelta(minutes=5))
+    with WebServer(Request.application(lambda request: serve_api(sim.app, request))) as server:
+        server.serve()
+        yield f"http://{server.address}"
+
+
+@pytest.mark.parametrize("handlers", MODES)
+def test_a_python_client_is_generated_without_a_warning(handlers: tuple[str, ...] | None, tmp_path: Path) -> None:
+    """openapi-python-client understands every schema and every operation."""
+    package = _generate_python_client(handlers, tmp_path)
+    generated = {path.stem for path in (package / "api").rglob("*.py")}
+    assert {operation.name for operation in OPERATIONS} <= generated
+
+
+def test_a_generated_python_client_works(api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It creates, lists and claims tasks, and its classes carry what the API returns."""
+    _generate_python_client(MODES[1], tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        models: Any = importlib.import_module("generated_client.models")
+        with importlib.import_module("generated_client").Client(base_url=api) as client:
+            draft = models.NewTask(owner="ada", title="From Python", handler="greet", expected_duration=60)
+            draft.payload = models.NewTaskPayload.from_dict({"name": "Ada"})
+            draft.schedule = models.ScheduleInput(rrule="FREQ=DAILY", timezone="Europe/Paris")
+            created = _call("tasks.create_task", client, body=draft)
+            assert isinstance(created, models.Task)
+            assert (created.status, created.expected_duration) == (models.TaskStatus.ACTIVE, 60)
+            page = _call("tasks.list_tasks", client, owner="ada", page_size=10)
+            assert {task.title for task in page.tasks} == {"From Python", "For workers"}
+            claims = _call("workers.claim", client, queue="gpu", body=models.ClaimRequest(worker="python"))
+            assert [claim.task.title for claim in claims.claims] == ["For workers"]
+            assert _call("tasks.get_task", client, task_id="absent").status == 404
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "generated_client"]:
+            del sys.modules[name]
+
+
+def test_a_generated_typescript_client_works(api: str, tmp_path: Path) -> None:
+    """It compiles in strict mode; it creates, lists and claims tasks."""
+    tools = install_node_tools()
+    (tmp_path / "node_modules").symlink_to(tools / "node_modules")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "openapi.json").write_text(json.dumps(build_document(MODES[1])))
+    shutil.copy(SOURCES / "use_client.ts", tmp_path)
+    types = ("--default-non-nullable", "false", "--output", "schema.d.ts")
+    run_node_tool(tools, "openapi-typescript", "openapi.json", *types, cwd=tmp_path)
+    options = ("--strict", "--module", "esnext", "--moduleResolution", "bundler", "--target", "es2022")
+    run_node_tool(tools, "tsc", *options, "--lib", "es2022,dom", "use_client.ts", cwd=tmp_path)
+    done = subprocess.run(  # noqa: S603 - our own command
+        [shutil.which("node") or "node", "use_client.js", api],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "created": ["ACTIVE", 60, "Europe/Paris"],
+        "listed": ["From TypeScript", "For workers"],
+        "claimed": ["For workers"],
+        "refused": 404,
+    }
+
+
+def _call(operation: str, client: object, **arguments: Any) -> Any:  # noqa: ANN401 - of generated classes
+    return importlib.import_module(f"generated_client.api.{operation}").sync(client=client, **arguments)
+
+
+def _generate_python_client(handlers: tuple[str, ...] | None, folder: Path) -> Path:
+    (folder / "openapi.json").write_text(json.dumps(build_document(handlers)))
+    (folder / "config.yaml").write_text("post_hooks: []\n")  # formatting the code is of no use here
+    package = folder / "generated_client"
+    command = [str(Path(sys.executable).parent / "openapi-python-client"), "generate", "--path", "openapi.json"]
+    command += ["--meta", "none", "--config", "config.yaml", "--output-path", str(package), "--fail-on-warning"]
+    done = subprocess.run(  # noqa: S603 - our own command
+        command, capture_output=True, text=True, check=False, timeout=300, cwd=folder
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return package
+
+
+def _iter_objects(content: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any JSON
+    if isinstance(content, dict):
+        yield content
+    for value in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
+        yield from _iter_objects(value)

@@ -18,6 +18,13 @@ for _ in range(100):
     DEEP = [DEEP]
 
 BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "number that is text": ({"lockLimit": "3"}, "lockLimit"),
+    "integer that is a boolean": ({"maxRuns": True}, "maxRuns"),
+    "number that is a boolean": ({"queryPerExecution": True}, "queryPerExecution"),
+    "duration that is a boolean": ({"jitter": False}, "jitter"),
+    "boolean that is text": ({"parallel": "yes"}, "parallel"),
+    "boolean that is a number": ({"parallel": 0}, "parallel"),
+    "retries that are a boolean": ({"retry": {"maxRetries": True}}, "retry.maxRetries"),
     "unknown handler": ({"handler": "nobody"}, "handler"),
     "payload that does not fit": ({"payload": {"name": 5}}, "payload.name"),
     "payload with something more": ({"handler": "anything", "payload": {"a": {"": 1}}}, "payload.a"),

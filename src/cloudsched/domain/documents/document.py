@@ -23,6 +23,18 @@ STORED_CONTEXT = {"stored": True}
 """The validation context of what was checked when it was made: it is read without the costly checks."""
 
 
+def _reject_boolean(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("is not a number of seconds")  # noqa: TRY004 - pydantic's way to report it
+    return value
+
+
+def _reject_non_number(value: object) -> object:
+    if isinstance(value, bool | str):
+        raise ValueError("is not a whole number")  # noqa: TRY004 - pydantic's way to report it
+    return value
+
+
 def _to_seconds(value: timedelta) -> int | float:
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
@@ -33,8 +45,11 @@ _WITHOUT_INSTANTS = (str, int, float, dict, type(None))
 Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(reject_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
 
-Duration = Annotated[timedelta, PlainSerializer(_to_seconds)]
+Duration = Annotated[timedelta, BeforeValidator(_reject_boolean), PlainSerializer(_to_seconds)]
 """A length of time. JSON: a number of seconds; an ISO 8601 duration (``PT5M``) is read as well."""
+
+Integer = Annotated[int, BeforeValidator(_reject_non_number)]
+"""A whole number as JSON has it: 3 or 3.0, and neither ``"3"`` nor ``true``."""
 
 
 class WireModel(BaseModel):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
-from cloudsched.domain.documents.document import Duration, WireModel
+from cloudsched.domain.documents.document import Duration, Integer, WireModel
 
 if TYPE_CHECKING:
     from random import Random
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 class RetryPolicy(WireModel):
     """How often, and how far apart, a failing handler is called again."""
 
-    max_retries: int = Field(default=3, ge=0, le=20)
+    max_retries: Integer = Field(default=3, ge=0, le=20)
     """Calls after the first one; 0 means that a failure is final."""
     first_delay: Duration = Field(default=timedelta(0), ge=timedelta(0))
     """The wait before the first retry."""
     base: Duration = Field(default=timedelta(seconds=5), ge=timedelta(0))
     """The wait before the second retry."""
-    factor: float = Field(default=5.0, ge=1, le=100)
+    factor: float = Field(default=5.0, strict=True, ge=1, le=100)
     """How much longer each further wait is."""
     cap: Duration = Field(default=timedelta(hours=1), ge=timedelta(0), le=timedelta(days=30))
     """No wait is longer than this."""
-    jitter: float = Field(default=0.1, ge=0, le=1)
+    jitter: float = Field(default=0.1, strict=True, ge=0, le=1)
     """Each wait is lengthened by a random part of itself, at most this one."""
 
     def delay(self, failures: int, random: Random) -> timedelta:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.documents.children import MAX_CHILDREN, Child, OnChildFailure
-from cloudsched.domain.documents.document import Document, Duration, Instant, WireModel
+from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
@@ -97,7 +97,7 @@ class TaskSpec(WireModel):
     """What the handler is given; checked against its model."""
     children: tuple[Child, ...] = Field(default=(), max_length=MAX_CHILDREN)
     """What it runs in place of a handler of its own."""
-    parallel: bool = False
+    parallel: bool = Field(default=False, strict=True)
     """Whether its children run side by side, rather than in their order."""
     on_child_failure: OnChildFailure = OnChildFailure.FAIL
     """What a failed child does to those after it, and to the task."""
@@ -106,7 +106,7 @@ class TaskSpec(WireModel):
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
     """The headline of what is delivered; the task's title if there is none."""
-    query_per_execution: float = Field(default=0, ge=0, allow_inf_nan=False)
+    query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     source: Source | None = None
 
@@ -115,14 +115,14 @@ class TaskSpec(WireModel):
     priority: Priority = Priority.NORMAL
     lock_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     """What the task works on: runs of one key take turns, in the order in which they came due."""
-    lock_limit: int = Field(default=1, ge=1, le=100)
+    lock_limit: Integer = Field(default=1, ge=1, le=100)
     """How many runs of that key may be under way at once."""
     retry: RetryPolicy = RetryPolicy()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
     """How long one attempt may take. It is the lease: past it, another executor may take over."""
     until: Instant | None = None
     """No occurrence after this instant is run."""
-    max_runs: int | None = Field(default=None, ge=1, le=MAX_COUNT)
+    max_runs: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task is complete after this many scheduled runs; what was skipped or has expired does not count."""
     jitter: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=1))
     """Each run starts up to this much later, by a part that is fixed for the occurrence."""
@@ -130,7 +130,7 @@ class TaskSpec(WireModel):
     catch_up: CatchUp = CatchUp()
     expiration: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
-    pause_after_failures: int | None = Field(default=None, ge=1, le=MAX_COUNT)
+    pause_after_failures: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""
     execution_retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """How long each execution's record, and the messages it made, are kept. None: the record as long as the task, the

@@ -12,6 +12,7 @@ from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
+from cloudsched.domain.documents.task import Task
 from cloudsched.errors import Misconfigured, Unauthenticated
 from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS, Operation
@@ -98,6 +99,29 @@ def test_a_stranger_cannot_tell_a_task_that_exists(
     assert answers[0] == answers[1]
     assert answers[0][0] == 404
     assert roles.ask("admin", "GET", f"/v1/tasks/{taken}").get_json() == before
+
+
+@pytest.mark.parametrize("operation", OF_A_TASK, ids=lambda each: each.name)
+def test_hiding_a_task_reads_as_much_as_finding_none(
+    roles: RoleHarness, operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each operation, as many tasks are parsed for another's task as for none, which takes equally long."""
+    reads: list[str] = []
+    parse = Task.model_validate_json
+
+    def count(text: str, **options: Any) -> Task:
+        reads.append(text)
+        return parse(text, **options)
+
+    counts = []
+    for task_id in (roles.task("ada"), "missing"):
+        path = operation.path.format(taskId=task_id, executionId="20270101T000500Z", event="e")
+        with monkeypatch.context() as patch:
+            patch.setattr(Task, "model_validate_json", count)
+            assert roles.ask("bob", operation.method, path, body_for(operation)).status_code == 404
+        counts.append(len(reads))
+        reads.clear()
+    assert counts == [1, 1]
 
 
 def test_a_stranger_cannot_take_an_id(roles: RoleHarness) -> None:

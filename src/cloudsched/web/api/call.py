@@ -1,4 +1,4 @@
-"""One call of the HTTP API, as the functions that answer it see it."""
+"""One call of the HTTP API, as the functions that implement its operations see it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.domain.documents.document import WireModel
     from cloudsched.web.api.operations import Operation
+    from cloudsched.web.api.visibility import Visibility
     from cloudsched.web.auth.roles import Caller
 
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """One request, as the operations see it: everything in it has been checked."""
+    """One request, authenticated, with its path and query parsed; the body is parsed on demand."""
 
     app: App
-    """The app as the caller sees it."""
+    """The app, with tasks that the caller may not use hidden."""
     caller: Caller
+    visibility: Visibility
+    """Checks which tasks the request may use."""
     operation: Operation
     request: Request
     path: dict[str, str]
@@ -38,7 +41,7 @@ class ApiCall:
         return read_json_object(self.request)
 
     def read_body(self) -> WireModel:
-        """Return the body as the operation's model has it."""
+        """Return the body as an instance of the operation's model."""
         model = self.operation.body
-        assert model is not None  # noqa: S101 - only operations with a body ask for it
+        assert model is not None  # noqa: S101 - only operations with a body call this
         return validate(model, read_json_object(self.request, is_optional=self.operation.body_is_optional))

@@ -36,6 +36,7 @@ from cloudsched.web.api.responses import (
     task_to_json,
     tree_to_json,
 )
+from cloudsched.web.api.visibility import Visibility
 from cloudsched.web.auth.authentication import authenticator_for
 from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Right
 
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from cloudsched.app import App
-    from cloudsched.domain.documents.task import Task
 
 _ROUTES = Map(
     [
@@ -81,9 +81,15 @@ class Api:
         operation = cast("Operation", found)
         caller = self._authenticate(operation, request)
         query = parse_parameters(request, operation.query)
-        call = ApiCall(self._authorized_app(caller, operation, request), caller, operation, request, dict(path), query)
+        visibility = Visibility(caller, parse_if_match(request) if operation.is_conditional else None)
+        app = self._authorized_app(visibility, operation)
+        call = ApiCall(app, caller, visibility, operation, request, dict(path), query)
         with self._app.tracer.span(operation.name, **dict(path)):
-            return self._run_operation(call)
+            try:
+                return self._run_operation(call)
+            except NotFound:
+                visibility.equalize_time()
+                raise
 
     @staticmethod
     def _run_operation(call: ApiCall) -> Response:
@@ -101,20 +107,10 @@ class Api:
         caller.require(operation.right)
         return caller
 
-    def _authorized_app(self, caller: Caller, operation: Operation, request: Request) -> App:
-        if operation.right is Right.WORK:
-            return self._app  # what workers may touch is looked at in `working`, by their queues too
-        unchanged = parse_if_match(request) if operation.is_conditional else None
-        if caller.visible_owner is None and unchanged is None:
-            return self._app
-
-        def check(task: Task) -> None:
-            if not caller.can_see(task.owner):
-                raise NotFound("task", task.id)
-            if unchanged is not None:
-                unchanged(task)
-
-        return self._app.guarded(check)
+    def _authorized_app(self, visibility: Visibility, operation: Operation) -> App:
+        if operation.right is Right.WORK or not visibility.is_restricted:
+            return self._app  # `worker_routes` checks claims, which depend on queues, too
+        return self._app.guarded(visibility.check_task)
 
 
 def _create_task(call: ApiCall) -> Response:

@@ -16,7 +16,7 @@ from cloudsched.engine.execution.failure_hooks import failure_hook
 from cloudsched.engine.execution.invoke import to_outcome, truncate_error, truncate_text
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_notice, truncate_progress
 from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.errors import InvalidInput, LeaseLost, NotFound
+from cloudsched.errors import InvalidInput, LeaseLost
 from cloudsched.web.api.parse import validate
 from cloudsched.web.api.responses import finished_response, format_instant, json_response, task_to_json
 from cloudsched.web.auth.roles import Right, Role
@@ -99,12 +99,10 @@ def release(call: ApiCall) -> Response:
 
 
 def _authorized_claims(call: ApiCall) -> WorkerClaims:
-    def check(task: Task, queue: str | None) -> None:
-        if not (call.caller.can_see(task.owner) and call.caller.can_work_on(queue)):
-            raise NotFound("task", task.id)
-
     can_end_others = call.caller.role is Role.ADMIN
-    return call.app.worker_claims.with_authorization(check, call.caller.subject, can_end_others=can_end_others)
+    return call.app.worker_claims.with_authorization(
+        call.visibility.check_claim, call.caller.subject, can_end_others=can_end_others
+    )
 
 
 def _claim_key(call: ApiCall, body: bodies.HeartbeatRequest) -> tuple[str, str, str]:

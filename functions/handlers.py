@@ -39,7 +39,7 @@ class Measurement(BaseModel):
     milliseconds: float
 
 
-@app.handler("check-uptime", retry=2, expected_duration=timedelta(minutes=2))
+@app.handler("check-uptime", retry=2, expected_duration=timedelta(minutes=2), access="users")
 def check_uptime(payload: UptimeCheck) -> Measurement | Retry | Fail:
     """Request a page, and record its status and the time until the response began. An unexpected status is a failure.
 
@@ -66,7 +66,7 @@ class Reminder(Payload):
     text: Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-@app.handler("remind", retry=False, expected_duration=timedelta(seconds=30))
+@app.handler("remind", retry=False, expected_duration=timedelta(seconds=30), access="users")
 def remind(ctx: Context, payload: Reminder) -> str:
     """Send a message to the owner's inbox."""
     ctx.notify(ctx.task.delivery_title or ctx.task.title, payload.text)

@@ -19,11 +19,11 @@ class Greeting(BaseModel):
 app = App(Settings())
 
 
-@app.handler("greet", retry=2)
+@app.handler("greet", retry=2, access="users")
 def greet(greeting: Greeting) -> str:
     return f"hello {greeting.name}"
 
 
-@app.handler("anything")
+@app.handler("anything", access="users")
 def anything(payload: dict[str, Any]) -> dict[str, Any]:
     return payload

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cloudsched.app import App
     from cloudsched.config.settings import Settings
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution, ExecutionStatus
     from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze
     from cloudsched.domain.documents.policy import CatchUp, Overlap, RetryPolicy
@@ -34,6 +35,7 @@ __all__ = [
     "CloudschedError",
     "Context",
     "Done",
+    "EventSender",
     "EventTimedOut",
     "Execution",
     "ExecutionStatus",
@@ -55,6 +57,7 @@ _HOMES = {
     "app": ("App",),
     "config.settings": ("Settings",),
     "domain.transitions.drafts": ("TaskDraft",),
+    "domain.documents.authority": ("EventSender",),
     "domain.documents.execution": ("Execution", "ExecutionStatus"),
     "domain.documents.outcome": ("Cancel", "Done", "Fail", "Retry", "Snooze"),
     "domain.documents.policy": ("CatchUp", "Overlap", "RetryPolicy"),

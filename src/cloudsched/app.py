@@ -23,6 +23,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
 from cloudsched.domain.transitions.drafts import TaskDraft, to_wire_fields
 from cloudsched.domain.transitions.planning import upcoming_occurrences
 from cloudsched.engine.children.task_tree import Tree, load_tree
@@ -32,11 +33,12 @@ from cloudsched.errors import InvalidInput, NotFound
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
 
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Execution, Message
-    from cloudsched.domain.documents.policy import RetryPolicy
+    from cloudsched.domain.documents.policy import Priority, RetryPolicy
     from cloudsched.domain.documents.pull import Pull
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.recurrence.schedule import Schedule
@@ -62,7 +64,7 @@ class App(Container):
         chance: The source of jitter.
     """
 
-    def handler(
+    def handler(  # noqa: PLR0913 - each is an option of its own
         self,
         name: str,
         *,
@@ -72,6 +74,9 @@ class App(Container):
         pull: str | Pull | None = None,
         on_failure: OnFailure | None = None,
         tool: bool = False,
+        access: Authority | str = Authority.SERVERS,
+        user_max_priority: Priority | str | None = None,
+        user_queues: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Register a function as the handler of that name; see `Registry.register`."""
         return self.registry.register(
@@ -82,6 +87,9 @@ class App(Container):
             pull=pull,
             on_failure=on_failure,
             tool=tool,
+            access=access,
+            user_max_priority=user_max_priority,
+            user_queues=user_queues,
         )
 
     def guarded(self, check: Callable[[Task], None]) -> App:
@@ -120,9 +128,11 @@ class App(Container):
         """Return the draft of a task from its fields as JSON, with a schedule in words read."""
         return TaskDraft.from_wire(self._with_schedule(content))
 
-    def put(self, draft: TaskDraft, *, mark: str | None = None) -> tuple[Task, bool]:
+    def put(
+        self, draft: TaskDraft, *, mark: str | None = None, authority: Authority = Authority.SERVERS
+    ) -> tuple[Task, bool]:
         """Create or edit a task as `create` does, or see `Scheduler.create`; return it, and whether it is new."""
-        return self.scheduler.create(draft, mark)
+        return self.scheduler.create(draft, mark, authority=authority)
 
     def get(self, task_id: str) -> Task:
         """Return a task. Raises NotFound."""
@@ -139,11 +149,14 @@ class App(Container):
         """
         return self.patch(task_id, to_wire_fields(changes))
 
-    def patch(self, task_id: str, patch: dict[str, Any]) -> Task:
-        """Change some of a task's fields by a JSON merge patch (RFC 7396); the schedule may be text, as in `update`."""
+    def patch(self, task_id: str, patch: dict[str, Any], *, authority: Authority = Authority.SERVERS) -> Task:
+        """Change some of a task's fields by a JSON merge patch (RFC 7396); see `Scheduler.update`.
+
+        The schedule may be text, as in `update`.
+        """
         if isinstance(patch.get("schedule"), str) or "timezone" in patch:
             patch = self._with_schedule(patch, self.get(task_id).schedule)
-        return self.scheduler.update(task_id, patch)
+        return self.scheduler.update(task_id, patch, authority=authority)
 
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
         from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
@@ -199,7 +212,15 @@ class App(Container):
             raise NotFound("execution", execution_id)
         return self._durable.archive.load_execution(found)
 
-    def send_event(self, task_id: str, name: str, payload: Any = None, *, execution_id: str | None = None) -> Task:  # noqa: ANN401 - any JSON
+    def send_event(
+        self,
+        task_id: str,
+        name: str,
+        payload: Any = None,  # noqa: ANN401 - any JSON
+        *,
+        execution_id: str | None = None,
+        sender: EventSender = TRUSTED_CODE,
+    ) -> Task:
         """Tell a task's durable handler something: what it waits for with `Context.wait_for`.
 
         Args:
@@ -208,12 +229,13 @@ class App(Container):
             payload: Any JSON.
             execution_id: Tells this execution alone, and goes when that ends; else the first that asks takes it, be
                 that the task's next one.
+            sender: Who sends it; `Context.wait_for` says whose events count. The app's own code counts as an admin.
 
         Raises:
             InvalidInput: The payload is too large, or JSON cannot say it.
             NotAllowed: The task or the execution has ended, or too many events wait for it already.
         """
-        return self.scheduler.send_event(task_id, name, payload, execution_id)
+        return self.scheduler.send_event(task_id, name, payload, execution_id, sender=sender)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
         """Return a task with the calls below it, of all its executions or of one.

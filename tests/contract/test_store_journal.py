@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cloudsched.domain.documents.authority import TRUSTED_CODE
 from cloudsched.domain.documents.execution import Run, Suspension
 from cloudsched.domain.documents.journal import JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import Event, Parent, TaskStatus
@@ -101,7 +102,7 @@ def test_a_suspended_run_and_its_events_are_read_as_they_were_written(store: Sto
         steps=4,
         calls_made=2,
     )
-    event = Event(name="approved", payload=NESTED, at=NOW)
+    event = Event(name="approved", payload=NESTED, at=NOW, sender=TRUSTED_CODE)
     parent = Parent(task_id="p", execution_id="e", step=1, depth=1)
     task = make_task(runs=(run,), events=(event,), parent=parent)
     store.commit(task, None)

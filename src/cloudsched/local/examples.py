@@ -21,7 +21,7 @@ class Reminder(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-@app.handler("remind", expected_duration=timedelta(seconds=30))
+@app.handler("remind", expected_duration=timedelta(seconds=30), access="users")
 def remind(ctx: Context, payload: Reminder) -> str:
     """Send a message to the owner's inbox."""
     ctx.notify(ctx.task.title, payload.text)
@@ -36,7 +36,7 @@ class Report(BaseModel):
     about: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-@app.handler("report", expected_duration=timedelta(minutes=1))
+@app.handler("report", expected_duration=timedelta(minutes=1), access="users")
 def report(ctx: Context, payload: Report) -> dict[str, str]:
     """Return the subject and the date in the task's time zone."""
     local = ctx.scheduled_for.astimezone(time_zones.load_tzinfo(ctx.task.timezone))

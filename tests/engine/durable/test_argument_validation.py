@@ -57,7 +57,7 @@ REFUSED: dict[str, tuple[Callable[[Context], object], str]] = {
         for wait in (60, _FAR, timedelta.max, _FAR - START)
     },
     "no event": (lambda ctx: ctx.wait_for("order/42 paid"), "event: is 'order/42 paid' (Up to 128 letters"),
-    "no name": (lambda ctx: ctx.wait_for(42), "event: is 42"),  # type: ignore[arg-type]
+    "no name": (lambda ctx: ctx.wait_for(42), "event: is 42"),  # type: ignore[call-overload]
     "step's limit": (lambda ctx: ctx.step("s", lambda: 1, timeout=60), "timeout: is 60 (Give a timedelta"),  # type: ignore[arg-type]
     "no function": (lambda ctx: ctx.step("s", 3), "function: is 3, which cannot be called (Give the function itself"),  # type: ignore[arg-type]
     "a result": (lambda ctx: ctx.step("s", len("ab")), "function: is 2, which"),  # type: ignore[arg-type]

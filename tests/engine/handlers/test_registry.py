@@ -149,3 +149,22 @@ def test_a_context_that_is_not_found_is_said(function: Any, says: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         App(Settings()).handler("greet")(function)
     assert str(refused.value) == f"Handler 'greet' {says}"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"access": "everybody"}, 'access is \'everybody\'; give "users" or "servers"'),
+        ({"access": "users", "user_max_priority": "URGENT"}, "user_max_priority is 'URGENT'"),
+        ({"access": "users", "user_queues": "gpu"}, "user_queues is 'gpu'; give names"),
+        ({"access": "users", "user_queues": ["a queue"]}, "user_queues is"),
+        ({"access": "users", "user_queues": 3}, "user_queues is 3"),
+        ({"user_queues": ["gpu"]}, 'are for handlers with access="users"'),
+        ({"user_max_priority": "LOW"}, 'are for handlers with access="users"'),
+    ],
+)
+def test_a_mistake_in_what_users_may_ask_for_is_found_at_import(options: dict[str, Any], problem: str) -> None:
+    """A misspelled access must not leave a handler open, or closed, in silence."""
+    with pytest.raises(Misconfigured) as raised:
+        App(Settings()).handler("render", **options)
+    assert problem in str(raised.value)

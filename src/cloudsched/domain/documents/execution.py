@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 
@@ -137,6 +138,8 @@ class Suspension(WireModel):
     """The calls that must all have ended, by their numbers in the journal."""
     events: tuple[str, ...] = ()
     """The events of which one must have come."""
+    senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
+    """Whose events count."""
 
 
 class Run(WireModel):

@@ -12,6 +12,7 @@ import hashlib
 from enum import StrEnum
 from typing import Any
 
+from cloudsched.domain.documents.authority import EventSender
 from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.errors import JournalMismatch
 
@@ -88,6 +89,8 @@ class StepRecord(WireModel):
     is_by_name: bool | None = None
     """Whether models in a step's result are kept by the names of their fields: their aliases do not go both ways."""
     error: StepError | None = None
+    sender: EventSender | None = None
+    """Who sent the event that was taken."""
     queries: int | None = None
     tokens: int | None = None
     """What its function reported to have used, in all its tries: a replay does not call it again."""

@@ -9,8 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS
+
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
+
+    from cloudsched.domain.documents.authority import SenderRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Suspend:
     """The calls that it waits for, all of them, by their numbers in the journal."""
     events: tuple[str, ...] = ()
     """The events that it waits for, any of them."""
+    senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
+    """Whose events count."""
 
 
 Outcome = Done | Retry | Snooze | Fail | Cancel | Suspend

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.domain.documents.children import MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
@@ -19,6 +20,9 @@ from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, Retry
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import Script
 from cloudsched.domain.recurrence.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 MAX_RETENTION = timedelta(days=36_525)
 """The longest retention, expiration and the like: a hundred years."""
@@ -192,10 +196,12 @@ class Event(WireModel):
     """Tells an event that is sent again, since its answer was lost, from another one."""
     execution_id: str | None = None
     """The only execution that it is for, and with which it goes; None if the first that asks may take it."""
+    sender: EventSender
+    """Who sent it: whether it counts is decided when it is taken, by the handler that waits."""
 
-    def is_for(self, name: str, execution_id: str) -> bool:
-        """Whether an execution that waits for an event of that name may take this one."""
-        return self.name == name and self.execution_id in {None, execution_id}
+    def is_for(self, name: str, execution_id: str, senders: Container[SenderRole]) -> bool:
+        """Whether an execution that waits for an event of that name, from one of these senders, may take this one."""
+        return self.name == name and self.execution_id in {None, execution_id} and self.sender.role in senders
 
 
 class Task(Document, TaskSpec):
@@ -236,6 +242,8 @@ class Task(Document, TaskSpec):
     pending_skips: PendingSkips | None = None
     """What is still to be skipped, before anything else runs."""
     last_manual_request: ManualRequest | None = None
+    defined_by: Authority | None = None
+    """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     parent: Parent | None = None
     """Whose call this task is; None if it was created by itself."""
     has_children: bool = False

@@ -45,7 +45,9 @@ def next_poll(since: datetime, now: datetime) -> datetime:
 
 def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Container[int], now: datetime) -> Run:
     """Return the run without its lease, waiting; for nothing if what it waits for has come meanwhile."""
-    is_told = any(event.is_for(name, run.execution_id) for event in task.events for name in outcome.events)
+    is_told = any(
+        event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
+    )
     have_ended = (
         run.call_finished_while_running
         and bool(outcome.calls)
@@ -56,7 +58,9 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
         update={
             "lease": None,
             "due_at": now if has_come else outcome.until,
-            "suspension": Suspension(at=now, reason=outcome.reason, calls=outcome.calls, events=outcome.events),
+            "suspension": Suspension(
+                at=now, reason=outcome.reason, calls=outcome.calls, events=outcome.events, senders=outcome.senders
+            ),
             "suspension_count": run.suspension_count + 1,
             "attempts_before_suspension": run.attempt - 1,
             "call_finished_while_running": False,
@@ -166,9 +170,11 @@ def on_event(task: Task, event: Event, now: datetime) -> Transition:
 
 
 def _is_waiting_for(run: Run, event: Event) -> bool:
-    names = run.suspension.events if run.lease is None and run.suspension else ()
-    return any(event.is_for(name, run.execution_id) for name in names)
+    if run.lease is not None or run.suspension is None:
+        return False
+    return any(event.is_for(name, run.execution_id, run.suspension.senders) for name in run.suspension.events)
 
 
 def _has_event(task: Task, run: Run, name: str) -> bool:
-    return any(event.is_for(name, run.execution_id) for event in task.events)
+    senders = run.suspension.senders if run.suspension else ()
+    return any(event.is_for(name, run.execution_id, senders) for event in task.events)

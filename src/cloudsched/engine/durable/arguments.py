@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from cloudsched.domain.documents.authority import SenderRole
+from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.task import MAX_COUNT, MAX_NAME
 from cloudsched.domain.recurrence.iso8601 import LAST_YEAR
@@ -132,6 +134,22 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - whatever a 
         raise InvalidInput("retry", f"is {_short_repr(value)}", hint) from error
 
 
+def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - whatever a handler has given
+    """Return whose events a handler takes.
+
+    Raises:
+        InvalidInput: It is empty, a single string, or names no sender.
+    """
+    try:
+        senders = () if isinstance(value, str) else tuple(SenderRole(each) for each in value)
+    except (TypeError, ValueError):
+        senders = ()
+    if not senders:
+        names = ", ".join(repr(str(each)) for each in SenderRole)
+        raise InvalidInput("by", f"is {_short_repr(value)}", f"Give some of {names}, as in by=('owner', 'admin').")
+    return senders
+
+
 def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: str) -> tuple[K, ...]:
     """Return things that are all of one kind.
 
@@ -142,6 +160,14 @@ def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: s
         if not isinstance(each, kind):
             raise InvalidInput(f"{field}.{number}", f"is {_short_repr(each)}", hint)
     return value
+
+
+def arguments_fingerprint(payload: object, fields: dict[str, Any]) -> str:
+    """Return what a call was given, as text to compare; empty if it is not JSON, for which the call is refused."""
+    try:
+        return str(to_json_value("payload", {"payload": payload, **fields}))
+    except InvalidInput:
+        return ""
 
 
 def _short_repr(value: object) -> str:

@@ -21,10 +21,10 @@ from cloudsched.domain.documents.journal import (
     StepStatus,
     call_id,
 )
-from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, to_json_value
+from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text
 from cloudsched.domain.documents.task import Parent
 from cloudsched.domain.transitions.suspend import next_poll
-from cloudsched.engine.durable.arguments import deadline
+from cloudsched.engine.durable.arguments import arguments_fingerprint, deadline
 from cloudsched.engine.durable.call_results import finished_call_fields
 from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.journal_cursor import JournalCursor, suspend_when_unavailable
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime, timedelta
 
+    from cloudsched.domain.documents.authority import EventSender, SenderRole
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Event
 
@@ -176,8 +177,13 @@ class DurableRun(JournalCursor):
             self._put(entry, status=StepStatus.SUCCEEDED, finished_at=self._clock.now())
 
     @suspend_when_unavailable
-    def wait_for(self, name: str, timeout: timedelta | None) -> Any:  # noqa: ANN401 - any JSON
-        """Return the payload of the earliest event of that name that nobody has taken, once there is one."""
+    def wait_for(
+        self, name: str, timeout: timedelta | None, senders: tuple[SenderRole, ...]
+    ) -> tuple[Any, EventSender | None]:
+        """Return the payload and the sender of the earliest event of that name that one of `senders` sent.
+
+        Events of others stay with the task.
+        """
         number, entry = self._next_entry(StepKind.EVENT, name)
         self.is_durable = True
         if entry is None:
@@ -185,10 +191,10 @@ class DurableRun(JournalCursor):
             entry = self._put(entry, due_at=_wait_deadline(timeout, entry))
         self._require_same(number, entry.description, entry.due_at, _wait_deadline(timeout, entry))
         if entry.status is StepStatus.WAITING:
-            entry = self._wait_for_event(entry)
+            entry = self._wait_for_event(entry, senders)
         if entry.status is StepStatus.TIMED_OUT:
             raise self._note_failure(EventTimedOut(name))
-        return self._results.read(entry)
+        return self._results.read(entry), entry.sender
 
     @suspend_when_unavailable
     def call(
@@ -207,7 +213,7 @@ class DurableRun(JournalCursor):
         if self._surroundings.suspend_policy.every_step:
             key, given = (
                 (self._claimed_run.task.id, self._run.started_at, number),
-                _arguments_fingerprint(payload, fields),
+                arguments_fingerprint(payload, fields),
             )
             before = given if entry is None else self._surroundings.suspend_policy.call_arguments.get(key, given)
             self._require_same(number, f"call {handler!r}", before, given)
@@ -320,8 +326,8 @@ class DurableRun(JournalCursor):
             "tokens": (entry.tokens or 0) + self.step_usage.tokens or None,
         }
 
-    def _wait_for_event(self, entry: JournalEntry) -> JournalEntry:
-        while (event := self._find_event(entry.name)) is not None:
+    def _wait_for_event(self, entry: JournalEntry, senders: tuple[SenderRole, ...]) -> JournalEntry:
+        while (event := self._find_event(entry.name, senders)) is not None:
             try:
                 taken = self._consume_event(entry, event)
             except (Unavailable, Suspended):
@@ -335,17 +341,18 @@ class DurableRun(JournalCursor):
             return self._put(entry, status=StepStatus.TIMED_OUT, finished_at=now)
         look = next_poll(entry.started_at, now)
         until = look if entry.due_at is None else min(look, entry.due_at)
-        return self._suspend(f"waits for the event {entry.name!r}", until, events=(entry.name,))
+        return self._suspend(f"waits for the event {entry.name!r}", until, events=(entry.name,), senders=senders)
 
-    def _find_event(self, name: str) -> Event | None:
-        """Return the earliest event of that name that this execution may take."""
+    def _find_event(self, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
+        """Return the earliest event of that name from one of `senders` that this execution may take."""
         events = self._claimed_run.task.events
-        return next((each for each in events if each.is_for(name, self._execution_id)), None)
+        return next((each for each in events if each.is_for(name, self._execution_id, senders)), None)
 
     def _consume_event(self, entry: JournalEntry, event: Event) -> JournalEntry | None:
         """Take an event off the task, and record that in the same commit; None if another run was quicker."""
         now = self._clock.now()
-        taken = self._put(entry, status=StepStatus.SUCCEEDED, result=event.payload, finished_at=now)
+        received = {"result": event.payload, "sender": event.sender}
+        taken = self._put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
         try:
             self._commit(event)
         except LookupError:  # this commit, of which no answer came at first, has taken it; or another run has
@@ -387,13 +394,6 @@ class DurableRun(JournalCursor):
 
 def _to_step_error(error: BaseException) -> StepError:
     return StepError(type=escape_surrogates(type(error).__qualname__), message=exception_text(error)[:MAX_MESSAGE])
-
-
-def _arguments_fingerprint(payload: object, fields: dict[str, Any]) -> str:
-    try:
-        return str(to_json_value("payload", {"payload": payload, **fields}))
-    except InvalidInput:
-        return ""  # the call is refused for it
 
 
 def _wait_deadline(timeout: timedelta | None, entry: JournalEntry) -> datetime | None:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.documents.journal import (
     ENTRY_OVERHEAD_BYTES,
     MAX_PENDING_BYTES,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from cloudsched.domain.documents.authority import SenderRole
     from cloudsched.domain.documents.journal import FailureCause
     from cloudsched.domain.documents.outcome import Outcome
     from cloudsched.domain.documents.task import Event, Task
@@ -291,11 +293,17 @@ class JournalCursor:
             self.calls_made = number
 
     def _suspend(
-        self, reason: str, until: datetime, *, calls: tuple[int, ...] = (), events: tuple[str, ...] = ()
+        self,
+        reason: str,
+        until: datetime,
+        *,
+        calls: tuple[int, ...] = (),
+        events: tuple[str, ...] = (),
+        senders: tuple[SenderRole, ...] = DEFAULT_SENDERS,
     ) -> NoReturn:
         if self._pending_calls:
             self._flush()
-        self._suspend_with(Suspend(reason, until, calls, events))
+        self._suspend_with(Suspend(reason, until, calls, events, senders))
 
     def _note_failure(self, error: Exception) -> Exception:
         """Return an error by which the handler is told that what it has just asked for failed."""

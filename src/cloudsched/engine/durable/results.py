@@ -52,8 +52,8 @@ class Results:
         Args:
             number: Whose result it is.
             value: The result.
-            is_stored_elsewhere: Whether it is kept elsewhere, too. If it is not, it goes into the entry where a document has
-                the room, rather than to be lost while the place for large results cannot be reached.
+            is_stored_elsewhere: Whether it is also stored elsewhere. If not, and the blob store cannot be reached, it
+                goes into the entry where a document has room, so that it is not lost.
 
         Raises:
             InvalidInput: No store can keep it.

@@ -6,8 +6,9 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, deep_copy_json, escape_surrogates, require_storable
 from cloudsched.domain.documents.task import MAX_COUNT
@@ -17,6 +18,7 @@ from cloudsched.engine.durable.arguments import (
     deadline,
     parse_duration,
     parse_retry_policy,
+    parse_senders,
     parse_timeout,
     parse_wait,
     require_callable,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from random import Random
     from uuid import UUID
 
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.policy import RetryPolicy
     from cloudsched.domain.documents.task import Task
@@ -194,19 +197,53 @@ class Context:
         """
         self.durable_run.sleep_until(partial(deadline, parse_wait("until", until)))
 
-    def wait_for(self, event: str, timeout: timedelta | None = None) -> Any:  # noqa: ANN401 - any JSON
+    @overload
+    def wait_for(
+        self,
+        event: str,
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[False] = False,
+    ) -> Any: ...  # noqa: ANN401 - any JSON
+    @overload
+    def wait_for(
+        self,
+        event: str,
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: Literal[True],
+    ) -> tuple[Any, EventSender]: ...
+    def wait_for(
+        self,
+        event: str,
+        timeout: timedelta | None = None,
+        *,
+        by: Sequence[str] = DEFAULT_SENDERS,
+        with_sender: bool = False,
+    ) -> Any:
         """Return the payload of an event that is sent to this task from outside, once it has come.
 
-        An event that came earlier, and that nobody has taken, is as good. A payload that is a JSON object is an
-        `EventPayload`, whose fields are attributes.
+        An event that came earlier counts too, unless something else has taken it. A payload that is a JSON object is
+        an `EventPayload`, whose fields are attributes.
+
+        Args:
+            event: Its name.
+            timeout: How long to wait; without limit if None.
+            by: Whose events count, of ``"owner"``, ``"admin"`` and ``"worker"``. Others' events stay with the task
+                until a wait that names their sender takes them.
+            with_sender: Return ``(payload, sender)``, where `sender` is an `EventSender`.
 
         Raises:
             EventTimedOut: It did not come in time.
-            InvalidInput: No event has such a name, or the timeout is no timedelta.
+            InvalidInput: No event can have that name, the timeout is not a timedelta, or `by` names something else.
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
-        payload = self.durable_run.wait_for(parse_event_name(event), limit)
-        return EventPayload(payload) if isinstance(payload, dict) else payload
+        senders = parse_senders(by)
+        payload, sender = self.durable_run.wait_for(parse_event_name(event), limit, senders)
+        content = EventPayload(payload) if isinstance(payload, dict) else payload
+        return (content, sender) if with_sender else content
 
     def time_left(self) -> timedelta:
         """Return how long the lease lasts: past it, another executor may begin the next attempt.

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.children import CHILDREN_HANDLER as CHILDREN
 from cloudsched.domain.documents.json_limits import exception_text
-from cloudsched.domain.documents.policy import to_retry_policy
+from cloudsched.domain.documents.policy import Priority, to_retry_policy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.domain.documents.task import MAX_DURATION, MAX_NAME
 from cloudsched.domain.transitions.drafts import to_invalid_input
@@ -29,7 +30,7 @@ from cloudsched.engine.handlers.run_children import run_children
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Self
 
     from cloudsched.domain.documents.execution import Execution
@@ -65,8 +66,19 @@ class Handler:
     """What is called when an occurrence has failed for good."""
     is_tool: bool = False
     """Whether scripts may call it."""
-    check: Callable[[TaskDraft], None] | None = None
-    """What else a draft of its tasks has to pass."""
+    check: Callable[[TaskDraft, Authority], None] | None = None
+    """What else a draft of its tasks has to pass, by whose request it is."""
+    access: Authority = Authority.SERVERS
+    """Whose requests may name it."""
+    user_max_priority: Priority = Priority.HIGH
+    """The most urgent priority that users may ask for."""
+    user_queues: frozenset[str] = frozenset()
+    """Which queues users may ask for, besides the handler's own."""
+
+    @property
+    def is_for_users(self) -> bool:
+        """Whether users may name it. The built-in ones run what names handlers itself, which is checked by itself."""
+        return self.is_built_in or self.access is Authority.USERS
 
     @property
     def is_built_in(self) -> bool:
@@ -123,8 +135,10 @@ class Registry:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
         self._built_in = {CHILDREN: _CHILDREN}
+        self.is_for_users = False
+        """Whether this is a view of the handlers that users may name."""
 
-    def register(
+    def register(  # noqa: PLR0913 - each is an option of its own
         self,
         name: str,
         *,
@@ -134,6 +148,9 @@ class Registry:
         pull: str | Pull | None = None,
         on_failure: OnFailure | None = None,
         tool: bool = False,
+        access: Authority | str = Authority.SERVERS,
+        user_max_priority: Priority | str | None = None,
+        user_queues: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Return a decorator that registers a function by `name` and leaves it as it is.
 
@@ -147,6 +164,11 @@ class Registry:
                 stored: so it is called at least once, and again if the process dies in between. A process without the
                 handler cannot call it; see ``docs/workers.md``.
             tool: Whether scripts, which users write, may call it; see ``docs/sandbox.md``.
+            access: Whose requests may name it, by themselves, as a child or as a tool of a script: ``"servers"``, that
+                is the app's code, service accounts and admin keys; or ``"users"``, that is everybody who may create
+                tasks. See ``docs/security.md``.
+            user_max_priority: The most urgent priority that users may ask for; HIGH if None.
+            user_queues: The queues that users may ask for, besides the handler's own.
 
         Raises:
             Misconfigured: The name is taken, an option is wrong, or the function's parameters cannot be understood.
@@ -157,6 +179,7 @@ class Registry:
             )
         policy = _validate_options(name, retry, retry_on, expected_duration)
         workers = _validate_pull(name, pull)
+        user_options = _validate_access(name, access, user_max_priority, user_queues)
 
         def decorate(function: F) -> F:
             if name in self._handlers:
@@ -173,6 +196,7 @@ class Registry:
                 pull=workers,
                 on_failure=on_failure,
                 is_tool=tool,
+                **user_options,
             )
             return function
 
@@ -184,23 +208,31 @@ class Registry:
         twin._built_in = {**self._built_in, handler.name: handler}  # noqa: SLF001 - its own class
         return twin
 
+    def for_users(self) -> Self:
+        """Return a view of the handlers that users may name: to it, the others do not exist."""
+        view = copy.copy(self)
+        view.is_for_users = True
+        return view
+
     def get(self, name: str) -> Handler:
         """Return the handler of that name.
 
         Raises:
             UnknownHandler: There is none; the error lists those that there are.
         """
-        try:
+        if name in self:
             return self._built_in.get(name) or self._handlers[name]
-        except KeyError:
-            known = ", ".join(sorted(self._handlers)) or "none"
-            raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.") from None
+        known = ", ".join(sorted(handler.name for handler in self)) or "none"
+        if self.is_for_users:
+            hint = f'For users: {known}. The app decides which are: @app.handler("remind", access="users").'
+            raise UnknownHandler("handler", f"there is no handler named {name!r} for users", hint)
+        raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.")
 
     def __contains__(self, name: object) -> bool:
-        return name in self._built_in or name in self._handlers
+        return name in self._built_in or any(handler.name == name for handler in self)
 
     def __iter__(self) -> Iterator[Handler]:
-        return iter(self._handlers.values())
+        return (each for each in self._handlers.values() if each.is_for_users or not self.is_for_users)
 
 
 _CHILDREN = Handler(
@@ -244,6 +276,33 @@ def _validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
         return None if pull is None else Pull.model_validate(pull)
     except ValidationError as error:
         raise Misconfigured(f"Handler {name!r}: pull is {pull!r}; give a queue's name, or a Pull.") from error
+
+
+def _validate_access(
+    name: str, access: str, user_max_priority: str | None, user_queues: Iterable[str]
+) -> dict[str, Any]:
+    """Return what a handler says about users; refuse what it says about users who may not name it."""
+    if access not in set(Authority):
+        raise Misconfigured(f'Handler {name!r}: access is {access!r}; give "users" or "servers".')
+    if user_max_priority is not None and user_max_priority not in set(Priority):
+        raise Misconfigured(
+            f"Handler {name!r}: user_max_priority is {user_max_priority!r}; give one of {', '.join(Priority)}."
+        )
+    try:
+        queues = None if isinstance(user_queues, str) else [Pull.model_validate(each).queue for each in user_queues]
+    except (TypeError, ValidationError):
+        queues = None
+    if queues is None:
+        raise Misconfigured(f'Handler {name!r}: user_queues is {user_queues!r}; give names, as in ("render", "gpu").')
+    if access != Authority.USERS and (user_max_priority is not None or queues):
+        raise Misconfigured(
+            f'Handler {name!r}: user_max_priority and user_queues are for handlers with access="users".'
+        )
+    return {
+        "access": Authority(access),
+        "user_max_priority": Priority.HIGH if user_max_priority is None else Priority(user_max_priority),
+        "user_queues": frozenset(queues),
+    }
 
 
 def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.execution import ProgressNote
 from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
 from cloudsched.engine.handlers.registry import Handler, Registry
+from cloudsched.engine.handlers.user_access import limit_priority
 from cloudsched.engine.ports.interpreter import ScriptInput, ScriptResponse
 from cloudsched.errors import CallFailed, InvalidInput, LimitExceeded, Misconfigured, ScriptFailed
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.domain.documents.script import Script
+    from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.drafts import TaskDraft
     from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest
 
@@ -70,7 +73,7 @@ class _ScriptHandler:
         self._max_requests = max_requests
         self._compiled: set[bytes] = set()
 
-    def check(self, draft: TaskDraft) -> None:
+    def check(self, draft: TaskDraft, authority: Authority) -> None:
         """Check a script that is to be stored: its tools are there, it can be told its payload, and it compiles.
 
         Raises:
@@ -78,9 +81,10 @@ class _ScriptHandler:
         """
         if draft.script is None:
             raise InvalidInput("script", "is missing", f"It is what {SCRIPT_HANDLER!r} runs.")
+        allowed = self._allowed_tools(None, authority)
         for number, name in enumerate(draft.script.tools or ()):
-            if name not in self._allowed_tools(None):
-                known = ", ".join(self._allowed_tools(None)) or "none"
+            if name not in allowed:
+                known = ", ".join(allowed) or "none"
                 raise InvalidInput(f"script.tools.{number}", f"no tool is named {name!r}", f"Tools: {known}.")
         require_exact("payload", draft.payload)
         digest = hashlib.sha256(draft.script.source.encode()).digest()
@@ -106,7 +110,7 @@ class _ScriptHandler:
         task, script = context.task, context.task.script
         if script is None:
             raise ScriptFailed("There is no script.")
-        tools = self._allowed_tools(script)
+        tools = self._allowed_tools(script, task.defined_by)
         now = context.now()
         brief = ScriptInput(
             source=script.source,
@@ -148,9 +152,10 @@ class _ScriptHandler:
                 if context.durable_run.position >= since:
                     now = max(now, context.durable_run.last_finished_at(since))
 
-    def _allowed_tools(self, script: Script | None) -> tuple[str, ...]:
-        """Return what a script may call: what is marked as a tool, and in its own list if it has one."""
-        tools = sorted(handler.name for handler in self._registry if handler.is_tool)
+    def _allowed_tools(self, script: Script | None, authority: Authority | None) -> tuple[str, ...]:
+        """Return the tools that a script may call: those for users if a user wrote it, and of its own list."""
+        registry = self._registry.for_users() if authority is Authority.USERS else self._registry
+        tools = sorted(handler.name for handler in registry if handler.is_tool)
         narrowed = None if script is None else script.tools
         return tuple(name for name in tools if narrowed is None or name in narrowed)
 
@@ -169,9 +174,15 @@ class _ScriptHandler:
             require_storable("payload", request.payload, MAX_PAYLOAD)
 
         try:
-            return context.durable_run.call(tool, request.payload, {}, check)
+            return context.durable_run.call(tool, request.payload, self._call_fields(context.task, tool), check)
         except InvalidInput as error:
             return error
+
+    def _call_fields(self, task: Task, tool: str) -> dict[str, Any]:
+        """Return the priority of a call that a user's script makes: no more urgent than users may ask for."""
+        if task.defined_by is not Authority.USERS or tool not in self._registry:
+            return {}
+        return {"priority": limit_priority(self._registry.get(tool), task.priority)}
 
 
 def _await_round(

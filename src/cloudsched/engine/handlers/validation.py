@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, MAX_PAYLOAD, require_storable
+from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -14,12 +16,22 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.registry import Handler, Registry
 
 
-def validate_draft(draft: TaskDraft, registry: Registry, retention: timedelta | None) -> TaskDraft:
+def validate_draft(
+    draft: TaskDraft, registry: Registry, retention: timedelta | None, authority: Authority = Authority.SERVERS
+) -> TaskDraft:
     """Return a draft whose payload fits its handler, with the handler's own defaults where the draft says nothing.
 
+    Args:
+        draft: The draft.
+        registry: All handlers.
+        retention: How long the task is kept if the draft does not say.
+        authority: Whose request it is: users may name only some handlers, and not ask them for everything.
+
     Raises:
-        InvalidInput: The payload or a script does not fit, or is too large.
+        InvalidInput: The payload or a script does not fit, or is too large; or a user asks for more than users may.
     """
+    if authority is Authority.USERS:
+        registry = registry.for_users()
     handler = _find_handler(draft, registry)
     if handler is not None:
         handler.parse_payload(draft.payload)
@@ -29,7 +41,7 @@ def validate_draft(draft: TaskDraft, registry: Registry, retention: timedelta | 
         raise InvalidInput("pull", "is given beside a script", "Give it to the tools that workers are to run.")
     _check_children(draft, registry)
     if handler is not None and handler.check is not None:
-        handler.check(draft)
+        handler.check(draft, authority)
     require_storable("payload", draft.payload, MAX_PAYLOAD)
     if draft.source and draft.source.context is not None:
         require_storable("source.context", draft.source.context, MAX_CONTEXT)
@@ -37,12 +49,15 @@ def validate_draft(draft: TaskDraft, registry: Registry, retention: timedelta | 
     missing = {
         name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
     }
-    return draft.model_copy(update=missing) if missing else draft
+    whole = draft.model_copy(update=missing) if missing else draft
+    if authority is Authority.USERS:
+        require_user_access(whole, registry)
+    return whole
 
 
 def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
     """Return the draft's handler; None if only the workers that run it know it, and check its payload then."""
-    if draft.pull is not None and draft.handler not in registry:
+    if draft.pull is not None and draft.handler not in registry and not registry.is_for_users:
         return None
     return registry.get(draft.handler)
 
@@ -53,7 +68,7 @@ def _check_children(draft: TaskDraft, registry: Registry) -> None:
         where = f"children.{number}"
         if child.results_as is not None and draft.parallel:
             raise InvalidInput(f"{where}.resultsAs", "has no meaning in parallel", "No child is done before another.")
-        if child.pull is not None and child.handler not in registry:
+        if child.pull is not None and child.handler not in registry and not registry.is_for_users:
             continue
         try:
             handler = registry.get(child.handler)

@@ -11,8 +11,10 @@ import copy
 import logging
 import secrets
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from cloudsched.domain.documents.authority import TRUSTED_CODE, Authority
 from cloudsched.domain.documents.json_limits import to_json_value
 from cloudsched.domain.documents.task import Event
 from cloudsched.domain.transitions import lifecycle
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
 
+    from cloudsched.domain.documents.authority import EventSender
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.dispatch.sender import DispatchSender
@@ -98,7 +101,13 @@ class Scheduler:
         twin._check = check  # noqa: SLF001 - its own class
         return twin
 
-    def create(self, draft: TaskDraft, request_fingerprint: str | None = None) -> tuple[Task, bool]:
+    def create(
+        self,
+        draft: TaskDraft,
+        request_fingerprint: str | None = None,
+        *,
+        authority: Authority = Authority.SERVERS,
+    ) -> tuple[Task, bool]:
         """Store a task and send it on its way; return it, and whether it is new.
 
         A draft that carries the id of an existing task of the same owner edits that task instead. One commit, and one
@@ -107,15 +116,17 @@ class Scheduler:
         Args:
             draft: The task.
             request_fingerprint: A hash of the request, if that is to be safe to repeat: then an existing task stays as it is.
+            authority: Whose request it is; of a user's, handlers, priorities and queues are checked.
 
         Raises:
             InvalidInput: Something in it is wrong; nothing was stored.
             KeyReused: The existing task was made by another request.
         """
-        draft = self._validate(draft)
+        draft = self._validate(draft, authority)
+        defined_by = Authority.USERS if authority is Authority.USERS else None
         for _ in range(MAX_CONFLICTS):
             task = new_task(draft, self._clock.now(), self._lead).task.model_copy(
-                update={"request_fingerprint": request_fingerprint}
+                update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}
             )
             try:
                 version = self._store.commit(task, None)
@@ -127,7 +138,7 @@ class Scheduler:
                 elif existing and request_fingerprint is not None:
                     return self._idempotent_replay(existing, request_fingerprint), False
                 elif existing:
-                    return self._replace(existing, draft), False
+                    return self._replace(existing, draft, defined_by), False
             else:
                 log_changes(None, Transition(task))
                 return self._dispatch_or_defer(VersionedTask(task, version)), True
@@ -139,12 +150,14 @@ class Scheduler:
             raise KeyReused("Idempotency-Key", "came before, with another request", hint)
         return self._dispatch_or_defer(existing)
 
-    def _replace(self, existing: VersionedTask, draft: TaskDraft) -> Task:
+    def _replace(self, existing: VersionedTask, draft: TaskDraft, defined_by: Authority | None) -> Task:
         if existing.task.owner != draft.owner:
             raise InvalidInput("id", "is taken", "Choose another id, or leave it out to be given one.")
-        return self._after_change(
-            self._change(existing.task.id, lambda task, now: apply_edit(task, draft, now, self._lead))
-        )
+
+        def decide(task: Task, now: datetime) -> Transition:
+            return _with_author(task, apply_edit(task, draft, now, self._lead), defined_by)
+
+        return self._after_change(self._change(existing.task.id, decide))
 
     def get(self, task_id: str) -> Task:
         """Return a task.
@@ -154,7 +167,7 @@ class Scheduler:
         """
         return self._load(task_id).task
 
-    def update(self, task_id: str, patch: dict[str, Any]) -> Task:
+    def update(self, task_id: str, patch: dict[str, Any], *, authority: Authority = Authority.SERVERS) -> Task:
         """Change some of a task's fields by JSON merge patch (RFC 7396): null puts a field back to its default.
 
         Raises:
@@ -171,7 +184,9 @@ class Scheduler:
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
             unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
-            return apply_edit(task, self._validate(draft.model_copy(update=unset)), now, self._lead)
+            validated = self._validate(draft.model_copy(update=unset), authority)
+            author = Authority.USERS if authority is Authority.USERS else task.defined_by
+            return _with_author(task, apply_edit(task, validated, now, self._lead), author)
 
         return self._after_change(self._change(task_id, decide))
 
@@ -210,15 +225,23 @@ class Scheduler:
             self._store.commit(done, stored.version)
         return done
 
-    def send_event(self, task_id: str, name: str, payload: Any, execution_id: str | None = None) -> Task:  # noqa: ANN401 - any JSON
-        """Tell a task's durable handler something, or one of its executions alone.
+    def send_event(
+        self,
+        task_id: str,
+        name: str,
+        payload: Any,  # noqa: ANN401 - any JSON
+        execution_id: str | None = None,
+        *,
+        sender: EventSender = TRUSTED_CODE,
+    ) -> Task:
+        """Send an event to a task's durable handler, or to one of its executions alone.
 
         Raises:
             InvalidInput: The payload is too large, or JSON cannot say it.
             NotAllowed: The task or the execution has ended, or too many events wait for it.
         """
         content = to_json_value("payload", payload)
-        said = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8)}
+        said = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8), "sender": sender}
 
         def received(task: Task, now: datetime) -> Transition:
             return on_event(task, Event(**said, at=now, execution_id=execution_id), now)
@@ -306,8 +329,15 @@ class Scheduler:
             return marked
         return task
 
-    def _validate(self, draft: TaskDraft) -> TaskDraft:
-        return validate_draft(draft, self._registry, self._retention)
+    def _validate(self, draft: TaskDraft, authority: Authority) -> TaskDraft:
+        return validate_draft(draft, self._registry, self._retention, authority)
+
+
+def _with_author(before: Task, edit: Transition, defined_by: Authority | None) -> Transition:
+    """Return an edit that says who defined the task; one that changes nothing stays as it is."""
+    if edit.task is before:
+        return edit
+    return replace(edit, task=edit.task.model_copy(update={"defined_by": defined_by}))
 
 
 _IMMUTABLE_FIELDS = {

@@ -71,11 +71,11 @@ def create_or_edit(
     if key is not None:
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
         draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
-        return app.put(draft, mark=_hash(content))
+        return app.put(draft, mark=_hash(content), authority=caller.authority)
     if caller.visible_owner is not None and isinstance(requested_id, str):
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
-    return app.put(app.read_draft(content))
+    return app.put(app.read_draft(content), authority=caller.authority)
 
 
 def owner_id_prefix(owner: object) -> str:

@@ -28,6 +28,7 @@ INTERNAL = frozenset(
         "runs",
         "wakeAt",
         "deferred",
+        "definedBy",
         "deletedAt",
         "backfill",
         "lastManualRequest",

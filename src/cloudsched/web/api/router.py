@@ -136,7 +136,7 @@ def _get_task(call: ApiCall) -> Response:
 
 
 def _update_task(call: ApiCall) -> Response:
-    return task_response(call.app.patch(call.task_id, call.read_content()))
+    return task_response(call.app.patch(call.task_id, call.read_content(), authority=call.caller.authority))
 
 
 def _delete_task(call: ApiCall) -> Response:
@@ -160,7 +160,10 @@ def _backfill(call: ApiCall) -> Response:
 def _send_event(call: ApiCall) -> Response:
     told = cast("bodies.SendEventRequest", call.read_body())
     event = call.path["event"]
-    return task_response(call.app.send_event(call.task_id, event, told.payload, execution_id=told.execution_id))
+    sent = call.app.send_event(
+        call.task_id, event, told.payload, execution_id=told.execution_id, sender=call.caller.sender
+    )
+    return task_response(sent)
 
 
 def _get_tree(call: ApiCall) -> Response:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
 from cloudsched.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -81,6 +82,16 @@ class Caller:
         """The one owner whose tasks they see; None if they see all."""
         return None if self.role in _ALL_OWNERS_ROLES else self.owner
 
+    @property
+    def authority(self) -> Authority:
+        """Whose request theirs is, as the handlers' `access` has it."""
+        return Authority.SERVERS if self.role is Role.ADMIN else Authority.USERS
+
+    @property
+    def sender(self) -> EventSender:
+        """Who they are as the sender of an event."""
+        return EventSender(role=_SENDER_ROLES[self.role], subject=self.subject)
+
     def require(self, right: Right) -> None:
         """Check that their role has a right.
 
@@ -136,6 +147,14 @@ _DENIED: Final[Mapping[Right, str]] = {
     Right.WRITE: "changes nothing",
     Right.WORK: "works on nothing",
 }
+
+
+_SENDER_ROLES: Final[Mapping[Role, SenderRole]] = {
+    Role.USER: SenderRole.OWNER,
+    Role.ADMIN: SenderRole.ADMIN,
+    Role.WORKER: SenderRole.WORKER,
+}
+"""The other roles send no events."""
 
 
 def parse_role(text: str) -> tuple[Role, frozenset[str]]:

@@ -1,0 +1,61 @@
+"""What a user may ask a handler for, on top of what everybody may: priorities and queues, also of children and tools.
+
+Which handlers a user may name at all, `Registry.for_users` says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.policy import Priority
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.pull import Pull
+    from cloudsched.domain.transitions.drafts import TaskDraft
+    from cloudsched.engine.handlers.registry import Handler, Registry
+
+
+def require_user_access(draft: TaskDraft, registry: Registry) -> None:
+    """Check what a user's draft asks its handlers for.
+
+    Args:
+        draft: The draft, with its handler's defaults filled in.
+        registry: The handlers that users may name.
+
+    Raises:
+        InvalidInput: A handler is not for users, or not with this priority or in this queue.
+    """
+    handler = registry.get(draft.handler)
+    _require_priority(handler, draft.priority, "priority")
+    _require_queue(handler, draft.pull, "pull")
+    for number, child in enumerate(draft.children):
+        where = f"children.{number}"
+        called = registry.get(child.handler)
+        _require_priority(called, child.priority or draft.priority, f"{where}.priority")
+        _require_queue(called, child.pull or called.pull, f"{where}.pull")
+
+
+def limit_priority(handler: Handler, priority: Priority) -> Priority:
+    """Return a priority, or the most urgent one that users may ask the handler for if that is less urgent."""
+    return max(priority, handler.user_max_priority, key=lambda each: each.rank)
+
+
+def _require_priority(handler: Handler, priority: Priority, field: str) -> None:
+    if priority.rank < handler.user_max_priority.rank:
+        allowed = ", ".join(each for each in Priority if each.rank >= handler.user_max_priority.rank)
+        problem = f"is {priority}, which users may not ask {handler.name!r} for"
+        raise InvalidInput(field, problem, f"Users may ask for {allowed}.")
+
+
+def _require_queue(handler: Handler, pull: Pull | None, field: str) -> None:
+    own = None if handler.pull is None else handler.pull.queue
+    queue = None if pull is None else pull.queue
+    if queue == own or queue in handler.user_queues:
+        return
+    problem = (
+        f"names {'no queue' if queue is None else f'the queue {queue!r}'}, which users may not ask {handler.name!r} for"
+    )
+    allowed = ", ".join(sorted({*handler.user_queues, *({own} if own else ())}))
+    hint = f"Users may ask for {allowed}; leave it out for the handler's own." if allowed else "Leave it out."
+    raise InvalidInput(field, problem, hint)

@@ -1,0 +1,142 @@
+"""Whose events a durable handler takes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, EventSender, EventTimedOut, Settings
+from cloudsched.domain.documents.authority import SenderRole
+from cloudsched.domain.transitions.suspend import MAX_EVENTS
+from cloudsched.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched import Task
+    from cloudsched.testing import Simulation
+
+WORKER = EventSender(role=SenderRole.WORKER, subject="key:gpu")
+OWNER = EventSender(role=SenderRole.OWNER, subject="user:ada")
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def app() -> App:
+    """Return an app with one handler that takes the usual events, and one for each other set of senders."""
+    app = App(Settings())
+
+    def wait(ctx: Context, **options: Any) -> Any:  # noqa: ANN401 - any JSON
+        try:
+            return ctx.wait_for("approved", timeout=DAY, **options)
+        except EventTimedOut:
+            return "nobody"
+
+    @app.handler("work")
+    def work(ctx: Context) -> Any:  # noqa: ANN401 - the same
+        return wait(ctx)
+
+    @app.handler("machines")
+    def machines(ctx: Context) -> Any:  # noqa: ANN401 - the same
+        return wait(ctx, by=["worker"])
+
+    @app.handler("admins")
+    def admins(ctx: Context) -> Any:  # noqa: ANN401 - the same
+        return wait(ctx, by=("admin",))
+
+    @app.handler("wrong")
+    def wrong(ctx: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - the same
+        return wait(ctx, **payload)
+
+    @app.handler("named", retry=False)
+    def named(ctx: Context) -> list[Any]:
+        payload, sender = ctx.wait_for("approved", with_sender=True)
+        ctx.sleep(DAY)
+        return [payload.by, sender.role, sender.subject]
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("handler", "sender", "result"),
+    [
+        ("work", OWNER, "yes"),
+        ("work", None, "yes"),
+        ("work", WORKER, "nobody"),
+        ("machines", WORKER, "yes"),
+        ("machines", OWNER, "nobody"),
+        ("admins", OWNER, "nobody"),
+        ("admins", None, "yes"),
+    ],
+)
+@pytest.mark.parametrize("is_early", [True, False])
+def test_an_event_counts_if_its_sender_is_named(
+    app: App,
+    sim: Simulation,
+    create: Callable[..., Task],
+    handler: str,
+    sender: EventSender | None,
+    result: str,
+    *,
+    is_early: bool,
+) -> None:
+    """By default the owner's and the admin's; the app's own code is an admin. Whether it came early changes nothing."""
+    task = create(handler=handler)
+    if not is_early:
+        sim.advance(timedelta(minutes=1))
+    if sender is None:
+        app.send_event(task.id, "approved", "yes")
+    else:
+        app.send_event(task.id, "approved", "yes", sender=sender)
+    sim.advance(2 * DAY)
+    assert sim.executions(task.id)[0].content == result
+
+
+def test_an_event_that_does_not_count_wakes_nobody(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """A handler that waits for an admin sleeps on when the owner sends one: it is not replayed over and over."""
+    task = create(handler="admins")
+    app.send_event(task.id, "approved", "early", sender=OWNER)
+    sim.advance(timedelta(seconds=20))
+    (run,) = app.get(task.id).runs
+    app.send_event(task.id, "approved", "late", sender=OWNER)
+    sim.advance(timedelta(seconds=20))
+    (later,) = app.get(task.id).runs
+    assert later.due_at == run.due_at > sim.now
+    assert later.suspension_count == run.suspension_count == 1
+
+
+def test_events_that_do_not_count_shut_out_none_that_does(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
+    """An owner who fills the task with events of the right name cannot keep the admin's from being taken."""
+    task = create(handler="admins")
+    sim.advance(timedelta(minutes=1))
+    for _ in range(MAX_EVENTS):
+        app.send_event(task.id, "approved", "forged", sender=OWNER)
+    with pytest.raises(NotAllowed, match="full of 20 events"):
+        app.send_event(task.id, "approved", "forged", sender=OWNER)
+    app.send_event(task.id, "approved", "yes")
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == "yes"
+
+
+def test_a_replay_is_told_the_same_sender(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+    """The sender is recorded with the event, so a handler that goes on a day later still knows it."""
+    task = create(handler="named")
+    app.send_event(task.id, "approved", {"by": "ada"}, sender=OWNER)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.content == ["ada", "owner", "user:ada"]
+    assert app.execution(task.id, execution.id).steps[0].sender == OWNER
+
+
+@pytest.mark.parametrize("by", ["owner", [], ["stranger"], 7, None])
+def test_senders_that_do_not_exist_are_refused(sim: Simulation, create: Callable[..., Task], by: object) -> None:
+    """A single string is a mistake, too: it would be read letter by letter."""
+    task = create(handler="wrong", payload={"by": by}, retry=False)
+    sim.run_until_idle()
+    error = sim.executions(task.id)[0].error
+    assert error is not None
+    assert (error.type, error.message.split()[0]) == ("InvalidInput", "by:")

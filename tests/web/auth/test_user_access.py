@@ -1,0 +1,201 @@
+"""A user's tasks name only handlers that are for users, at the priorities and in the queues that the app allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.testing import Simulation
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCRIPT = "return await tools.{}({{}})"
+
+
+@pytest.fixture
+def app() -> App:
+    """Handlers for users and for servers alone, as tools, with a queue, and one that says whose event it received."""
+    app = App(Settings())
+    app.handler("open", access="users", tool=True)(lambda: "open")
+    app.handler("closed", tool=True)(lambda: "closed")
+    app.handler("slow", access="users", tool=True, user_max_priority="LOW")(lambda: "slow")
+    app.handler("render", access="users", pull="render", user_queues=["gpu"])(lambda: "rendered")
+
+    @app.handler("approval", access="users")
+    def approval(ctx: Context) -> dict[str, Any]:
+        payload, sender = ctx.wait_for("approved", with_sender=True)
+        return {"payload": payload, "role": sender.role, "subject": sender.subject}
+
+    @app.handler("strict", access="users")
+    def strict(ctx: Context) -> list[Any]:
+        return [ctx.wait_for("approved", by=("admin",)), ctx.wait_for("approved")]
+
+    return app
+
+
+@pytest.fixture
+def roles(app: App) -> Iterator[RoleHarness]:
+    """Ada, a user, and a server."""
+    made = {"ada": create_key("ada", Role.USER, "ada"), "admin": create_key("admin", Role.ADMIN)}
+    with Simulation(app, access=Access(api_keys=tuple(str(stored) for _, stored in made.values()))) as sim:
+        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+
+
+def task(**fields: Any) -> dict[str, Any]:
+    """Return the body of a creation for ada, due at once."""
+    return {"title": "Mine", "owner": "ada", "schedule": {"at": "2027-01-01T09:01:00Z"}, **fields}
+
+
+REFUSED = {
+    "a handler for servers": ({"handler": "closed"}, "handler"),
+    "no handler at all": ({"handler": "nothing"}, "handler"),
+    "a worker's handler that the app does not know": ({"handler": "nothing", "pull": "render"}, "handler"),
+    "a child": ({"children": [{"handler": "open"}, {"handler": "closed"}]}, "children.1.handler"),
+    "a worker's child": ({"children": [{"handler": "nothing", "pull": "q"}]}, "children.0.handler"),
+    "a tool": ({"script": {"source": "return 1", "tools": ["open", "closed"]}}, "script.tools.1"),
+    "the operator's priority": ({"handler": "open", "priority": "CRITICAL"}, "priority"),
+    "more than the handler's priority": ({"handler": "slow", "priority": "NORMAL"}, "priority"),
+    "a child's priority": ({"children": [{"handler": "open", "priority": "CRITICAL"}]}, "children.0.priority"),
+    "a child that inherits it": ({"children": [{"handler": "slow"}]}, "children.0.priority"),
+    "a script's priority": ({"script": {"source": "return 1"}, "priority": "CRITICAL"}, "priority"),
+    "another queue": ({"handler": "open", "pull": "gpu"}, "pull"),
+    "a queue of others": ({"handler": "render", "pull": "other"}, "pull"),
+    "a child's queue": ({"children": [{"handler": "open", "pull": "gpu"}]}, "children.0.pull"),
+}
+"""What a user may not ask for, and the field that the problem names."""
+
+
+@pytest.mark.parametrize(("fields", "field"), REFUSED.values(), ids=REFUSED)
+def test_a_user_is_refused_on_create_batch_and_edit(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
+    """However the same words arrive; a server may say them, as long as there is such a handler."""
+    created = roles.ask("ada", "POST", "/v1/tasks", task(**fields))
+    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [task(**fields)]}).get_json()["results"][0]
+    edited_task = roles.ask("ada", "POST", "/v1/tasks", task(id="mine", handler="open"))
+    assert edited_task.status_code == 201
+    task_id = edited_task.get_json()["id"]
+    replaced = roles.ask("ada", "POST", "/v1/tasks", task(id="mine", **fields))
+    cleared = {} if "handler" in fields else {"handler": None}
+    patched = roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}", {**cleared, **fields})
+    problems = [batch["problem"], *(answer.get_json() for answer in (created, replaced, patched))]
+    assert [(each["status"], each["field"]) for each in problems] == [(400, field)] * len(problems)
+    assert roles.ask("ada", "GET", f"/v1/tasks/{task_id}").get_json()["handler"] == "open"
+    if fields.get("handler") != "nothing" or "pull" in fields:
+        assert roles.ask("admin", "POST", "/v1/tasks", task(**fields)).status_code == 201
+
+
+ALLOWED = {
+    "a handler": {"handler": "open", "priority": "HIGH"},
+    "its own queue": {"handler": "render"},
+    "a queue by name": {"handler": "render", "pull": "gpu"},
+    "children": {"children": [{"handler": "open"}, {"handler": "render", "pull": "gpu"}, {"handler": "render"}]},
+    "a less urgent child": {"children": [{"handler": "slow", "priority": "LOW"}]},
+    "a script": {"script": {"source": "return 1", "tools": ["open", "slow"]}},
+}
+
+
+@pytest.mark.parametrize("fields", ALLOWED.values(), ids=ALLOWED)
+def test_a_user_may_ask_for_what_the_app_allows(roles: RoleHarness, fields: dict[str, Any]) -> None:
+    """Handlers with access="users", in their own queue and in those that the app names."""
+    assert roles.ask("ada", "POST", "/v1/tasks", task(**fields)).status_code == 201
+
+
+def test_a_user_cannot_take_work_from_its_workers(roles: RoleHarness) -> None:
+    """A handler that workers run is not run by the executor because a user says so; null in an edit is the default."""
+    refused = roles.ask("ada", "POST", "/v1/tasks", task(handler="render", pull=None))
+    assert (refused.status_code, refused.get_json()["field"]) == (400, "pull")
+    created = roles.ask("ada", "POST", "/v1/tasks", task(handler="render", pull="gpu")).get_json()
+    edited = roles.ask("ada", "PATCH", f"/v1/tasks/{created['id']}", {"pull": None})
+    assert edited.get_json()["pull"] == {"queue": "render"}
+
+
+def test_a_user_cannot_tell_a_server_handler_from_none(roles: RoleHarness) -> None:
+    """The problem is the same but for the name, and lists only what users may name."""
+    answers = [roles.ask("ada", "POST", "/v1/tasks", task(handler=name)) for name in ("closed", "absent")]
+    texts = [answer.text.replace(name, "NAME") for answer, name in zip(answers, ("closed", "absent"), strict=True)]
+    assert texts[0] == texts[1]
+    assert "approval, open, render, slow, strict" in texts[0]
+
+
+def test_a_user_cannot_edit_a_server_handler_task(roles: RoleHarness) -> None:
+    """A server's task for ada runs what ada may not name, so she may not change its payload or its schedule either."""
+    task_id = roles.task("ada", handler="closed", payload={})
+    assert roles.ask("ada", "PATCH", f"/v1/tasks/{task_id}", {"title": "Other"}).status_code == 400
+    assert roles.ask("admin", "PATCH", f"/v1/tasks/{task_id}", {"title": "Other"}).status_code == 200
+    assert roles.ask("ada", "POST", f"/v1/tasks/{task_id}/cancel").status_code == 200
+
+
+def run_script(roles: RoleHarness, task_id: str) -> tuple[str, Any]:
+    """Let everything run; return the status and the content or the error of the task's execution."""
+    roles.sim.run_until_idle()
+    (execution,) = roles.sim.executions(task_id)
+    return execution.status, execution.content if execution.error is None else execution.error.message
+
+
+def test_a_users_script_calls_only_tools_for_users(roles: RoleHarness) -> None:
+    """A script without a list may call what users may name; a server's script may call every tool."""
+    body = task(script={"source": SCRIPT.format("closed")})
+    created = [roles.ask(who, "POST", "/v1/tasks", body).get_json()["id"] for who in ("ada", "admin")]
+    assert [run_script(roles, task_id)[0] for task_id in created] == ["FAILED", "SUCCEEDED"]
+
+
+def test_an_admin_edit_does_not_widen_a_users_script(roles: RoleHarness) -> None:
+    """An admin who corrects the title of a user's task does not vouch for its script."""
+    created = roles.ask("ada", "POST", "/v1/tasks", task(script={"source": SCRIPT.format("closed")})).get_json()
+    assert roles.ask("admin", "PATCH", f"/v1/tasks/{created['id']}", {"title": "Corrected"}).status_code == 200
+    assert run_script(roles, created["id"])[0] == "FAILED"
+
+
+def test_a_users_edit_narrows_a_servers_script(roles: RoleHarness) -> None:
+    """Once a user has written the script, it calls what users may name."""
+    created = roles.ask("admin", "POST", "/v1/tasks", task(script={"source": SCRIPT.format("open")})).get_json()
+    edit = {"script": {"source": SCRIPT.format("closed")}}
+    assert roles.ask("ada", "PATCH", f"/v1/tasks/{created['id']}", edit).status_code == 200
+    assert run_script(roles, created["id"])[0] == "FAILED"
+
+
+def test_a_users_script_calls_tools_at_priorities_for_users(roles: RoleHarness) -> None:
+    """A tool whose users get LOW is called at LOW by a user's script, whatever the script's own priority is."""
+    body = task(script={"source": SCRIPT.format("slow")}, priority="HIGH")
+    created = {who: roles.ask(who, "POST", "/v1/tasks", body).get_json()["id"] for who in ("ada", "admin")}
+    for who, expected in (("ada", "LOW"), ("admin", "HIGH")):
+        assert run_script(roles, created[who]) == ("SUCCEEDED", "slow")
+        (call,) = roles.ask(who, "GET", f"/v1/tasks/{created[who]}/tree").get_json()["children"]
+        assert call["task"]["priority"] == expected
+
+
+def test_an_open_api_allows_every_handler(app: App) -> None:
+    """On the local stack, where nobody authenticates, everybody is an admin."""
+    with Simulation(app) as sim:
+        answer = RoleHarness(sim, {}).ask(None, "POST", "/v1/tasks", task(handler="closed", priority="CRITICAL"))
+        assert answer.status_code == 201
+
+
+# ── Whose events count ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("who", "role", "subject"), [("ada", "owner", "key:ada"), ("admin", "admin", "key:admin")])
+def test_a_handler_is_told_who_sent_an_event(roles: RoleHarness, who: str, role: str, subject: str) -> None:
+    """Its role and its name, as the API knows them, also when the event came before the handler asked."""
+    task_id = roles.task("ada", handler="approval", payload={}, schedule={"at": "2027-01-01T09:01:00Z"})
+    assert roles.ask(who, "POST", f"/v1/tasks/{task_id}/events/approved", {"payload": {"yes": 1}}).status_code == 200
+    roles.sim.run_until_idle()
+    (execution,) = roles.sim.executions(task_id)
+    assert execution.content == {"payload": {"yes": 1}, "role": role, "subject": subject}
+
+
+def test_an_owner_cannot_answer_for_an_admin(roles: RoleHarness) -> None:
+    """An early event of the owner's stays for a wait that takes it; the admin's later one is taken first."""
+    task_id = roles.task("ada", handler="strict", payload={}, schedule={"at": "2027-01-01T09:01:00Z"})
+    for who in ("ada", "admin"):
+        path = f"/v1/tasks/{task_id}/events/approved"
+        assert roles.ask(who, "POST", path, {"payload": who}).status_code == 200
+        roles.sim.run_until_idle()
+    (execution,) = roles.sim.executions(task_id)
+    assert execution.content == ["admin", "ada"]

@@ -1,7 +1,7 @@
 """The world's workers: they come when something may be offered, and do with what they claim all that workers do.
 
-Some work at the store itself, by `begin`, `invoke_handler` and `finish`; some from afar, by ids and the lease's token, as through
-the HTTP API. They come late and too many at once, forget their heartbeats, give back, and say twice how it ended.
+Some work at the store itself, by `start`, `invoke_handler` and `finish`; others by ids and the lease's token, as through
+the HTTP API. They come late and too many at once, forget heartbeats, release runs, and report an end twice.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def test_one_owner_s_work_may_be_asked_for(worker_roles: WorkerRoleHarness, who:
 @pytest.mark.parametrize("who", [name for name in WORKERS if name not in {"admin", "every"}])
 @pytest.mark.parametrize("verb", VERBS)
 def test_another_s_work_is_not_there(worker_roles: WorkerRoleHarness, who: str, verb: str) -> None:
-    """Even with the lease token of an admin: 404, as for a task that does not exist; 409 for what the caller may see."""
+    """Even with the lease token of an admin: 404 as for a task that does not exist, or 409 if it may be seen."""
     claims = [claim for queue in ("gpu", "render", "mail") for claim in worker_roles.claims("admin", queue)]
     assert len(claims) == len(TASKS)
     for claim in claims:

@@ -180,6 +180,17 @@ class Parent(WireModel):
     """Which entry of that execution's journal."""
     depth: int
     """How deep the call is nested: 1 for one by a task that nobody called."""
+    is_owners: bool = False
+    """Whether the task's owner wrote the call, as one of a task's children or in a script: then the owner may claim it
+    as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change."""
+
+    def is_same_call(self, other: Parent | None) -> bool:
+        """Return whether both are one entry of one execution's journal."""
+        return other is not None and (self.task_id, self.execution_id, self.step) == (
+            other.task_id,
+            other.execution_id,
+            other.step,
+        )
 
 
 EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
@@ -265,6 +276,11 @@ class Task(Document, TaskSpec):
     def has_ended(self) -> bool:
         """Whether nothing of it runs, and only a new schedule could change that."""
         return self.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not self.runs
+
+    @property
+    def is_made_by_code(self) -> bool:
+        """Whether it is a call that a handler's code made: what it is and how it ends is not for its owner to say."""
+        return self.parent is not None and not self.parent.is_owners
 
     @property
     def is_active(self) -> bool:

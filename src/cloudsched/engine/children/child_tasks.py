@@ -65,7 +65,7 @@ class ChildTasks:
             stored = self._store.load(task.id)
             if stored is None:
                 return is_new
-            if stored.task.parent != task.parent:
+            if task.parent is None or not task.parent.is_same_call(stored.task.parent):
                 raise WorkflowError(
                     f"The call cannot be made: a task of another origin has its id {task.id!r}."
                 ) from None

@@ -66,10 +66,14 @@ class WorkerFilter:
     """What it calls itself, for the records."""
     claimed_by: str | None = None
     """The API caller that claims; None for a worker at the store."""
+    includes_code_calls: bool = True
+    """Whether it may run calls that a handler's code made; not if it is their owner, who could forge their results."""
 
     def matches(self, task: Task) -> bool:
         """Return whether the worker may run a task, as it is now."""
         if task.pull is None or task.pull.queue_key not in queue_keys(self.queue, self.skills):
+            return False
+        if task.is_made_by_code and not self.includes_code_calls:
             return False
         return (self.handlers is None or task.handler in self.handlers) and self.owner in {None, task.owner}
 

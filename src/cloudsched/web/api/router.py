@@ -81,7 +81,8 @@ class Api:
         operation = cast("Operation", found)
         caller = self._authenticate(operation, request)
         query = parse_parameters(request, operation.query)
-        visibility = Visibility(caller, parse_if_match(request) if operation.is_conditional else None)
+        precondition = parse_if_match(request) if operation.is_conditional else None
+        visibility = Visibility(caller, precondition, is_change=operation.right is Right.WRITE)
         app = self._authorized_app(visibility, operation)
         call = ApiCall(app, caller, visibility, operation, request, dict(path), query)
         with self._app.tracer.span(operation.name, **dict(path)):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.document import STORED_CONTEXT
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.errors import NotFound
+from cloudsched.errors import Forbidden, NotFound
+from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,11 +28,15 @@ class Visibility:
     Args:
         caller: Who sent it.
         precondition: What else must hold of the task, such as `If-Match`; it raises if that does not.
+        is_change: Whether the request changes the task.
     """
 
-    def __init__(self, caller: Caller, precondition: Callable[[Task], None] | None = None) -> None:
+    def __init__(
+        self, caller: Caller, precondition: Callable[[Task], None] | None = None, *, is_change: bool = False
+    ) -> None:
         self._caller = caller
         self._precondition = precondition
+        self._is_change = is_change
         self._has_read = False
 
     @property
@@ -40,10 +45,12 @@ class Visibility:
         return bool(self._caller.visible_owner is not None or self._caller.queues or self._precondition)
 
     def check_task(self, task: Task) -> None:
-        """Check that the request may use a task. Raises NotFound, or what the precondition raises."""
+        """Check that the request may use a task. Raises NotFound, Forbidden, or what the precondition raises."""
         self._has_read = True
         if not self._caller.can_see(task.owner):
             raise NotFound("task", task.id)
+        if task.parent and self._is_change and self._caller.role is Role.USER:
+            raise Forbidden(f"This task is a call of task {task.parent.task_id}, and only that may change it.")
         if self._precondition is not None:
             self._precondition(task)
 

@@ -44,7 +44,15 @@ def claim(call: ApiCall) -> Response:
     body = cast("bodies.ClaimRequest", call.read_body())
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = body.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(body.owner))
-    wanted = WorkerFilter(queue, body.skills, handlers, owner, body.worker, call.caller.subject)
+    wanted = WorkerFilter(
+        queue,
+        body.skills,
+        handlers,
+        owner,
+        body.worker,
+        claimed_by=call.caller.subject,
+        includes_code_calls=call.caller.role is not Role.USER,
+    )
     claims = call.app.worker_claims.claim(wanted, body.limit)
     return json_response({"claims": [_claim_to_json(each) for each in claims]}, headers=_NO_STORE)
 

@@ -1,0 +1,154 @@
+"""Calls belong to the task that made them: their owner may look at them, but not change them or forge their results."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.web.api.test_claim_identity import KEYS, ApiWorld
+from tests.web.api.test_worker_routes import run_of
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.children import CHILDREN_HANDLER
+from cloudsched.testing import START, Simulation
+from cloudsched.web.api.operations import OPERATIONS
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Right
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECOND = timedelta(seconds=1)
+PULL_CHILD = {"handler": "work", "pull": "gpu"}
+CHANGES: dict[str, tuple[str, str, object]] = {
+    "update_task": ("PATCH", "", {"payload": {"forged": True}}),
+    "delete_task": ("DELETE", "", None),
+    "pause": ("POST", "/pause", None),
+    "resume": ("POST", "/resume", None),
+    "cancel": ("POST", "/cancel", None),
+    "trigger": ("POST", "/trigger", None),
+    "retry": ("POST", "/retry", None),
+    "backfill": ("POST", "/backfill", {"start": START.isoformat(), "end": (START + SECOND).isoformat()}),
+    "send_event": ("POST", "/events/approved", {"payload": "forged"}),
+}
+"""A request for each operation that changes one task."""
+
+
+@pytest.fixture
+def world() -> Iterator[ApiWorld]:
+    app = App(Settings())
+
+    @app.handler("work", tool=True, pull="gpu")
+    def work(payload: dict[str, Any]) -> str:
+        return f"worked on {payload}"
+
+    @app.handler("flow", pull=None)
+    def flow(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        return ctx.call("work", {}, pull="gpu")
+
+    @app.handler("nest", pull=None)
+    def nest(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        return ctx.call(CHILDREN_HANDLER, {}, children=[PULL_CHILD])
+
+    made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
+    with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in made.values()))) as sim:
+        yield ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+
+
+def create(world: ApiWorld, **fields: Any) -> str:
+    """Create a task as ada, let it make its calls, and return its id."""
+    due = {"schedule": {"at": (world.sim.now + SECOND).isoformat()}}
+    answer = world.ask("ada", "/v1/tasks", {"title": "T", **due, **fields})
+    assert answer.status_code == 201, answer.text
+    world.sim.advance(2 * SECOND)
+    return str(answer.get_json()["id"])
+
+
+def lowest_call(world: ApiWorld, task_id: str) -> str:
+    """Return the id of the only call at the bottom of a task's tree, as ada sees it."""
+    tree = world.ask("ada", f"/v1/tasks/{task_id}/tree", method="GET").get_json()
+    while tree["children"]:
+        (tree,) = tree["children"]
+    assert tree["task"]["id"] != task_id
+    return str(tree["task"]["id"])
+
+
+def claimable(world: ApiWorld, who: str) -> list[dict[str, Any]]:
+    """Claim all that the queue ``gpu`` offers somebody."""
+    found: list[dict[str, Any]] = world.ask(who, "/v1/queues/gpu/claim", {"limit": 9}).get_json()["claims"]
+    return found
+
+
+BY_CODE = {
+    "a handler's call": {"handler": "flow"},
+    "a call of a child's handler": {"children": [{"handler": "flow"}]},
+    "a child of a handler's call": {"handler": "nest"},
+}
+BY_OWNER = {
+    "a child": {"children": [PULL_CHILD]},
+    "a script's call": {"script": {"source": "return await tools.work({})", "tools": ["work"]}},
+}
+
+
+def test_every_change_of_a_task_is_tried() -> None:
+    """A new operation that changes a task has to be added to this file."""
+    on_a_task = {each.name for each in OPERATIONS if each.right is Right.WRITE and "{taskId}" in each.path}
+    assert on_a_task == set(CHANGES)
+
+
+@pytest.mark.parametrize("fields", [*BY_CODE.values(), *BY_OWNER.values()], ids=[*BY_CODE, *BY_OWNER])
+def test_an_owner_may_read_a_call_but_not_change_it(world: ApiWorld, fields: dict[str, Any]) -> None:
+    """Each change is refused with 403 and leaves the call as it was; the response says whose call it is."""
+    top = create(world, **fields)
+    call = lowest_call(world, top)
+    before = world.sim.app.get(call)
+    assert world.ask("ada", f"/v1/tasks/{call}", method="GET").status_code == 200
+    for name, (method, path, body) in CHANGES.items():
+        answer = world.ask("ada", f"/v1/tasks/{call}{path}", body, method)
+        assert (answer.status_code, "is a call of task" in answer.text) == (403, True), (name, answer.text)
+    assert world.sim.app.get(call) == before
+
+
+@pytest.mark.parametrize("fields", BY_CODE.values(), ids=BY_CODE)
+def test_an_owner_cannot_claim_what_code_called(world: ApiWorld, fields: dict[str, Any]) -> None:
+    """A worker's key gets it, and its result is the one that the caller sees."""
+    top = create(world, **fields)
+    assert claimable(world, "ada") == []
+    (claim,) = claimable(world, "gpu-1")
+    said = {"leaseToken": claim["leaseToken"], "content": "true"}
+    assert world.ask("gpu-1", f"{run_of(claim)}/complete", said).status_code == 200
+    world.sim.advance(timedelta(minutes=5))
+    (execution,) = world.sim.executions(top)
+    assert "true" in str(execution.content)
+
+
+@pytest.mark.parametrize("fields", BY_OWNER.values(), ids=BY_OWNER)
+def test_an_owner_may_claim_what_they_wrote(world: ApiWorld, fields: dict[str, Any]) -> None:
+    """Their own children and the calls of their scripts are theirs to run."""
+    top = create(world, **fields)
+    (claim,) = claimable(world, "ada")
+    said = {"leaseToken": claim["leaseToken"], "content": "mine"}
+    assert world.ask("ada", f"{run_of(claim)}/complete", said).status_code == 200
+    world.sim.advance(timedelta(minutes=5))
+    (execution,) = world.sim.executions(top)
+    assert "mine" in str(execution.content)
+
+
+@pytest.mark.parametrize("fields", [*BY_CODE.values(), *BY_OWNER.values()], ids=[*BY_CODE, *BY_OWNER])
+def test_an_owner_may_cancel_the_whole_from_the_top(world: ApiWorld, fields: dict[str, Any]) -> None:
+    """The calls below go with it."""
+    top = create(world, **fields)
+    call = lowest_call(world, top)
+    assert world.ask("ada", f"/v1/tasks/{top}/cancel").status_code == 200
+    assert world.sim.app.get(call).status == "CANCELLED"
+
+
+@pytest.mark.parametrize("fields", BY_CODE.values(), ids=BY_CODE)
+def test_an_admin_may_change_a_call(world: ApiWorld, fields: dict[str, Any]) -> None:
+    """Editing and cancelling it are allowed."""
+    call = f"/v1/tasks/{lowest_call(world, create(world, **fields))}"
+    for name in ("update_task", "cancel"):
+        method, path, body = CHANGES[name]
+        assert world.ask("root", call + path, body, method).status_code == 200, name

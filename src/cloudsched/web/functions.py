@@ -1,7 +1,7 @@
-"""The three functions as they are deployed: each takes a request and gives an answer.
+"""The three functions that are deployed. Each takes a request and returns a response.
 
-``api`` serves clients. ``execute`` is where Cloud Tasks delivers; its answers are meant for the queue, to which 2xx
-means done and anything else means again. ``sweep`` is called by Cloud Scheduler once a minute.
+``api`` serves clients. ``execute`` receives deliveries from Cloud Tasks, which takes 2xx as done and delivers again
+after any other status. ``sweep`` is called by Cloud Scheduler once a minute.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from cloudsched.app import App
 
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - a header's name
-"""Where a dispatch carries its token."""
+"""The header with a dispatch's token."""
 
 
 def serve_api(app: App, request: Request) -> Response:
-    """Answer a client; see `cloudsched.web.api.router`."""
+    """Serve a client; see `cloudsched.web.api.router`."""
     from cloudsched.web.api.router import Api  # noqa: PLC0415 - the other two functions start without it
 
     with _trace_request(app, request):
@@ -39,25 +39,26 @@ def serve_api(app: App, request: Request) -> Response:
 
 
 def serve_execute(app: App, request: Request) -> Response:
-    """Answer a delivery of the queue.
+    """Process a delivery from the queue.
 
-    200 with what it came to; 401 without a right token, and nothing was read or run; 400 for a signed body that is no
-    dispatch; 503 if the store or the queue did not answer, so that Cloud Tasks delivers it again.
+    200 with the result; 401 without a valid token, in which case nothing was read or run; 400 for a signed body that is
+    not a dispatch; 503 if the store or the queue did not respond, so that Cloud Tasks delivers it again.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
     try:
         with _trace_request(app, request):
             verdict = app.deliver(read_body(request), request.headers.get(TOKEN_HEADER, ""))
-    except Exception as error:  # noqa: BLE001 - told to the queue by its status, and logged if it is ours
+    except Exception as error:  # noqa: BLE001 - the status tells the queue, and server errors are logged
         return render_problem(error)
     return _json_response({"action": verdict.action, "reason": verdict.reason})
 
 
 def serve_sweep(app: App, request: Request) -> Response:
-    """Answer Cloud Scheduler: sweep once, and say what was repaired.
+    """Sweep once for Cloud Scheduler, and return what was repaired.
 
-    401 to all others, if the settings name the service account that it comes with; else Cloud Run alone sees to that.
+    If the settings name Cloud Scheduler's service account, all other callers get 401; otherwise only Cloud Run's own
+    access control applies.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
@@ -73,7 +74,7 @@ def serve_sweep(app: App, request: Request) -> Response:
 
 
 def _trace_request(app: App, request: Request) -> AbstractContextManager[None]:
-    """Do what is in the ``with`` as a part of the trace that the request belongs to, by W3C Trace Context."""
+    """Run the ``with`` block as part of the request's trace (W3C Trace Context)."""
     configure_cloud_logging(app.settings)
     return Tracer().span("request", request.headers.get("traceparent", ""))
 

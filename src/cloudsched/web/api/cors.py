@@ -1,8 +1,8 @@
-"""Which web pages may call the API (the Fetch standard, section 3.2): none, unless their origin is listed.
+"""Which web pages may call the API (CORS; Fetch standard, section 3.2): none, unless their origin is listed.
 
-A request that a browser sends for a page of another origin says so (``Origin``), and is refused unless that is listed,
-even where a browser would send it without asking first. So no page can use the open API of a developer's machine.
-No credentials are allowed: callers prove themselves by headers, and there are no cookies.
+A request that a browser sends for a page of another origin carries that ``Origin``, and is refused unless the origin is
+listed, even if a browser would send it without a preflight. So no page can use the open API of a developer's machine.
+Credentials mode is not allowed: callers authenticate by headers, and there are no cookies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_AGE_SECONDS = 600
 
 
 def respond_to_preflight(request: Request, origins: Sequence[str]) -> Response | None:
-    """Return the answer to a browser that asks whether a page may send a request; None if this is no such question."""
+    """Return the response to a preflight request; None if the request is not one."""
     if request.method != "OPTIONS" or "Access-Control-Request-Method" not in request.headers:
         return None
     require_allowed_origin(request, origins)
@@ -39,10 +39,10 @@ def respond_to_preflight(request: Request, origins: Sequence[str]) -> Response |
 
 
 def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
-    """Check that a request comes from no page, from one of this very host, or from one that is listed.
+    """Check that a request comes from no page, from a page of this host, or from a listed origin.
 
     Raises:
-        Forbidden: It comes from another page.
+        Forbidden: It comes from a page of another origin.
     """
     origin = request.headers.get("Origin")
     if origin is None or _is_listed(origin, origins) or urlsplit(origin).netloc == request.host:
@@ -51,7 +51,7 @@ def require_allowed_origin(request: Request, origins: Sequence[str]) -> None:
 
 
 def add_headers(request: Request, response: Response, origins: Sequence[str]) -> None:
-    """Tell a browser that the page may read the answer, if it may."""
+    """Add the headers that let a listed page read the response."""
     if not origins:
         return
     response.headers.add("Vary", "Origin")

@@ -1,4 +1,4 @@
-"""``/docs``: the OpenAPI document as a page for people, made here so that it needs no script and nobody's server."""
+"""``/docs``: the OpenAPI document as an HTML page, rendered here so that it needs no script and no other server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ td { border-top: 1px solid #8885; padding: .3rem .6rem; vertical-align: top }
 
 
 def render_page(document: Json) -> Response:
-    """Return the page. It may load nothing and run nothing, whatever is in the document."""
+    """Return the page. Its policy forbids loading or running anything, whatever the document contains."""
     info = document["info"]
     operations = "".join(
         _render_operation(method.upper(), path, operation)

@@ -1,7 +1,7 @@
-"""ETags: which state of a task its reader has seen, so that an edit can be bound to it (RFC 9110, section 13.1.1).
+"""ETags, which identify a task's state so that an edit can depend on it (RFC 9110, section 13.1.1).
 
-A tag is a hash of all that is stored of the task. Two states with the same content have the same tag, all others
-different ones; so an edit that names a tag changes just what its caller has seen, even if the executor is at work.
+A tag is a hash of the stored task. States with equal content have equal tags, and all others have different ones. So an
+edit that names a tag changes exactly what its caller has seen, even while the executor changes the task.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def compute_etag(task: Task) -> str:
 
 
 def compute_quoted_etag(task: Task) -> str:
-    """Return it as the header has it."""
+    """Return the tag of a task's state as the ``ETag`` header has it."""
     return quote_etag(compute_etag(task))
 
 
 def parse_if_match(request: Request) -> Callable[[Task], None] | None:
-    """Return what checks a task against the request's ``If-Match``; None if it has none.
+    """Return a function that checks a task against the request's ``If-Match``; None if the request has none.
 
-    What that returns raises PreconditionFailed. A weak tag never fits.
+    The function raises PreconditionFailed. A weak tag never matches.
 
     Raises:
-        InvalidInput: It is no list of tags.
+        InvalidInput: The header is not a list of tags.
     """
     given = request.headers.get("If-Match")
     if given is None:
@@ -60,10 +60,10 @@ def parse_if_match(request: Request) -> Callable[[Task], None] | None:
 
 
 def require_tags(header: str, value: str) -> None:
-    """Check that a header has a list of tags.
+    """Check that a header's value is a list of tags.
 
     Raises:
-        InvalidInput: It has not.
+        InvalidInput: It is not.
     """
     if not _TAGS.fullmatch(value):
         raise InvalidInput(

@@ -1,7 +1,7 @@
-"""The docstrings of a model's fields, read from its source when somebody asks for them.
+"""Reads the docstrings of a model's fields from its source, on demand.
 
-Pydantic can do this itself (``use_attribute_docstrings``), but does it while a model is being made: that is a quarter
-of what our own modules add to a cold start, and only the API's description needs it.
+Pydantic can do this itself (``use_attribute_docstrings``), but does so when a model class is created. That would be a
+quarter of what our own modules add to a cold start, and only the API's description needs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_field_docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstring of each field that has one, those of the classes it inherits from included."""
+    """Return the docstrings of fields, including inherited ones, by the fields' names."""
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if cls.__module__.startswith("cloudsched."):

@@ -1,4 +1,4 @@
-"""What comes in with a request: bodies and query parameters. Whatever is wrong becomes an `InvalidInput`."""
+"""Parses bodies and query parameters of requests. Whatever is invalid raises `InvalidInput`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 V = TypeVar("V", bound=WireModel)
 
 MAX_BODY = 1024 * 1024
-"""How many bytes of a request's body are read."""
+"""The largest body of a request, in bytes."""
 
 
 def read_body(request: Request) -> bytes:
-    """Return a request's body, whether it says how long it is or comes in chunks.
+    """Return a request's body, with a ``Content-Length`` or chunked.
 
     Raises:
         PayloadTooLarge: It is longer than `MAX_BODY`.
-        InvalidInput: It broke off, or is not chunked as HTTP says.
+        InvalidInput: It is incomplete, or its chunks are malformed.
     """
     hint, announced = f"At most {MAX_BODY} bytes are taken.", request.content_length or 0
     if announced > MAX_BODY:
         raise PayloadTooLarge("(body)", f"has {announced} bytes", hint)
     try:
         data = request.stream.read(MAX_BODY + 1)
-    except (OSError, ValueError) as error:  # the server's own, of a socket or of chunks that are none
+    except (OSError, ValueError) as error:  # from the server: the socket failed, or the chunks are malformed
         raise InvalidInput("(body)", f"cannot be read: {error}", "Send it again.") from error
     if len(data) > MAX_BODY:
         raise PayloadTooLarge("(body)", "is too large", hint)
@@ -43,10 +43,10 @@ def read_body(request: Request) -> bytes:
 
 
 def read_json_object(request: Request, *, is_optional: bool = False) -> dict[str, Any]:
-    """Return a request's body, which is one JSON object; an empty one if there is no body and none is needed.
+    """Return a request's JSON object; an empty one if there is no body and it is optional.
 
     Raises:
-        InvalidInput: It is not.
+        InvalidInput: The body is not a JSON object.
     """
     data = read_body(request)
     if is_optional and not data:
@@ -76,10 +76,10 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_parameters(request: Request, model: type[V]) -> V:
-    """Return the query parameters, each of them once and none but those of the model.
+    """Return the query parameters as an instance of the model.
 
     Raises:
-        InvalidInput: They are not that.
+        InvalidInput: A parameter is unknown, repeated or invalid.
     """
     known = {field.alias or name for name, field in model.model_fields.items()}
     for name in request.args:
@@ -92,10 +92,10 @@ def parse_parameters(request: Request, model: type[V]) -> V:
 
 
 def validate(model: type[V], content: dict[str, Any]) -> V:
-    """Return what a request says as its model has it.
+    """Return a request's content as an instance of its model.
 
     Raises:
-        InvalidInput: It does not fit; `field` names the first thing that is wrong.
+        InvalidInput: It does not match the model; `field` names the first invalid field.
     """
     try:
         return model.model_validate(content)

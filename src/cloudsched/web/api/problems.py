@@ -1,7 +1,7 @@
-"""How an error is told over HTTP: one RFC 9457 problem document for each kind.
+"""Renders errors as RFC 9457 problem documents, one type for each kind of error.
 
-``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``, and what the error knows besides:
-``field`` and ``hint`` for bad input. Only what the caller sent, or may know, is repeated.
+``application/problem+json`` with ``type``, ``title``, ``status`` and ``detail``, and for invalid input ``field`` and
+``hint``. A problem contains only what the caller sent or may know.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RETRY_AFTER_SECONDS = 5
 
 
 class PayloadTooLarge(InvalidInput):
-    """The request's body is larger than this endpoint takes."""
+    """The request's body is larger than this endpoint accepts."""
 
 
 _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
@@ -64,7 +64,7 @@ _KINDS: tuple[tuple[type[CloudschedError], HTTPStatus], ...] = (
 
 
 def render_problem(error: Exception) -> Response:
-    """Return the answer that tells a caller of an error; one that is nobody's on purpose is logged, and 500."""
+    """Render an exception as a problem response; unexpected ones are logged and become 500."""
     if isinstance(error, HTTPException) and error.code is not None:
         allow = {name: value for name, value in error.get_headers() if name == "Allow"}
         return _render(HTTPStatus(error.code), error.name, error.description or error.name, headers=allow)
@@ -123,7 +123,7 @@ def _render(
         **(more or {}),
     }
     return Response(
-        # What is repeated of a caller's own words may hold lone surrogates: they stay the escapes that they came as.
+        # Text from the request may contain lone surrogates, which are written as the escapes that they came as.
         json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace"),
         status.value,
         {

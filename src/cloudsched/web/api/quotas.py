@@ -1,9 +1,9 @@
-"""How much one user may use: tasks that have not ended, and creations a minute.
+"""Quotas for one user: unfinished tasks, and creations a minute.
 
-Quotas are for those who see only their own tasks. They are counted from the tasks themselves, so there is no counter
-that could drift: each that is set costs one count a creation, which Firestore bills as one read for every 1,000 tasks
-counted; a batch costs the same as one task. Requests of one user that are under way at the same time do not see each
-other's tasks yet, so a quota may be passed by as many as meet.
+Quotas apply to callers that see only their own tasks. The tasks themselves are counted, so there is no counter that
+could drift: each configured quota costs one count for each creation, which Firestore bills as one read for every 1,000
+tasks counted; a batch costs the same as one task. Concurrent requests of one user do not see each other's tasks yet, so
+they can exceed a quota by as many tasks as they create.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 def remaining(app: App, caller: Caller, requested: int) -> tuple[int, QuotaExceeded | None]:
-    """Return how many of the tasks that a caller wants to create they may, and why not all of them."""
+    """Return how many of the requested tasks a caller may create, and the error for the rest, if there is a rest."""
     access, owner = app.settings.access, caller.visible_owner
     allowed: int = requested
     refusal: QuotaExceeded | None = None

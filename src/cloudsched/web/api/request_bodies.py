@@ -1,6 +1,6 @@
-"""What requests say: one model for each body and each set of query parameters.
+"""The models of requests: one for each body and each set of query parameters.
 
-They validate what comes in, and ``/openapi.json`` is made from them.
+They validate requests, and ``/openapi.json`` is generated from them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_PREVIEW = 1000
 MAX_BATCH = 500
 MAX_HANDLERS = 1000
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
-"""Earlier than anything that is due."""
+"""Earlier than any occurrence."""
 
 
 def _validate_digits(value: object) -> object:
-    """Take a number as text only if it is plain digits: not ``+5``, or ``5.0``."""
+    """Accept a number as text only if it is plain digits: not ``+5`` or ``5.0``."""
     if isinstance(value, bool | float):
         raise ValueError("is not a whole number")  # noqa: TRY004 - pydantic's way to complain
     if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) <= 9):  # noqa: PLR2004 - far above all limits
@@ -39,7 +39,7 @@ def _validate_digits(value: object) -> object:
 
 
 def _parse_rfc3339(value: object) -> object:
-    """Take an instant only as text, never as a number of seconds."""
+    """Accept an instant only as text, never as a number of seconds."""
     if not isinstance(value, str):
         raise ValueError("is not an instant; give RFC 3339 with an offset")  # noqa: TRY004 - pydantic's way to complain
     try:
@@ -65,20 +65,20 @@ class NoParameters(WireModel):
 
 
 class PageQuery(WireModel):
-    """Which part of a list."""
+    """Which page of a list to return."""
 
     page_size: Annotated[int, Field(ge=1, le=MAX_PAGE), Digits] = 50
-    """How many items at most."""
+    """The largest number of items to return."""
     page_token: str | None = None
-    """``nextPageToken`` of the page before, unchanged and with the same filters."""
+    """The ``nextPageToken`` of the previous page; keep the same filters."""
 
     def to_arguments(self) -> dict[str, Any]:
-        """Return it as the app's lists take it."""
+        """Return the arguments for the app's list methods."""
         return {"limit": self.page_size, "page_token": self.page_token or None}
 
 
 class TaskListQuery(PageQuery):
-    """Which tasks. Every filter that is given must hold."""
+    """Which tasks to list. All given filters must match."""
 
     owner: Owner | None = None
     status: TaskStatus | None = None
@@ -88,14 +88,14 @@ class TaskListQuery(PageQuery):
     due_until: InputInstant | None = None
     """The next occurrence is before this instant."""
     order_by: Literal["createdAt desc", "nextExecutionTime"] | None = None
-    """The newest first, or the soonest first without those that have no next occurrence. The soonest if there is
-    ``dueFrom`` or ``dueUntil``, else the newest."""
+    """The newest first, or the soonest first, omitting tasks without a next occurrence. The default is the soonest
+    first with ``dueFrom`` or ``dueUntil``, else the newest first."""
 
     def to_task_query(self, owner: str | None) -> TaskQuery:
-        """Return the query, for an owner who has been checked.
+        """Return the query, for an owner whom the caller may list.
 
         Raises:
-            InvalidInput: The order is not that of the filters.
+            InvalidInput: The order contradicts the filters.
         """
         due_from = self.due_from
         if self.order_by == "nextExecutionTime" and due_from is None and self.due_until is None:
@@ -109,32 +109,33 @@ class TaskListQuery(PageQuery):
 
 
 class Count(WireModel):
-    """How many occurrences."""
+    """How many occurrences to return."""
 
     count: Annotated[int, Field(ge=1, le=MAX_PREVIEW), Digits] = 10
 
 
 class TreeFilter(WireModel):
-    """Which part of a tree."""
+    """Which part of a tree to return."""
 
     execution_id: str | None = None
-    """Only the calls that this execution has made, and what is below them."""
+    """Only the calls that this execution made, and the calls below them."""
 
 
 class RetryRequest(WireModel):
-    """Which execution to try again."""
+    """Which execution to retry."""
 
     execution_id: str | None = None
-    """The last one if it is left out."""
+    """The execution to retry; the last one if omitted."""
 
 
 class SendEventRequest(WireModel):
-    """What a durable handler is told."""
+    """An event for a durable handler."""
 
     payload: Any = None
-    """Any JSON; an object's fields are attributes of what the handler is given."""
+    """Any JSON; the fields of an object become attributes of what the handler receives."""
     execution_id: str | None = None
-    """Tells this execution alone, and goes when that ends; else the first that asks takes it."""
+    """Sends the event to this execution only, and drops it when that ends. If omitted, the first execution that waits
+    for it receives it."""
 
 
 class BackfillRequest(WireModel):
@@ -145,38 +146,38 @@ class BackfillRequest(WireModel):
 
 
 class PreviewRequest(Count):
-    """A schedule to look at, without storing it."""
+    """A schedule to preview."""
 
     schedule: Schedule
-    """As in a task."""
+    """The schedule, as in a task."""
     start: InputInstant | None = Field(default=None, alias="from")
-    """The instant to look from; now if it is left out."""
+    """Where to start; now if omitted."""
 
 
 class BatchCreateRequest(WireModel):
     """Tasks to create."""
 
     tasks: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_BATCH)]
-    """Each as if it were created alone: a ``NewTask``, or a problem of its own among the results."""
+    """Each is a ``NewTask``. One that is invalid gets a problem in its result; the others are created."""
 
 
 class NewTask(TaskDraft):
-    """A task to be created, or to be put in place of an older one of the same id."""
+    """A task to create, or to replace the one with the same id."""
 
 
-# ── What workers say ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Requests of workers ──────────────────────────────────────────────────────────────────────────────────────────────
 
 Amount = Annotated[int, Field(strict=True, ge=0, le=MAX_COUNT)]
 Delay = Annotated[Duration, Field(ge=timedelta(0), le=MAX_RETENTION)]
 
 
 class ClaimRequest(WireModel):
-    """What a worker can run."""
+    """What a worker can run, and how much of it to claim."""
 
     worker: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,128}$")] = "worker"
-    """What it calls itself, for the records."""
+    """The worker's name, for the records."""
     skills: Annotated[tuple[Skill, ...], Field(max_length=MAX_SKILLS)] = ()
-    """What it can do besides what any worker of the queue can."""
+    """The worker's skills: it may claim tasks that require one of them, and tasks that require none."""
     handlers: (
         Annotated[
             tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)], ...],
@@ -184,46 +185,46 @@ class ClaimRequest(WireModel):
         ]
         | None
     ) = None
-    """The handlers that it has; any, if they are left out."""
+    """The handlers that the worker has; any if omitted."""
     owner: Owner | None = None
-    """Whose tasks alone it wants; all that it may work on, if it is left out."""
+    """Claim only this owner's tasks; all that the worker may work on if omitted."""
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CLAIMS)] = 1
-    """How many runs to claim at most."""
+    """The largest number of runs to claim."""
 
 
 class ProgressItem(WireModel):
-    """One thing that a worker says about how far it is."""
+    """One progress note of a worker."""
 
     text: str
-    """Cut to 200 characters."""
+    """Truncated to 200 characters."""
     at: InputInstant | None = None
-    """When that was; now, if it is left out."""
+    """When it was written; now if omitted."""
 
 
 class HeartbeatRequest(WireModel):
-    """A worker is still at it."""
+    """A worker is still running what it claimed."""
 
     lease_token: Annotated[str, StringConstraints(min_length=1, max_length=128)]
-    """What proves that the run is the caller's, as the claim has it."""
+    """The token from the claim, which proves that the run is the caller's."""
     progress: tuple[ProgressItem, ...] = ()
-    """All the steps so far, of which the last 50 are kept, in the place of those that were said before. Those stay if
-    there is none."""
+    """All progress notes so far. They replace the previous ones, and the last 50 are kept. If there are none, the
+    previous ones stay."""
 
 
 class AttemptUsage(HeartbeatRequest):
-    """What an attempt has said and cost."""
+    """The progress and the cost of an attempt."""
 
     queries: Amount = 0
-    """How many queries it has cost."""
+    """How many queries the attempt used."""
     tokens: Amount = 0
-    """How many tokens: of a language model, say."""
+    """How many tokens the attempt used, for example of a language model."""
 
 
 class NoticeItem(WireModel):
     """A message for the owner's inbox."""
 
     title: str
-    """Cut to 200 characters."""
+    """Truncated to 200 characters."""
     body: str
 
 
@@ -231,24 +232,24 @@ class CompleteRequest(AttemptUsage):
     """The work is done."""
 
     status: Literal["SUCCEEDED", "CANCELLED"] = "SUCCEEDED"
-    """CANCELLED, if there was nothing to do any more."""
+    """``CANCELLED`` if there was nothing left to do."""
     content: Any = None
-    """The result, if it has SUCCEEDED: any JSON of at most 512 KiB, and of 900 KiB as Firestore counts it."""
+    """The result of a run that ``SUCCEEDED``: any JSON of at most 512 KiB, and 900 KiB as Firestore counts it."""
     notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
-    """What is put into the owner's inbox, if it has SUCCEEDED."""
+    """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
     message: str | None = None
-    """Why it is CANCELLED; cut to 2,000 characters."""
+    """Why the run is ``CANCELLED``; truncated to 2,000 characters."""
 
 
 class AttemptError(WireModel):
     """What went wrong."""
 
     type: Annotated[str, StringConstraints(min_length=1)]
-    """The exception's class, or what takes its place; cut to 200 characters."""
+    """The exception's class, or an equivalent; truncated to 200 characters."""
     message: str
-    """Cut to 2,000 characters."""
+    """Truncated to 2,000 characters."""
     traceback: str | None = None
-    """Its last 4,000 characters are kept."""
+    """The last 4,000 characters are kept."""
 
 
 class FailRequest(AttemptUsage):
@@ -256,15 +257,15 @@ class FailRequest(AttemptUsage):
 
     error: AttemptError
     is_final: Annotated[bool, Field(strict=True)] = False
-    """Whether no attempt is to follow; else the task's retry policy says so."""
+    """Whether this was the last attempt; otherwise the task's retry policy decides."""
     retry_after: Delay | None = None
-    """When the next attempt is to begin, if there is one, instead of when the policy says."""
+    """When the next attempt starts, if there is one, instead of the policy's delay."""
 
 
 class ReleaseRequest(HeartbeatRequest):
-    """The work is given back."""
+    """The run is given back."""
 
     reason: str | None = None
-    """Why; cut to 2,000 characters."""
+    """Why; truncated to 2,000 characters."""
     after: Delay | None = None
-    """When it is to be offered again; at once, and at its old place, if it is left out."""
+    """When the run is offered again; if omitted, at once and at its old place."""

@@ -1,9 +1,8 @@
 """The HTTP API: plain REST under ``/v1``, JSON in camelCase, errors as RFC 9457 problems.
 
-`operations.py` lists what there is. A request goes this way: may a page of that origin ask at all (CORS)?
-which operation is it? who calls, and may they do that? are its parameters and its body what the operation takes? Then
-the operation does its work on the app as that caller sees it: with the tasks of others left out, and with tasks in
-another state than ``If-Match`` says refused.
+`operations.py` lists the operations. A request passes these steps: check its origin (CORS), match it to an operation,
+authenticate the caller and check its right, and parse the parameters and the body. Then the operation runs on the app
+as that caller sees it: other owners' tasks are hidden, and a task in another state than ``If-Match`` names is refused.
 """
 
 from __future__ import annotations
@@ -57,28 +56,28 @@ _ROUTES = Map(
 
 
 class Api:
-    """Answers requests for one app's tasks."""
+    """Serves the API for one app."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
     def handle(self, request: Request) -> Response:
-        """Answer a request; whatever goes wrong is answered as a problem document."""
+        """Return the response to a request; errors become problem documents."""
         origins: tuple[str, ...] = ()
         try:
             origins = self._app.settings.access.origins
             response = cors.respond_to_preflight(request, origins) or self._handle_checked(request, origins)
         except (CloudschedError, HTTPException) as error:
             response = render_problem(error)
-        except Exception as error:  # noqa: BLE001 - the caller is told that it is ours, the log why
+        except Exception as error:  # noqa: BLE001 - the caller gets 500, the log the reason
             response = render_problem(error)
         cors.add_headers(request, response, origins)
         return response
 
     def _handle_checked(self, request: Request, origins: tuple[str, ...]) -> Response:
         cors.require_allowed_origin(request, origins)
-        found, path = _ROUTES.bind_to_environ(request.environ).match()
-        operation = cast("Operation", found)
+        endpoint, path = _ROUTES.bind_to_environ(request.environ).match()
+        operation = cast("Operation", endpoint)
         caller = self._authenticate(operation, request)
         query = parse_parameters(request, operation.query)
         precondition = parse_if_match(request) if operation.is_conditional else None
@@ -96,10 +95,10 @@ class Api:
     def _run_operation(call: ApiCall) -> Response:
         request, operation = call.request, call.operation
         if 304 not in operation.success_statuses:  # noqa: PLR2004 - Not Modified
-            return _ANSWERS[operation.name](call)
-        if (known := request.headers.get("If-None-Match")) is not None:
-            require_tags("If-None-Match", known)
-        return _ANSWERS[operation.name](call).make_conditional(request)
+            return _IMPLEMENTATIONS[operation.name](call)
+        if (tags := request.headers.get("If-None-Match")) is not None:
+            require_tags("If-None-Match", tags)
+        return _IMPLEMENTATIONS[operation.name](call).make_conditional(request)
 
     def _authenticate(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:
@@ -126,9 +125,9 @@ def _batch_create_tasks(call: ApiCall) -> Response:
 
 
 def _list_tasks(call: ApiCall) -> Response:
-    wanted = cast("bodies.TaskListQuery", call.query)
-    owner = wanted.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(wanted.owner))
-    page = call.app.tasks(wanted.to_task_query(owner), **wanted.to_arguments())
+    query = cast("bodies.TaskListQuery", call.query)
+    owner = query.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(query.owner))
+    page = call.app.tasks(query.to_task_query(owner), **query.to_arguments())
     return page_response("tasks", page, (task_to_json(task) for task in page.items))
 
 
@@ -154,22 +153,22 @@ def _retry(call: ApiCall) -> Response:
 
 
 def _backfill(call: ApiCall) -> Response:
-    wanted = cast("bodies.BackfillRequest", call.read_body())
-    return task_response(call.app.backfill(call.task_id, wanted.start, wanted.end))
+    body = cast("bodies.BackfillRequest", call.read_body())
+    return task_response(call.app.backfill(call.task_id, body.start, body.end))
 
 
 def _send_event(call: ApiCall) -> Response:
-    told = cast("bodies.SendEventRequest", call.read_body())
+    body = cast("bodies.SendEventRequest", call.read_body())
     event = call.path["event"]
     sent = call.app.send_event(
-        call.task_id, event, told.payload, execution_id=told.execution_id, sender=call.caller.sender
+        call.task_id, event, body.payload, execution_id=body.execution_id, sender=call.caller.sender
     )
     return task_response(sent)
 
 
 def _get_tree(call: ApiCall) -> Response:
-    wanted = cast("bodies.TreeFilter", call.query)
-    return json_response(tree_to_json(call.app.tree(call.task_id, wanted.execution_id)))
+    query = cast("bodies.TreeFilter", call.query)
+    return json_response(tree_to_json(call.app.tree(call.task_id, query.execution_id)))
 
 
 def _list_upcoming(call: ApiCall) -> Response:
@@ -202,10 +201,10 @@ def _preview_schedule(call: ApiCall) -> Response:
         read = read_schedule_field(content, now=now)
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         content.pop("timezone", None)
-    wanted = validate(bodies.PreviewRequest, content)
-    start = wanted.start or now
-    schedule = wanted.schedule if wanted.schedule.is_anchored else wanted.schedule.anchored(start)
-    times = schedule.upcoming(start, wanted.count)
+    body = validate(bodies.PreviewRequest, content)
+    start = body.start or now
+    schedule = body.schedule if body.schedule.is_anchored else body.schedule.anchored(start)
+    times = schedule.upcoming(start, body.count)
     return json_response(
         {
             "description": schedule.describe(),
@@ -228,7 +227,7 @@ def _readyz(call: ApiCall) -> Response:
 
 
 def _openapi(call: ApiCall) -> Response:
-    from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - only its readers pay for it
+    from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - only requests for it pay for the import
 
     return json_response(build_document(_public_handlers(call.app)))
 
@@ -241,13 +240,13 @@ def _reference(call: ApiCall) -> Response:
 
 
 def _public_handlers(app: App) -> tuple[str, ...] | None:
-    """Return the handlers that there are, where everybody may know."""
+    """Return the names of the app's handlers if the API is open, else None."""
     if app.settings.access.is_configured or app.settings.is_deployed:
         return None
     return tuple(sorted(handler.name for handler in app.registry))
 
 
-_ANSWERS: dict[str, Callable[[ApiCall], Response]] = {
+_IMPLEMENTATIONS: dict[str, Callable[[ApiCall], Response]] = {
     "create_task": _create_task,
     "batch_create_tasks": _batch_create_tasks,
     "list_tasks": _list_tasks,

@@ -1,7 +1,7 @@
-"""What workers ask of the API: work, time to do it, and to be believed how it ended.
+"""The workers' operations: claim, heartbeat, complete, fail and release.
 
-Each is bound by what it may see, as everywhere, and besides by its queues: another's task is answered like one that
-does not exist. A lease token is told once, to whoever claims, and is neither shown nor logged again.
+A worker is limited to the tasks that it may see and, in addition, to its queues: any other task is answered like one
+that does not exist. A lease token is returned once, by the claim, and neither shown nor logged again.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from cloudsched.web.api.call import ApiCall
 
 _NO_STORE = {"Cache-Control": "no-store"}
-"""Lease tokens are kept by nobody on the way."""
+"""No cache may store lease tokens."""
 
 
 def claim(call: ApiCall) -> Response:
-    """Claim what a queue offers."""
+    """Claim runs from a queue."""
     queue = validate(Pull, {"queue": call.path["queue"]}).queue
     call.caller.require_queue(queue)
     body = cast("bodies.ClaimRequest", call.read_body())
     handlers = None if body.handlers is None else frozenset(body.handlers)
     owner = body.owner if call.caller.visible_owner is None else str(call.caller.resolve_owner(body.owner))
-    wanted = WorkerFilter(
+    worker_filter = WorkerFilter(
         queue,
         body.skills,
         handlers,
@@ -53,7 +53,7 @@ def claim(call: ApiCall) -> Response:
         claimed_by=call.caller.subject,
         includes_code_calls=call.caller.role is not Role.USER,
     )
-    claims = call.app.worker_claims.claim(wanted, body.limit)
+    claims = call.app.worker_claims.claim(worker_filter, body.limit)
     return json_response({"claims": [_claim_to_json(each) for each in claims]}, headers=_NO_STORE)
 
 
@@ -63,13 +63,13 @@ def heartbeat(call: ApiCall) -> Response:
     state = _authorized_claims(call).heartbeat(*_claim_key(call, body), _parse_progress(call, body.progress) or None)
     if state.until is None:
         raise LeaseLost(call.path["executionId"])
-    assert state.renewed_at is not None  # noqa: S101 - what was renewed was renewed at some time
+    assert state.renewed_at is not None  # noqa: S101 - a renewed lease has the time of its renewal
     times = {"leaseUntil": format_instant(state.until), "renewedAt": format_instant(state.renewed_at)}
     return json_response({**times, "isCancelled": state.is_cancelled})
 
 
 def complete(call: ApiCall) -> Response:
-    """Record that the work is done, or that there was none."""
+    """Record that the work is done, or that there was nothing to do."""
     body = cast("bodies.CompleteRequest", call.read_body())
     answer: Cancel | Done = Done(body.content)
     if body.status == "CANCELLED":
@@ -94,7 +94,7 @@ def fail(call: ApiCall) -> Response:
 
 
 def release(call: ApiCall) -> Response:
-    """Give back what a worker cannot finish."""
+    """Give back a run that a worker cannot finish."""
     body = cast("bodies.ReleaseRequest", call.read_body())
     reason = truncate_text(body.reason or "Released by its worker.")
     steps = _parse_progress(call, body.progress)
@@ -125,7 +125,7 @@ def _finish(call: ApiCall, body: bodies.AttemptUsage, **more: Any) -> Task:
 
 
 def _unreported_failure(call: ApiCall, task: Task, lease_token: str) -> Execution | None:
-    """Return the record of what has failed for good by this claim, if no `on_failure` was called for it here."""
+    """Return the record if this claim's run has failed for good and no `on_failure` was called for it here."""
     execution_id = call.path["executionId"]
     if task.find_run(execution_id) is not None or failure_hook(call.app.registry, task) is not None:
         return None
@@ -159,11 +159,11 @@ def _parse_notices(body: bodies.CompleteRequest) -> tuple[Any, ...]:
 
 
 def _require_absent(body: bodies.HeartbeatRequest, names: Sequence[str], hint: str) -> None:
-    """Refuse what would be dropped in silence."""
+    """Refuse fields that would be ignored silently."""
     for name in names:
         if getattr(body, name) not in (None, ()):
             field = type(body).model_fields[name].alias or name
-            raise InvalidInput(field, "is given where there is none", hint)
+            raise InvalidInput(field, "cannot be given here", hint)
 
 
 def _claim_to_json(claim: WorkerClaim) -> dict[str, Any]:

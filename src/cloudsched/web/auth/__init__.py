@@ -1,4 +1,4 @@
-"""Who is calling, and what they may do: ID tokens, API keys, and the roles that they lead to.
+"""Authentication and authorization: ID tokens, API keys and roles.
 
 May import adapters, config, domain and errors.
 """

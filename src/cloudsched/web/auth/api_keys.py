@@ -1,12 +1,12 @@
 """API keys, for servers that have no Google identity.
 
-A key is ``csk_NAME_SECRET``, where SECRET has 256 random bits. What is kept is ``NAME:ROLE:HASH``, with ``:OWNER`` at
-its end for a key that is one owner's; a worker's ROLE may name its queues, as in ``worker@gpu+render``. A hash needs
-neither salt nor stretching, since nobody guesses 256 bits (NIST SP 800-63B, section 5.1.2.2 on look-up secrets, asks
-for more only below 112).
+A key is ``csk_NAME_SECRET``, where SECRET has 256 random bits. Its entry in the list of keys is ``NAME:ROLE:HASH``,
+followed by ``:OWNER`` for a key of one owner; a worker's ROLE may name its queues, as in ``worker@gpu+render``. The
+hash needs neither salt nor stretching, since 256 bits cannot be guessed (NIST SP 800-63B, section 5.1.2.2 on look-up
+secrets, requires more only below 112).
 
-The list lives in Secret Manager and reaches the API as one environment variable, not in the store: checking a key then
-costs no read, nobody who can write documents can make one, and taking one away is a new version of the secret.
+The list lives in Secret Manager and reaches the API as one environment variable, not in the store: checking a key costs
+no read, write access to documents does not allow creating one, and a key is revoked by a new version of the secret.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"csk_([A-Za-z0-9-]{1,64})_([A-Za-z0-9_-]{43})")
 _OWNER = re.compile(r"[^/\s\x00-\x1f\x7f]{1,128}")
-"""Whose tasks a key reaches: an owner, without what separates the keys of the list."""
+"""An owner, without the characters that separate the keys of the list."""
 _UNKNOWN_DIGEST = hashlib.sha256(b"nobody's key").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key."""
+    """A key's entry in the list: everything but the secret."""
 
     name: str
     role: Role
@@ -43,20 +43,20 @@ class ApiKey:
     queues: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
-        """Return it as the list of keys has it."""
+        """Return the entry as text."""
         role = format_role(self.role, self.queues)
         return ":".join([self.name, role, self.digest, *([self.owner] if self.owner else [])])
 
     @classmethod
     def parse(cls, text: str) -> ApiKey:
-        """Read it from the list of keys. Raises Misconfigured if it is not one; the message does not repeat it."""
+        """Parse an entry. Raises Misconfigured if it is invalid; the message does not repeat the entry."""
         name, _, rest = text.partition(":")
-        said, _, rest = rest.partition(":")
+        role_text, _, rest = rest.partition(":")
         digest, colon, owner = rest.partition(":")
         if not _NAME.fullmatch(name) or not _HASH.fullmatch(digest):
             raise Misconfigured("CLOUDSCHED_API_KEYS has an entry that is not NAME:ROLE:HASH or NAME:ROLE:HASH:OWNER.")
         try:
-            role, queues = parse_role(said)
+            role, queues = parse_role(role_text)
         except ValueError as error:
             raise Misconfigured(f"API key {name}: {error}.") from None
         if role in OWNER_ROLES and not owner:
@@ -71,25 +71,24 @@ class ApiKey:
 
 
 def create_key(name: str, role: Role, owner: str | None = None, queues: Iterable[str] = ()) -> tuple[str, ApiKey]:
-    """Return a new key, to be given away and forgotten, and what to keep of it.
+    """Return a new key, which is shown once and not stored, and its entry for the list of keys.
 
     Raises:
-        Misconfigured: There can be no such key.
+        Misconfigured: The name, the owner or a queue is invalid.
     """
     if not _NAME.fullmatch(name):
         raise Misconfigured("A key's name has letters, digits and hyphens, at most 64.")
     if owner == "":
         raise Misconfigured(f"API key {name}: its owner is empty.")
     key = f"csk_{name}_{secrets.token_urlsafe(32)}"
-    made = ApiKey(name, role, _digest(key), owner, frozenset(queues))
-    kept = ApiKey.parse(str(made))
-    if kept != made:
+    entry = ApiKey(name, role, _digest(key), owner, frozenset(queues))
+    if ApiKey.parse(str(entry)) != entry:
         raise Misconfigured("A queue's name has letters, digits, hyphens and underscores, at most 64.")
-    return key, kept
+    return key, entry
 
 
 class ApiKeys:
-    """The keys that let somebody in."""
+    """The list of keys that are accepted."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         keys = [ApiKey.parse(entry) for entry in entries]
@@ -98,10 +97,10 @@ class ApiKeys:
             raise Misconfigured("CLOUDSCHED_API_KEYS has two keys of one name; a second key needs a name of its own.")
 
     def authenticate(self, key: str) -> Caller:
-        """Return who has this key, in a time that does not depend on how much of it is right.
+        """Return the caller with this key. The time does not depend on how much of the key is correct.
 
         Raises:
-            Unauthenticated: Nobody.
+            Unauthenticated: The key is not in the list.
         """
         match = _KEY.fullmatch(key)
         known = self._keys.get(match[1]) if match else None

@@ -1,9 +1,8 @@
-"""Who calls: an API key, a Firebase user or a service account.
+"""Authentication of callers by API key, as Firebase users or as service accounts.
 
-A request proves itself by ``X-Api-Key``, or by ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC
-token. If it has both, the key counts: a client of a private Cloud Run service needs ``Authorization`` to get in.
-Everybody is refused whom `Access` does not let in; where it lets nobody in, the API is open on a developer's machine
-and closed in the cloud.
+A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC token. If it has
+both, the key counts: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that `Access`
+does not list are refused. If it lists nobody, the API is open on a developer's machine and closed in the cloud.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
 
 KEY_HEADER = "X-Api-Key"
 ADMIN_CLAIM = "admin"
-"""The custom claim that, if it is true, makes a Firebase user an admin; ``infra/firestore.rules`` looks at the same."""
+"""The custom claim that makes a Firebase user an admin if it is true; ``infra/firestore.rules`` uses it, too."""
 
 
 def authenticator_for(settings: Settings) -> Authenticator:
-    """Return the gate that the settings describe, the same one for the same settings.
+    """Return the authenticator for the settings; equal settings share one.
 
     Raises:
-        Misconfigured: They contradict themselves; or this is the cloud, and they let nobody in.
+        Misconfigured: The settings are invalid, or this is the cloud and they allow no caller.
     """
     if settings.is_deployed and not settings.access.is_configured:
         raise Misconfigured(
@@ -47,7 +46,7 @@ def authenticator_for(settings: Settings) -> Authenticator:
 
 
 class Authenticator:
-    """Tells who calls, by what `Access` says."""
+    """Identifies callers according to `Access`."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -63,10 +62,10 @@ class Authenticator:
         )
 
     def authenticate(self, request: Request) -> Caller:
-        """Return who calls.
+        """Return the caller.
 
         Raises:
-            Unauthenticated: Nobody that is let in.
+            Unauthenticated: The request has no valid credential, or one that is not listed.
             Unavailable: Google's keys cannot be fetched.
         """
         if not self._access.is_configured:
@@ -101,21 +100,21 @@ class Authenticator:
 
 
 def require_account(settings: Settings, request: Request, email: str) -> None:
-    """Check that a request comes from one service account, as Cloud Scheduler's do.
+    """Check that a request comes from one service account, such as Cloud Scheduler's.
 
     Raises:
-        Unauthenticated: It does not.
+        Unauthenticated: It comes from another caller.
     """
-    gate = _cached_authenticator(settings.access)
-    if gate._tokens.verify_google(read_bearer_token(request))["email"] != email:  # noqa: SLF001 - its own module
+    authenticator = _cached_authenticator(settings.access)
+    if authenticator._tokens.verify_google(read_bearer_token(request))["email"] != email:  # noqa: SLF001 - its own module
         raise Unauthenticated("The token is not one that this endpoint takes.")
 
 
 def read_bearer_token(request: Request) -> str:
-    """Return the token that a request carries (RFC 6750, section 2.1).
+    """Return a request's bearer token (RFC 6750, section 2.1).
 
     Raises:
-        Unauthenticated: It carries none.
+        Unauthenticated: It has none.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():

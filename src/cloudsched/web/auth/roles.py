@@ -1,4 +1,4 @@
-"""Who may do what: one small table.
+"""Roles and their rights, in one table.
 
 =========== ================== =========== ========================
 role        sees               changes     works on
@@ -10,10 +10,10 @@ role        sees               changes     works on
 ``worker``  nothing            nothing     its queues' and owner's
 =========== ================== =========== ========================
 
-To work on a task is to claim what it offers to workers, and to say how that ended. A worker may be bound to some
-queues, to one owner, to both or to neither.
+To work on a task is to claim one of its runs from a queue and to report on it. A worker may be limited to some queues,
+to one owner, to both or to neither.
 
-Whoever sees only their own gets the same answer for another's task as for one that does not exist.
+Callers that see only their own tasks get the same response for another owner's task as for one that does not exist.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 class Right(StrEnum):
-    """What an operation does to what its caller may see."""
+    """The kind of access that an operation needs."""
 
     READ = "read"
     WRITE = "write"
     WORK = "work"
-    """Claim what is offered to workers, and say what became of it."""
+    """Claim runs from queues, and report on them."""
 
 
 class Role(StrEnum):
-    """What a caller is to this API."""
+    """The role of a caller."""
 
     USER = "user"
     READER = "reader"
@@ -57,19 +57,20 @@ RIGHTS: Final[Mapping[Role, frozenset[Right]]] = {
     Role.WORKER: frozenset({Right.WORK}),
 }
 OWNER_ROLES: Final = frozenset({Role.USER, Role.READER})
-"""The roles that see only their own tasks, and so are some owner's."""
+"""The roles that see only their own tasks, and so need an owner."""
 _ALL_OWNERS_ROLES: Final = frozenset({Role.VIEWER, Role.ADMIN})
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who has proved who they are.
+    """An authenticated caller.
 
     Attributes:
-        subject: Who it is, for the log: ``user:…``, ``account:…`` or ``key:…``.
-        role: What they may do.
-        own: The owner that they are themselves, or whose tasks alone they work on; None for a server that is nobody's.
-        queues: The queues that a worker works on; all of them if there is none.
+        subject: The caller's name in the log: ``user:…``, ``account:…`` or ``key:…``.
+        role: The caller's role.
+        owner: The owner that the caller is, or, for a worker, the only owner whose tasks it works on. None for a server
+            without an owner.
+        queues: The queues that a worker works on; all of them if empty.
     """
 
     subject: str
@@ -79,7 +80,7 @@ class Caller:
 
     @property
     def visible_owner(self) -> str | None:
-        """The one owner whose tasks they see; None if they see all."""
+        """The only owner whose tasks the caller sees; None if it sees all."""
         return None if self.role in _ALL_OWNERS_ROLES else self.owner
 
     @property
@@ -93,10 +94,10 @@ class Caller:
         return EventSender(role=_SENDER_ROLES[self.role], subject=self.subject)
 
     def require(self, right: Right) -> None:
-        """Check that their role has a right.
+        """Check that the role has a right.
 
         Raises:
-            Forbidden: It has not.
+            Forbidden: It does not have the right.
         """
         if self.role in OWNER_ROLES and self.owner is None:
             raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller is nobody's owner.")
@@ -104,31 +105,31 @@ class Caller:
             raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
 
     def has_right(self, right: Right) -> bool:
-        """Return whether their role has a right."""
+        """Return whether the role has a right."""
         return right in RIGHTS[self.role]
 
     def can_see(self, owner: str) -> bool:
-        """Return whether an owner's tasks are there for them."""
+        """Return whether the caller may see an owner's tasks."""
         return self.visible_owner is None or self.visible_owner == owner
 
     def can_work_on(self, queue: str | None) -> bool:
-        """Return whether a queue's tasks, or with None those of no queue, are there for them to work on."""
+        """Return whether the caller may work on a queue's tasks, or with None, on tasks without a queue."""
         return not self.queues or queue in self.queues
 
     def require_queue(self, queue: str) -> None:
-        """Check that they may work on a queue.
+        """Check that the caller may work on a queue.
 
         Raises:
-            Forbidden: They may not.
+            Forbidden: It may not.
         """
         if not self.can_work_on(queue):
             raise Forbidden(f"This worker works on {', '.join(sorted(self.queues))}, and on no other queue.")
 
     def resolve_owner(self, requested: object) -> object:
-        """Return whose a new task is, or whose tasks a list is about: what was `requested`, or the caller's own.
+        """Return the owner of a new task or of the tasks to list: the `requested` one, or the caller.
 
         Raises:
-            Forbidden: It is somebody else's.
+            Forbidden: The caller may not act for the requested owner.
         """
         if requested is None:
             return self.owner
@@ -137,7 +138,7 @@ class Caller:
         return requested
 
     def require_inbox(self, owner: str) -> None:
-        """Check that an inbox is theirs to see. Raises NotFound, whether or not it exists."""
+        """Check that the caller may see an inbox. Raises NotFound, whether or not it exists."""
         if not self.can_see(owner):
             raise NotFound("inbox", owner)
 
@@ -158,10 +159,10 @@ _SENDER_ROLES: Final[Mapping[Role, SenderRole]] = {
 
 
 def parse_role(text: str) -> tuple[Role, frozenset[str]]:
-    """Read a role as settings have it: ``admin``, ``worker``, or ``worker@gpu+render`` for a worker of those queues.
+    """Parse a role from the settings: ``admin``, ``worker``, or ``worker@gpu+render`` for a worker of those queues.
 
     Raises:
-        ValueError: It is none. The words do not repeat it: it may be a secret in the wrong place.
+        ValueError: The text is not a role. The message does not repeat it: it may be a misplaced secret.
     """
     name, has_queues, listed = text.partition("@")
     if name not in set(Role):
@@ -175,13 +176,13 @@ def parse_role(text: str) -> tuple[Role, frozenset[str]]:
 
 
 def format_role(role: Role, queues: Iterable[str]) -> str:
-    """Return a role as `parse_role` reads it."""
+    """Return a role as text that `parse_role` accepts."""
     listed = "+".join(sorted(queues))
     return f"{role}@{listed}" if listed else str(role)
 
 
 _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""As a task has it; settings are read without pydantic."""
+"""The pattern of a task's queue, repeated because settings are parsed without pydantic."""
 
 ANONYMOUS_ADMIN: Final = Caller("anybody", Role.ADMIN, None)
-"""The caller of an API that is open, as on the local stack."""
+"""The caller of an open API, as on the local stack."""

@@ -35,6 +35,9 @@ app.close()
 """
 
 
+HASHED_KEY = f"ops:admin:{'0' * 64}"
+
+
 @pytest.mark.parametrize("code", [0, 7])
 def test_the_exit_code_is_the_command_s(code: int, tmp_path: Path) -> None:
     """`cloudsched dev -- COMMAND` exits with what COMMAND exits with."""
@@ -53,6 +56,14 @@ def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
     """What runs behind -- reaches the API and the clock by its environment, and its task runs."""
     with process(*DEV, "--", sys.executable, "-c", CREATE, cwd=tmp_path) as dev:
         assert (dev.wait(), dev.output.splitlines()[-1]) == (0, "['SUCCEEDED']")
+
+
+@pytest.mark.parametrize(("keys", "access"), [("", "open: everybody is an admin"), (HASHED_KEY, "for callers who")])
+def test_the_stack_says_whether_it_is_open(keys: str, access: str, tmp_path: Path) -> None:
+    """An open stack lets everybody name every handler, which users of the deployed API may not."""
+    with process(*DEV, env={**os.environ, "CLOUDSCHED_API_KEYS": keys}, cwd=tmp_path) as dev:
+        dev.wait_for("Ready")
+        assert f"access       {access}" in dev.output
 
 
 def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:

@@ -138,11 +138,14 @@ def _choose_port(port: int | None, default: int, *, is_alone: bool) -> int:
 def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     tasks = stack.emulator.address
     handlers = ", ".join(sorted(handler.name for handler in loaded.app.registry)) or "none"
+    is_closed = loaded.app.settings.access.is_configured
+    access = "for callers who authenticate" if is_closed else "open: everybody is an admin and may name every handler"
     move = f"curl -X POST http://{tasks}/clock -d"
     lines = [
         f"store        {stack.store.reason}",
         f"handlers     {handlers} ({loaded.origin})",
         f"API          {stack.url}/v1/tasks",
+        f"access       {access}",
         f"Cloud Tasks  {tasks} (gRPC and REST)",
         f"clock        {stack.clock.now().isoformat(timespec='seconds')}, {stack.clock.mode}. To move it:",
         f"""             {move} '{{"freeze": true}}'""",

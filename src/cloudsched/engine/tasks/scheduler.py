@@ -110,12 +110,12 @@ class Scheduler:
     ) -> tuple[Task, bool]:
         """Store a task and send it on its way; return it, and whether it is new.
 
-        A draft that carries the id of an existing task of the same owner edits that task instead. One commit, and one
-        created dispatch.
+        A draft that has the id of an existing task of the same owner edits that task instead. One commit, and one
+        created dispatch. A repeated creation is recognized also when the task's instant has passed in the meantime.
 
         Args:
             draft: The task.
-            request_fingerprint: A hash of the request, if that is to be safe to repeat: then an existing task stays as it is.
+            request_fingerprint: A hash of the request, if it must be safe to repeat: an existing task is not changed.
             authority: Whose request it is; of a user's, handlers, priorities and queues are checked.
 
         Raises:
@@ -124,25 +124,54 @@ class Scheduler:
         """
         draft = self._validate(draft, authority)
         defined_by = Authority.USERS if authority is Authority.USERS else None
+
+        def repeat(task_id: str) -> Task | None:
+            return self._repeat_creation(task_id, draft, request_fingerprint, defined_by)
+
         for _ in range(MAX_CONFLICTS):
-            task = new_task(draft, self._clock.now(), self._lead).task.model_copy(
-                update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}
-            )
+            try:
+                task = new_task(draft, self._clock.now(), self._lead).task.model_copy(
+                    update={"request_fingerprint": request_fingerprint, "defined_by": defined_by}
+                )
+            except InvalidInput:
+                repeated = None if draft.id is None else repeat(draft.id)
+                if repeated is None:
+                    raise
+                return repeated, False
             try:
                 version = self._store.commit(task, None)
             except VersionConflict:
-                existing = self._store.load(task.id)
-                if existing and existing.task.deleted_at:
-                    if not self._child_tasks.remove(existing.task):
-                        self._store.purge(task.id)  # whoever takes its id does not wait for its handlers
-                elif existing and request_fingerprint is not None:
-                    return self._idempotent_replay(existing, request_fingerprint), False
-                elif existing:
-                    return self._replace(existing, draft, defined_by), False
+                repeated = repeat(task.id)
+                if repeated is not None:
+                    return repeated, False
+                self._remove_deleted(task.id)
             else:
                 log_changes(None, Transition(task))
                 return self._dispatch_or_defer(VersionedTask(task, version)), True
         raise StoreUnavailable("The store", f"task {draft.id} changed {MAX_CONFLICTS} times while it was created")
+
+    def _repeat_creation(
+        self, task_id: str, draft: TaskDraft, request_fingerprint: str | None, defined_by: Authority | None
+    ) -> Task | None:
+        """Return the existing task of a draft's id, edited if no fingerprint protects it; None if there is none."""
+        existing = self._store.load(task_id)
+        if existing is None or existing.task.deleted_at is not None:
+            return None
+        if request_fingerprint is not None:
+            return self._idempotent_replay(existing, request_fingerprint)
+        try:
+            return self._replace(existing, draft, defined_by)
+        except NotFound:
+            current = self._store.load(task_id)
+            if current and not current.task.deleted_at and current.task.created_at == existing.task.created_at:
+                raise  # the caller may not see it
+            return None  # it was deleted after it was read
+
+    def _remove_deleted(self, task_id: str) -> None:
+        """Remove what is left of a deleted task, so that another can take its id without waiting for its handlers."""
+        stored = self._store.load(task_id)
+        if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
+            self._store.purge(task_id)
 
     def _idempotent_replay(self, existing: VersionedTask, request_fingerprint: str) -> Task:
         if existing.task.request_fingerprint != request_fingerprint:

@@ -1,0 +1,111 @@
+"""A creation that is repeated because its response was lost, and one that races a deletion of the same id."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Schedule, Settings
+from cloudsched.domain.transitions.drafts import TaskDraft
+from cloudsched.errors import InvalidInput, KeyReused, NotFound
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched import Task
+    from cloudsched.engine.ports.store import VersionedTask
+
+SOON = START + timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+    app.registry.register("work")(lambda: "done")
+    return app
+
+
+@pytest.fixture
+def sim(app: App) -> Iterator[Simulation]:
+    with Simulation(app) as simulation:
+        yield simulation
+
+
+def draft(**fields: object) -> TaskDraft:
+    """Return a task of ada's that is due in a minute."""
+    usual = {"id": "t", "owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(SOON)}
+    return TaskDraft.of(**(usual | fields))
+
+
+@pytest.mark.parametrize("mark", [None, "m"], ids=["by id", "by idempotency key"])
+def test_a_repeated_creation_finds_its_task_after_its_instant(sim: Simulation, mark: str | None) -> None:
+    """Whether it has run or not, the same task is returned, and nothing is run twice."""
+    created, is_new = sim.app.put(draft(), mark=mark)
+    assert is_new
+    sim.advance(HOUR)
+    assert sim.app.put(draft(), mark=mark) == (sim.app.get("t"), False)
+    sim.advance(HOUR)
+    assert [each.scheduled_for for each in sim.executions("t")] == [SOON]
+    assert sim.app.get("t").created_at == created.created_at
+
+
+def test_a_key_is_checked_after_the_instant_too(sim: Simulation) -> None:
+    """Another request with the same key is refused as it is before the instant."""
+    sim.app.put(draft(), mark="m")
+    sim.advance(HOUR)
+    with pytest.raises(KeyReused):
+        sim.app.put(draft(title="Other"), mark="another")
+
+
+@pytest.mark.parametrize("task_id", ["t", None], ids=["deleted", "no id"])
+def test_a_first_creation_in_the_past_is_still_refused(sim: Simulation, task_id: str | None) -> None:
+    """Without a task of that id there is nothing that it could repeat, and nothing is stored."""
+    sim.app.put(draft())
+    sim.app.delete("t")
+    sim.advance(HOUR)
+    with pytest.raises(InvalidInput, match="in the past"):
+        sim.app.put(draft(id=task_id))
+    assert not sim.app.tasks().items
+
+
+def test_another_owner_s_task_is_not_shown_by_a_repeat(sim: Simulation) -> None:
+    """An id that another owner has taken is refused after its instant as before it."""
+    sim.app.put(draft())
+    sim.advance(HOUR)
+    with pytest.raises(InvalidInput, match="is taken"):
+        sim.app.put(draft(owner="bob"))
+
+
+def test_a_creation_that_races_a_deletion_creates_the_task(
+    sim: Simulation, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the existing task is deleted between being found and being edited, the draft becomes a new task."""
+    sim.app.put(draft())
+    load, seen = app.store.load, list[str]()
+
+    def delete_after_first_load(task_id: str) -> VersionedTask | None:
+        stored = load(task_id)
+        if not seen:
+            seen.append(task_id)
+            app.delete("t")
+        return stored
+
+    monkeypatch.setattr(app.store, "load", delete_after_first_load)
+    task, is_new = sim.app.put(draft(title="New"))
+    assert (is_new, task.title, app.get("t").title) == (True, "New", "New")
+
+
+def test_a_refusal_by_the_authorization_is_not_taken_for_a_deletion(sim: Simulation) -> None:
+    """What the check of a caller raises for an existing task is raised, and the task stays as it is."""
+    sim.app.put(draft())
+
+    def refuse(task: Task) -> None:
+        raise NotFound("task", task.id)
+
+    with pytest.raises(NotFound):
+        sim.app.guarded(refuse).put(draft(title="New"))
+    assert sim.app.get("t").title == "Work"

@@ -7,9 +7,9 @@
         for execution in client.executions(task.id):
             print(execution.scheduled_for, execution.status)
 
-What is safe to repeat is repeated, some times and with growing waits, if the service does not answer or is overloaded:
-reads, creations, which carry an idempotency key, and what a worker says of its claims (`WorkerApi`). Instants are
-datetimes in UTC, durations are numbers of seconds.
+If the service does not respond or is overloaded, requests that are safe to repeat are retried a few times, with growing
+waits: reads, creations (which carry an idempotency key), and a worker's reports on its claims (`WorkerApi`). Instants
+are datetimes in UTC, durations are numbers of seconds.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ __all__ = ["RETRIES", "ClaimView", "Client", "Created", "HeartbeatResult", "Task
 
 PAGE_SIZE = 100
 POLL_INTERVAL = timedelta(seconds=1)
-"""How often to look, at first, whether a task has ended."""
+"""How often `wait` polls at first."""
 MIN_POLL_TIMEOUT = 5.0
-"""How many seconds such a look may take at the least."""
+"""The shortest timeout of one poll, in seconds."""
 POLL_GROWTH, MAX_POLL_FACTOR = 1.2, 10
-"""How much longer the waits between two looks become with each of them, and how much at the most."""
+"""The factor by which the interval grows with each poll, and its largest multiple of the first interval."""
 
 
 class Client(WorkerApi):
-    """Talks to one API.
+    """A client of one API.
 
     Args:
-        url: Its address, without a path.
-        token: A Firebase ID token or a Google OIDC token; or what returns one, asked for each request.
+        url: The API's address, without a path.
+        token: A Firebase ID token or a Google OIDC token; or a function that returns one, called for each request.
         key: An API key.
-        platform_token: A token for Cloud Run's own check, for a private service that takes `token` for its users.
-        timeout: How many seconds to wait for a connection, and then for a whole answer.
+        platform_token: A token for Cloud Run itself, for a private service that uses `token` for its own users.
+        timeout: How many seconds to wait for a connection, and then for the complete response.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Client(WorkerApi):
     def create(self, *, idempotency_key: str | None = None, **fields: Any) -> TaskView:
         """Create a task, or edit the one of the same `id`. Fields have their Python names; see `TaskDraft`.
 
-        It is safe to repeat: by its `id`, or else by the key, which is a new one if it is None.
+        It is safe to repeat, by its `id` or else by the key; a new key is made if it is None.
 
         Raises:
-            InvalidInput: A field is wrong.
-            QuotaExceeded: The owner has as much as one owner may have.
+            InvalidInput: A field is invalid.
+            QuotaExceeded: The owner's quota is exceeded.
         """
         content = to_wire_fields(fields)
         headers = {} if content.get("id") is not None else {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
@@ -108,44 +108,44 @@ class Client(WorkerApi):
         return answer.read_list("results", _parse_created)
 
     def get(self, task_id: str) -> TaskView:
-        """Return a task. Raises NotFound if there is none, or it is not the caller's to see."""
+        """Return a task. Raises NotFound if it does not exist or the caller may not see it."""
         return parse_task(self._connection.send("GET", _task_path(task_id)))
 
     def tasks(self, **filters: str | int | None) -> Iterator[TaskView]:
-        """Yield the tasks that fit, page by page: `owner`, `status`, `handler`, `due_from`, `due_until`, `order_by`."""
+        """Yield the matching tasks, page by page: `owner`, `status`, `handler`, `due_from`, `due_until`, `order_by`."""
         return self._iter_items("/v1/tasks", "tasks", filters, TaskView.from_response)
 
     def update(self, task_id: str, *, etag: str | None = None, **changes: Any) -> TaskView:
-        """Change some fields, by their Python names; None puts one back to its default.
+        """Change some fields, by their Python names; None restores a default.
 
         Raises:
-            PreconditionFailed: The task is not in the state with this `etag` any more. Nothing was changed.
+            PreconditionFailed: The task has changed since this `etag`. Nothing was changed.
         """
         headers = {} if etag is None else {"If-Match": etag}
         return parse_task(self._connection.send("PATCH", _task_path(task_id), to_wire_fields(changes), headers=headers))
 
     def delete(self, task_id: str) -> None:
-        """Remove a task and its executions."""
+        """Delete a task and its executions."""
         self._connection.send("DELETE", _task_path(task_id))
 
     def pause(self, task_id: str) -> TaskView:
-        """Hold a task until it is resumed."""
+        """Pause a task until it is resumed."""
         return self._post_change(task_id, "pause")
 
     def resume(self, task_id: str) -> TaskView:
-        """Let a paused task go on from now."""
+        """Resume a paused task, from now on."""
         return self._post_change(task_id, "resume")
 
     def cancel(self, task_id: str) -> TaskView:
-        """End a task; its record stays."""
+        """Cancel a task; its record is kept."""
         return self._post_change(task_id, "cancel")
 
     def trigger(self, task_id: str) -> TaskView:
-        """Run a task now, without moving its plan."""
+        """Run a task now, without changing its schedule."""
         return self._post_change(task_id, "trigger")
 
     def retry(self, task_id: str, execution_id: str | None = None) -> TaskView:
-        """Give an execution one more attempt; the one that has ended last, if none is named."""
+        """Give an execution one more attempt; the last one if none is given."""
         content = {} if execution_id is None else {"executionId": execution_id}
         return self._post_change(task_id, "retry", content)
 
@@ -154,25 +154,25 @@ class Client(WorkerApi):
         return self._post_change(task_id, "backfill", {"start": start.isoformat(), "end": end.isoformat()})
 
     def send_event(self, task_id: str, event: str, payload: Any = None, *, execution_id: str | None = None) -> TaskView:  # noqa: ANN401 - any JSON
-        """Tell a task's durable handler, or one of its executions alone, something that it waits for, or will."""
+        """Send an event to a task's durable handler, or to one of its executions; it is kept until awaited."""
         path = f"{_task_path(task_id)}/events/{quote(event, safe='')}"
         only = {} if execution_id is None else {"executionId": execution_id}
         return parse_task(self._connection.send("POST", path, {"payload": payload, **only}))
 
     def tree(self, task_id: str, execution_id: str | None = None) -> TreeView:
-        """Return a task with the calls below it, of all its executions or of one; cut where there are too many."""
+        """Return a task with the calls below it, of all its executions or of one; a large tree is cut."""
         query = None if execution_id is None else {"executionId": execution_id}
         return self._connection.send("GET", f"{_task_path(task_id)}/tree", query=query).read(
             "a tree", TreeView.model_validate
         )
 
     def wait(self, task_id: str, timeout: timedelta, *, every: timedelta = POLL_INTERVAL) -> Execution:
-        """Return a task's latest execution once the task has ended, and nothing of it runs any more.
+        """Return a task's latest execution once the task has ended and none of its runs is open.
 
         Args:
             task_id: The task.
             timeout: How long to wait.
-            every: How often to look at first. The waits grow with the time that it takes, to ten times that.
+            every: How often to poll at first. The interval grows, up to ten times this.
 
         An API that does not answer meanwhile is asked again; the last look may take up to 5 seconds more.
 
@@ -226,7 +226,7 @@ class Client(WorkerApi):
         answer = self._connection.send("GET", f"{_task_path(task_id)}/upcoming", query={"count": count})
         return answer.read_list("occurrences", _parse_instant)
 
-    # ── What became of them ──────────────────────────────────────────────────────────────────────────────────────
+    # ── Results ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def executions(self, task_id: str) -> Iterator[Execution]:
         """Yield a task's executions, the latest first, page by page."""

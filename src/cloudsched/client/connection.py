@@ -1,4 +1,4 @@
-"""How the client's requests reach the API: who it says it is, how long it waits, and what it sends again."""
+"""The client's connection to the API: authentication, timeouts and retries."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
 
 RETRIES = 3
-"""How often a request is repeated: after about 0, 1 and 2 seconds, or when ``Retry-After`` says."""
+"""How often a request is retried: after about 0, 1 and 2 seconds, or as ``Retry-After`` says."""
 _IDEMPOTENT_METHODS = frozenset({"GET", "DELETE"})
 _RETRY_STATUSES = (502, 503, 504)
-"""Nobody has answered, or it cannot now. A full quota (429) is for the caller to deal with."""
+"""The service is unreachable or overloaded. An exceeded quota (429) is left to the caller."""
 _MAX_RETRY_AFTER = 10.0
-"""How many seconds are waited before a repetition at the most, whatever ``Retry-After`` says."""
+"""The longest wait before a retry, in seconds, whatever ``Retry-After`` says."""
 
 
 class Connection:
     """Sends requests to one API.
 
     Args:
-        url: Its address, without a path.
-        bearers: The headers that carry a token, and each one's token, or what returns it.
+        url: The API's address, without a path.
+        bearers: The headers that carry a token, with the token or a function that returns it.
         key: An API key.
-        timeout: How many seconds to wait for a connection, and then for a whole answer.
+        timeout: How many seconds to wait for a connection, and then for the complete response.
 
     Raises:
         Misconfigured: That is no address, or no header can carry that key.
@@ -69,15 +69,15 @@ class Connection:
         is_idempotent: bool = False,
         time_limit: float | None = None,
     ) -> ApiResponse:
-        """Send a request, again and again if that is safe, and return the answer.
+        """Send a request, with retries if that is safe, and return the response.
 
         Args:
             method: The HTTP method.
             path: The path, encoded.
             content: The body, as JSON.
-            query: What follows the path.
-            headers: What else it says.
-            is_idempotent: Whether it may be repeated, where the method does not say so.
+            query: The query parameters.
+            headers: Further headers.
+            is_idempotent: Whether it may be retried although its method is not idempotent.
             time_limit: How many seconds it may take at most; then it is sent once.
 
         Raises:
@@ -117,11 +117,11 @@ class Connection:
 
 
 def require_address(url: str) -> None:
-    """Check that a text is an address over HTTP. Raises Misconfigured."""
+    """Check that a text is an HTTP or HTTPS URL. Raises Misconfigured."""
     try:
         parts = urlsplit(url)
         is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and url.isprintable()
-    except ValueError:  # such as a port that is no number
+    except ValueError:  # such as a port that is not a number
         is_one = False
     if not is_one:
         raise Misconfigured(f"{url!r} is no address; write the API's address, such as https://api.example.")
@@ -135,7 +135,7 @@ def _require_sendable(what: str, credential: str | None) -> None:
 
 
 def _encode_json(content: dict[str, Any]) -> bytes:
-    """Return JSON as short as it can be, since the API counts its bytes; lone surrogates stay escapes."""
+    """Return compact JSON, since the API limits its bytes; lone surrogates are escaped."""
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -144,18 +144,18 @@ def _encode_json(content: dict[str, Any]) -> bytes:
 
 
 class _RetryPolicy(Retry):
-    """Waits as ``Retry-After`` says where the service is overloaded, and nowhere else."""
+    """Honours ``Retry-After`` only where the service is overloaded (503)."""
 
     RETRY_AFTER_STATUS_CODES = frozenset({503})
 
     def get_retry_after(self, response: BaseHTTPResponse) -> float | None:
-        """Return how many seconds that is, as far as anybody waits."""
+        """Return the wait in seconds, at most `_MAX_RETRY_AFTER`."""
         seconds = super().get_retry_after(response)
         return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
 
 
 def _make_session(retries: int, key: str | None) -> requests.Session:
-    """Return a session that repeats a request that often, if it was not answered or the service was overloaded."""
+    """Return a session with this many retries of requests that got no response or found the service overloaded."""
     repeat = _RetryPolicy(
         retries,
         redirect=False,

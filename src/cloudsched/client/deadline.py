@@ -1,4 +1,4 @@
-"""A bound on how long the client waits for a whole answer.
+"""A deadline for a complete response.
 
 A timeout of `requests` is one for each piece that comes: an answer that drips a byte a second never ends by it.
 Here the same number of seconds is all that an answer has, from its first line to its last byte.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Reads from a socket, for as long in all as its timeout says when that begins."""
+    """Reads from a socket, with one timeout for everything that is read."""
 
     def __init__(self, sock: socket.socket) -> None:
         seconds = sock.gettimeout()
@@ -71,15 +71,15 @@ class _SecureConnectionPool(HTTPSConnectionPool):
 
 
 class DeadlineAdapter(HTTPAdapter):
-    """What a session is given to have answers read so."""
+    """A transport adapter that reads responses with a deadline."""
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
-        """Make what keeps the connections."""
+        """Create the connection pool."""
         super().init_poolmanager(*arguments, **named)
         _set_pool_classes(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **named: Any) -> ProxyManager:
-        """Return what keeps those through a proxy."""
+        """Return the connection pool for a proxy."""
         manager: ProxyManager = super().proxy_manager_for(proxy, **named)
         _set_pool_classes(manager)
         return manager

@@ -1,4 +1,4 @@
-"""How an RFC 9457 problem of the API becomes an error of the library's tree again."""
+"""Converts RFC 9457 problems from the API to the library's errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS: dict[str, type[CloudschedError]] = {
     "lease-lost": LeaseLost,
     "limit-exceeded": LimitExceeded,
 }
-"""The kinds of problems that their status alone does not tell."""
+"""The errors that a problem's status alone does not identify."""
 _STATUSES: dict[int, type[CloudschedError]] = {
     400: InvalidInput,
     401: Unauthenticated,
@@ -52,7 +52,7 @@ _SECONDS = re.compile("[0-9]{1,9}")
 def error_from_problem(
     problem: dict[str, Any], status: int, retry_after: str = "", server: str = "The API"
 ) -> CloudschedError:
-    """Return the error that a problem document tells of: its words are the API's, its attributes those of its class."""
+    """Return the error for a problem document, with the API's message and the attributes of its class."""
     detail = str(problem.get("detail") or problem.get("title") or status)
     kind = _KINDS.get(str(problem.get("type")).rpartition("/")[2]) or _STATUSES.get(status)
     if kind is None:
@@ -84,4 +84,4 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
     QuotaExceeded: ("quota", "limit", "hint", "retry_after"),
     CloudschedError: (),
 }
-"""What the errors of a class know besides their words; empty where the API does not tell it."""
+"""The attributes of each class of errors besides its message; empty where the API does not send them."""

@@ -1,4 +1,4 @@
-"""What came back of a request: read once, as far as it is the API's. Anybody on the way may have answered instead."""
+"""Parses responses. A proxy may have answered instead of the API; that raises Unavailable."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-"""How many bytes of an answer are read; a page of tasks is smaller than that."""
+"""The largest response that is read, in bytes; a page of tasks is smaller."""
 _CHUNK_SIZE = 64 * 1024
 _NO_CONTENT = 204
 _GATEWAY_STATUSES = frozenset({400, 401, 403, 413, 429})
-"""What a gateway before the API may say in its place; all else is only heeded from the API itself."""
+"""Statuses that are trusted from a gateway in front of the API; all others must come from the API itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """What the API has answered."""
+    """A response of the API."""
 
     server: str
-    """Who has, for people."""
+    """The API's name and address, for error messages."""
     content: dict[str, Any]
     etag: str
 
     def read(self, what: str, read: Callable[[dict[str, Any]], T]) -> T:
-        """Return what `read` makes of the answer. Raises Unavailable if that is not `what` was asked for."""
+        """Return the content, parsed by `read`. Raises Unavailable if the content is not `what` was requested."""
         try:
             return read(self.content)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, Unavailable) as error:
             raise not_the_api(self.server, f"it is not {what}") from error
 
     def read_list(self, name: str, read: Callable[[Any], T]) -> list[T]:
-        """Return what `read` makes of each of a list. Raises Unavailable if there is none, or one is unreadable."""
+        """Return a list's items, parsed by `read`. Raises Unavailable if the list is missing or an item is invalid."""
 
         def every(content: dict[str, Any]) -> list[T]:
             if not isinstance(content[name], list):
@@ -52,16 +52,16 @@ class ApiResponse:
 
 
 def not_the_api(server: str, why: str) -> Unavailable:
-    """Return the error for an answer that is not the API's; its words repeat nothing of the answer."""
+    """Return the error for a response that is not the API's; the message repeats nothing of the response."""
     return Unavailable(server, f"what answered is not the API: {why}")
 
 
 def read_response(response: requests.Response, server: str) -> ApiResponse:
-    """Read an answer to its end, and return it.
+    """Read a response to its end and return it.
 
     Raises:
-        Unavailable: Somebody else than the API has answered.
-        CloudschedError: The API refused what was asked for.
+        Unavailable: The response is not the API's.
+        CloudschedError: The API refused the request.
         requests.RequestException: The answer broke off.
     """
     with response:

@@ -187,7 +187,7 @@ def test_an_edit_of_a_task_that_is_over_says_so(tasks: Tasks, sim: Simulation) -
     said = tasks("update", "t", "--set", "maxRuns=3")
     assert said.code == 2
     assert said.err == (
-        "cloudsched: schedule: is over: the task is COMPLETED, and this edit would begin it again "
+        "cloudsched: schedule: is over: the task is COMPLETED, and this edit would start it again "
         "(Give it a new schedule, too.)\n"
     )
 

@@ -1,4 +1,4 @@
-"""What is true without any I/O: documents, recurrence, and the transitions between states.
+"""The pure core: documents, recurrence, and the transitions between states.
 
-Pure: time and chance are arguments. Imports `errors` and nothing else of cloudsched.
+No I/O; time and randomness are arguments. Imports `errors` and nothing else of cloudsched.
 """

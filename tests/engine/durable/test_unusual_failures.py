@@ -41,7 +41,9 @@ def circular() -> list[Any]:
     return items
 
 
-@pytest.mark.parametrize(("error", "said"), [(Speechless, "(it cannot say why)"), (Surrogate, r"half \ud800 way")])
+@pytest.mark.parametrize(
+    ("error", "said"), [(Speechless, "(its text cannot be read)"), (Surrogate, r"half \ud800 way")]
+)
 def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error: type[Exception], said: str) -> None:
     """It is tried as often as its policy says, and what the handler catches is the same in a replay."""
     done, caught = list[object](), list[str]()

@@ -96,7 +96,7 @@ def test_what_waits_goes_with_the_schedule_that_it_came_by(where: str, how: str)
             app.resume("a")
         (record,) = sim.executions("a")
         assert (record.status, record.started_at) == ("SKIPPED", None)
-        assert record.message == "Its task was rescheduled before it had begun."
+        assert record.message == "Its task was rescheduled before it started."
         sim.add_worker("gpu")
         sim.add_worker("gpu2")
         sim.advance(HOUR)
@@ -139,7 +139,7 @@ def test_an_instant_that_was_is_none_for_a_new_schedule(sim: Simulation) -> None
     """A one-time task that has had it says so; the clock stands still only in a test."""
     offer(sim, "a", schedule=HOURLY)
     sim.advance(HOUR)
-    with pytest.raises(InvalidSchedule, match="the instant of an occurrence that the task has had"):
+    with pytest.raises(InvalidSchedule, match="the instant of an occurrence that was processed already"):
         sim.app.update("a", schedule=Schedule.once(sim.now))
     with pytest.raises(InvalidInput, match=r"^until: ends the task before its first run at 2027-01-01T03:00:00Z"):
         sim.app.update("a", schedule=Schedule.every(2 * HOUR, start=sim.now), until=sim.now + HOUR)

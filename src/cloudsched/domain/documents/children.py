@@ -1,9 +1,9 @@
-"""What a task says that runs others in place of a handler of its own: which, in which way, and what if one fails.
+"""The children that a task runs in place of a handler: which, in which order, and what happens if one fails.
 
-In order, each child begins when the one before it has ended; in parallel, all begin at once. The task is complete when
-all are done. A child that fails: ``fail`` fails the task, and no further child begins; ``skip`` leaves out the children
-after it, and ``continue`` goes on with them; the task succeeds, and its result says what failed. A child that cannot
-begin, since its payload does not fit with the results that were put into it, has failed.
+In order, each child starts when the one before it has finished; in parallel, all start at once. The task is complete
+when all have finished. If a child fails: ``fail`` fails the task, and no further child starts; ``skip`` skips the
+children after it, and ``continue`` runs them; in both cases the task succeeds, and its result lists the failures. A
+child that cannot start, because its payload with the inserted results is not valid, has failed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CHILDREN_HANDLER = "cloudsched.children"
 """The built-in handler of tasks that have children."""
 MAX_CHILDREN = 100
 MAX_ERROR = 500
-"""How many characters the result says of why a child failed."""
+"""The longest error text of a failed child in the result, in characters."""
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class OnChildFailure(StrEnum):
-    """What a failed child does to those after it, and to the task."""
+    """What a failed child means for the children after it, and for the task."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -41,48 +41,48 @@ class OnChildFailure(StrEnum):
 
 
 class Child(WireModel):
-    """One task that a task runs."""
+    """One child of a task."""
 
     handler: _Text
     payload: dict[str, Any] = Field(default_factory=dict)
     title: _Text | None = None
     results_as: _Text | None = None
-    """The field of its payload in which it is given the results of the children before it, as a list. In order only."""
+    """The payload field that gets the list of the earlier children's results. Only if they run in order."""
     pull: Pull | None = None
-    """Which workers run it; as the handler says, if it is left out."""
+    """The queue whose workers run it; the handler's own if None."""
     retry: RetryPolicy | None = None
-    """The handler's own policy, if it is left out."""
+    """Its retry policy; the handler's own if None."""
     priority: Priority | None = None
-    """The task's own, if it is left out."""
+    """Its priority; the task's own if None."""
     lock_key: _Text | None = None
     expected_duration: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(hours=1))
 
     def to_call_fields(self) -> dict[str, Any]:
-        """Return what a call of it says besides its handler and its payload."""
+        """Return the fields of its call besides the handler and the payload."""
         names = ("title", "pull", "retry", "priority", "lock_key", "expected_duration")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def gather_results(results: Sequence[Any], failed: Mapping[int, str], skipped: Iterable[int]) -> dict[str, Any]:
-    """Return the result of a task: those of its children in their order, and what failed or was skipped.
+    """Return the result of a task: its children's results in their order, and which children failed or were skipped.
 
-    A result that no record can keep beside the others is left out, and listed: the child's own record has it.
+    A result that does not fit beside the others is omitted, and listed: the child's own record has it.
     """
     errors = [{"child": number, "error": error[:MAX_ERROR]} for number, error in failed.items()]
-    said: dict[str, Any] = {"results": [*results], "failed": errors, "skipped": [*skipped]}
-    left_out = [number for number, result in enumerate(results) if not _is_shallow(result)]
-    rest = {**said, "results": [], "omittedChildren": [*range(len(results))]}
+    summary: dict[str, Any] = {"results": [*results], "failed": errors, "skipped": [*skipped]}
+    omitted = [number for number, result in enumerate(results) if not _is_shallow(result)]
+    rest = {**summary, "results": [], "omittedChildren": [*range(len(results))]}
     room, stored_room = MAX_CONTENT - json_size(rest), MAX_STORED - stored_size(rest)
     for number, result in enumerate(results):
-        if number not in left_out and (json_size(result) + 1 > room or stored_size([result]) > stored_room):
-            left_out.append(number)
-        shown = None if number in left_out else result
+        if number not in omitted and (json_size(result) + 1 > room or stored_size([result]) > stored_room):
+            omitted.append(number)
+        shown = None if number in omitted else result
         room -= json_size(shown) + 1
         stored_room -= stored_size([shown])
-    if not left_out:
-        return said
-    kept = [None if number in left_out else result for number, result in enumerate(results)]
-    return {**said, "results": kept, "omittedChildren": sorted(left_out)}
+    if not omitted:
+        return summary
+    included = [None if number in omitted else result for number, result in enumerate(results)]
+    return {**summary, "results": included, "omittedChildren": sorted(omitted)}
 
 
 def _is_shallow(result: object) -> bool:

@@ -1,7 +1,7 @@
-"""How every stored and transmitted object is shaped.
+"""The base classes of all stored and transmitted objects.
 
-Python is snake_case; JSON on the wire and documents in Firestore are camelCase. The aliases made here are the only
-bridge between the two. An instant is an aware datetime and is kept in UTC; a naive one is refused. A duration is a
+Python is snake_case; JSON on the wire and documents in Firestore are camelCase. The aliases defined here are the only
+conversion between the two. An instant is an aware datetime, stored in UTC; a naive one is refused. A duration is a
 `timedelta`, and a number of seconds on the wire.
 """
 
@@ -17,10 +17,10 @@ from cloudsched.domain.recurrence.iso8601 import FIRST_YEAR, LAST_YEAR, reject_n
 from cloudsched.errors import InvalidInput, UnsupportedDocument
 
 SCHEMA_VERSION = 1
-"""The version that this code writes on every document, and the newest that it reads."""
+"""The schema version that this code writes, and the newest that it reads."""
 
 STORED_CONTEXT = {"stored": True}
-"""The validation context of what was checked when it was made: it is read without the costly checks."""
+"""The validation context for documents from a store: they were validated when created, so costly checks are skipped."""
 
 
 def _reject_boolean(value: object) -> object:
@@ -46,7 +46,7 @@ Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(rejec
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
 
 Duration = Annotated[timedelta, BeforeValidator(_reject_boolean), PlainSerializer(_to_seconds)]
-"""A length of time. JSON: a number of seconds; an ISO 8601 duration (``PT5M``) is read as well."""
+"""A length of time. JSON: a number of seconds; an ISO 8601 duration (``PT5M``) is accepted as well."""
 
 Integer = Annotated[int, BeforeValidator(_reject_non_number)]
 """A whole number as JSON has it: 3 or 3.0, and neither ``"3"`` nor ``true``."""
@@ -64,15 +64,15 @@ class WireModel(BaseModel):
     )
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the object as JSON types with camelCase keys; what is None is left out."""
+        """Return the object as JSON types with camelCase keys, without the fields that are None."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 class Document(WireModel):
-    """An object with a place of its own in the store."""
+    """An object that is stored as a document of its own."""
 
     schema_version: int = SCHEMA_VERSION
-    """The layout that this document was written in."""
+    """The schema version that this document was written in."""
 
     def to_stored(self) -> dict[str, Any]:
         """Return the document as the store's types (instants stay datetimes) with camelCase keys.

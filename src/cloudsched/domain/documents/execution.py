@@ -1,7 +1,7 @@
-"""The record of one occurrence's run, and the open run that a task carries until that record is final.
+"""The record of an occurrence's execution, and the open run that the task stores until that record is final.
 
-A run that is not final lives inside its task's document, so that one read tells the executor everything it needs to
-decide, and one commit claims it. Its record under ``executions`` is written when an attempt ends.
+An open run is part of its task's document, so the executor needs one read to decide and one commit to claim it. Its
+record under ``executions`` is written when an attempt ends.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
 
 MAX_EARLIER_MESSAGE = 300
-"""How many characters of an attempt's error are kept once another attempt has followed it."""
+"""How many characters of an attempt's error message are kept once another attempt has followed."""
 FIRST_ATTEMPTS = 5
 LAST_ATTEMPTS = 20
-"""How many of an execution's attempts are kept: one that goes on for years may have any number of them."""
+"""How many of an execution's attempts are kept: one that lasts for years may have any number of them."""
 
 
 class ExecutionStatus(StrEnum):
-    """Where the run of one occurrence stands."""
+    """The status of one occurrence's execution."""
 
     RUNNING = "RUNNING"
     RETRYING = "RETRYING"
@@ -38,7 +38,7 @@ class ExecutionStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing follows."""
+        """Whether the execution is over."""
         return self not in _OPEN
 
 
@@ -64,7 +64,7 @@ class ExecutionError(WireModel):
 
 
 class ProgressNote(WireModel):
-    """One thing that a handler said about how far it is."""
+    """One progress report of a handler."""
 
     at: Instant
     text: str
@@ -77,18 +77,18 @@ class Attempt(WireModel):
     started_at: Instant
     finished_at: Instant
     status: ExecutionStatus
-    """How this attempt alone ended: SUCCEEDED, FAILED, TIMED_OUT or CANCELLED."""
+    """The result of this attempt: SUCCEEDED, FAILED, TIMED_OUT or CANCELLED."""
     error: ExecutionError | None = None
     worker: str | None = None
-    """Which worker ran it; None if an executor did."""
+    """The worker that ran it; None if an executor did."""
     claim: str | None = None
-    """The hash of that worker's lease token: it tells a result that is sent twice."""
+    """The hash of that worker's lease token, to recognise a result that is reported twice."""
     ended_by: str | None = None
     """The API caller that reported how it ended; None if an executor or a worker at the store did."""
 
 
 def _without_traceback(attempt: Attempt) -> Attempt:
-    """Return an earlier attempt without its traceback, so that many of them still fit one document."""
+    """Return an earlier attempt without its traceback, so that many of them fit one document."""
     if attempt.error is None or attempt.error.traceback is None:
         return attempt
     error = ExecutionError(type=attempt.error.type, message=attempt.error.message[:MAX_EARLIER_MESSAGE])
@@ -107,21 +107,21 @@ class Lease(WireModel):
     until: Instant
     """When the claim lapses, if the holder has not finished or extended it."""
     worker: str | None = None
-    """What the worker calls itself that has it; None for an executor."""
+    """The name of the worker that holds it; None for an executor."""
     queue: str | None = None
-    """Which queue it was claimed from; None for an executor."""
+    """The queue that it was claimed from; None for an executor."""
     claimed_by: str | None = None
     """The API caller that claimed it, and that alone may renew, release or end it; None if it was not claimed through
     the API."""
 
 
 class WaitingFor(StrEnum):
-    """What a run waits for that is due, and that no executor is to begin."""
+    """What a due run waits for that the executor must not start."""
 
     WORKER = "WORKER"
-    """A worker that fetches it."""
+    """A worker that claims it."""
     LOCK = "LOCK"
-    """Its turn at the lock that a worker found taken; then it is offered again."""
+    """The lock, which was held when a worker claimed the run; once granted, the run is offered again."""
 
 
 def lease_fingerprint(lease_token: str) -> str:
@@ -130,14 +130,14 @@ def lease_fingerprint(lease_token: str) -> str:
 
 
 class Suspension(WireModel):
-    """What a durable handler waits for while no function runs."""
+    """What a suspended durable handler waits for."""
 
     at: Instant
     reason: str
     calls: tuple[int, ...] = ()
-    """The calls that must all have ended, by their numbers in the journal."""
+    """The calls that must all have finished, by their numbers in the journal."""
     events: tuple[str, ...] = ()
-    """The events of which one must have come."""
+    """The events of which one must have arrived."""
     senders: tuple[SenderRole, ...] = DEFAULT_SENDERS
     """Whose events count."""
 
@@ -152,55 +152,55 @@ class Run(WireModel):
     attempt: int = 1
     """The attempt that runs or is waited for, counted from 1."""
     due_at: Instant
-    """When that attempt is to begin."""
+    """When that attempt is to start."""
     lease: Lease | None = None
-    """Who runs it; None while it waits."""
+    """The claim of whoever runs it; None while it waits."""
     waiting_for: WaitingFor | None = None
-    """What it waits for, if it is due and its task is for workers."""
+    """What it waits for, if it is due and its task is run by workers."""
     started_at: Instant | None = None
-    """When the first attempt began; None if nobody has begun it."""
+    """When the first attempt started; None if none has."""
     is_counted: bool = False
-    """Whether its task's `run_count` has it: that came by the plan, and was not asked for by hand."""
+    """Whether its task's `run_count` includes it: scheduled runs are counted, manual runs and backfills are not."""
     attempts: tuple[Attempt, ...] = ()
-    """The attempts that have ended: the first and the last ones."""
+    """The finished attempts: the first and the last ones."""
     attempts_left_out: int = 0
     """How many there were between these."""
     progress: tuple[ProgressNote, ...] = ()
     suspension: Suspension | None = None
     """What it waits for, if its handler has suspended it."""
     suspension_count: int = 0
-    """How often it has been suspended. A dispatch from before the last time runs nothing."""
+    """How often it has been suspended. A dispatch from before the latest suspension runs nothing."""
     lock_waits: int = 0
-    """How often a worker has found its lock taken: it is woken anew each time."""
+    """How often a worker's claim found its lock held: each time the run is dispatched again."""
     lock_turn_until: Instant | None = None
-    """Until when its turn at its lock lasts, if a worker is to come for it in that time."""
+    """The end of its lock grant, before which a worker must claim it."""
     attempts_before_suspension: int = 0
-    """How many attempts had been used up when it was last suspended: they count no more, since it got further."""
+    """How many attempts it had used when it was last suspended: they no longer count, since it made progress."""
     steps: int = 0
     """How many entries its journal has."""
     restored_reference: str | None = None
-    """Where those are kept that it was retried with, if they were too many for one commit; later ones replace them."""
+    """Where the entries of a manual retry are stored, if too many for one commit; newer entries override them."""
     calls_made: int = 0
-    """Every call up to this number in the journal has its task."""
+    """The tasks of all calls up to this number in the journal have been created."""
     released_claim: str | None = None
     """The hash of the lease token of the worker that released it last, to be run again."""
     released_by: str | None = None
     """The API caller that released it then; None if it was not released through the API."""
     call_finished_while_running: bool = False
-    """A call has ended while its handler was running: it is to look again when it is suspended."""
+    """A call finished while its handler was running: the run polls its calls when it is suspended."""
     lock_key: str | None = None
-    """The lock that its lease holds, as the task named it when the attempt began."""
+    """The lock key that it holds, as the task named it when the attempt started."""
 
     def with_attempt(self, attempt: Attempt) -> Run:
-        """Return the run with one more attempt that has ended, and so few of the earlier ones that they fit."""
+        """Return the run with one more finished attempt, without the middle ones if there are too many."""
         attempts = (*map(_without_traceback, self.attempts), attempt)
         too_many = max(0, len(attempts) - FIRST_ATTEMPTS - LAST_ATTEMPTS)
-        kept = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
-        return self.model_copy(update={"attempts": kept, "attempts_left_out": self.attempts_left_out + too_many})
+        shown = attempts[:FIRST_ATTEMPTS] + attempts[FIRST_ATTEMPTS + too_many :]
+        return self.model_copy(update={"attempts": shown, "attempts_left_out": self.attempts_left_out + too_many})
 
     @property
     def wake_at(self) -> Instant:
-        """When somebody must look at this run: its lease's end, or the beginning of its next attempt."""
+        """When this run must be processed: at its lease's end, or at the start of its next attempt."""
         return self.lease.until if self.lease else self.due_at
 
 
@@ -213,7 +213,7 @@ class Execution(Document):
     owner: str
     scheduled_for: Instant
     started_at: Instant | None = None
-    """When the first attempt began; None if nothing was run."""
+    """When the first attempt started; None if nothing was run."""
     finished_at: Instant | None = None
     attempts: tuple[Attempt, ...] = ()
     """The first and the last ones, by their numbers."""
@@ -225,31 +225,31 @@ class Execution(Document):
     error: ExecutionError | None = None
     """The last attempt's error."""
     message: str | None = None
-    """Why it has this status, where that is not plain: what skipped, expired or cancelled it."""
+    """The reason for its status, such as why it was skipped, expired or cancelled."""
     next_attempt_at: Instant | None = None
-    """When a RETRYING execution is tried again."""
+    """When the next attempt of a RETRYING execution starts."""
     progress: tuple[ProgressNote, ...] = ()
     queries: int = Field(default=0, ge=0)
     """Queries that the handler reported."""
     tokens: int = Field(default=0, ge=0)
     """Tokens (of a language model, say) that the handler reported."""
     is_delivered: bool = False
-    """Whether the result reached every channel that the task asks for."""
+    """Whether the result was delivered to all of the task's channels."""
     trigger: Trigger = Trigger.SCHEDULE
     steps: tuple[StepRecord, ...] = ()
     """What a durable handler did, with the results of its steps and calls."""
     steps_reference: str | None = None
-    """Where the steps are kept, if they are too many for this document; who asks for this record alone sees them."""
+    """Where the steps are stored if they are too large for this document; reading this single record loads them."""
     failure_cause: FailureCause | None = None
-    """Which of the steps made it fail, if any did: these are done again if it is retried by hand."""
+    """The steps that made it fail, if any: a manual retry repeats them."""
     calls_made: int = 0
-    """Every call up to this number in the steps has its task."""
+    """The tasks of all calls up to this number in the steps have been created."""
     expire_at: Instant | None = None
     """When the store may remove it."""
 
     @property
     def attempt_count(self) -> int:
-        """How many attempts have ended."""
+        """The number of finished attempts."""
         return len(self.attempts) + self.attempts_left_out
 
 
@@ -257,7 +257,7 @@ class Message(Document):
     """One item in an owner's web inbox. ``inboxes/{owner}/messages/{id}``."""
 
     id: str
-    """The execution's id behind the task's, so that a message is never there twice."""
+    """Derived from the task's and the execution's id, so that no message is stored twice."""
     owner: str
     task_id: str
     execution_id: str

@@ -1,9 +1,9 @@
-"""The journal of a durable handler: what it has done so far, so that it can go on where it stopped.
+"""The journal of a durable handler: what it has done so far, so that it can continue where it stopped.
 
-A durable handler is replayed from its beginning each time it goes on. What it asks of its context is numbered from 1,
-and what came of it is an entry of the journal: a replay is given the recorded result and does nothing again. While the
-execution is open the entries lie at ``tasks/{taskId}/executions/{executionId}/steps/{number}``, each written in the
-same commit as the task that holds the lease. When it ends they become the ``steps`` of its record, and are removed.
+A durable handler is replayed from its beginning each time it resumes. Its requests to the context are numbered from 1,
+and each result is recorded as a journal entry: a replay gets the recorded result and repeats nothing. While the
+execution is open the entries are stored at ``tasks/{taskId}/executions/{executionId}/steps/{number}``, each written in
+the same commit as the task that holds the lease. When it ends they become the ``steps`` of its record, and are removed.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.errors import JournalMismatch
 
 MAX_STEPS = 5_000
-"""How many entries one journal may have: each time the handler goes on, all of them are read."""
+"""The most entries of one journal: all of them are read each time the handler resumes."""
 MAX_CALLS = 500
-"""How many calls of one execution may be under way at once."""
+"""The most calls of one execution in progress at once."""
 MAX_NESTING = 10
-"""How deep calls may be nested: the task that a caller created is at depth 0."""
+"""How deep calls may be nested: a task without a parent is at depth 0."""
 MAX_INLINE_RESULT_BYTES = 16 * 1024
-"""How many bytes of a result are kept in its entry, as JSON and as Firestore counts them; a larger one goes by
-reference."""
+"""The largest result that is stored in its entry, in bytes as JSON and as Firestore counts them; a larger one is stored
+as a blob, by reference."""
 MAX_PENDING_BYTES = 2 * 1024 * 1024
-"""How many bytes of entries wait for a commit that they can share. Firestore takes 10 MiB in one request."""
+"""How many bytes of entries may wait to be written in one commit. Firestore takes 10 MiB in one request."""
 ENTRY_OVERHEAD_BYTES = 1024
-"""How many bytes of it an entry counts for besides its result and its error: more than the rest of it has."""
+"""The size that is assumed of an entry without its result and its error: more than it ever has."""
 MAX_INLINE_STEPS_BYTES = 256 * 1024
-"""How many bytes of steps are kept in a record, or restored by one commit; more of them go by reference."""
+"""How many bytes of steps are stored in a record, or restored by one commit; larger journals go by reference."""
 MAX_RECORD_BYTES = 900 * 1024
 """How many bytes an execution's record may have with its steps. Firestore takes 1 MiB."""
 
 
 class StepKind(StrEnum):
-    """What a durable handler asked for."""
+    """What a durable handler requested."""
 
     STEP = "STEP"
     CALL = "CALL"
@@ -47,7 +47,7 @@ class StepKind(StrEnum):
 
 
 class StepStatus(StrEnum):
-    """What came of it."""
+    """The state of a journal entry."""
 
     WAITING = "WAITING"
     SUCCEEDED = "SUCCEEDED"
@@ -61,14 +61,14 @@ class StepError(WireModel):
     type: str
     message: str
     status: str | None = None
-    """How a call ended: its execution's status, or DELETED."""
+    """The final status of a call's execution, or DELETED."""
 
 
 class StepRecord(WireModel):
-    """One thing that a durable handler asked for, and what came of it."""
+    """One request of a durable handler, and its result."""
 
     number: int
-    """Its place in the order in which the handler asks, from 1."""
+    """Its position in the order of the handler's requests, from 1."""
     kind: StepKind
     name: str = ""
     """The step's or the event's name, or the handler that was called."""
@@ -80,68 +80,68 @@ class StepRecord(WireModel):
     due_at: Instant | None = None
     """When a sleep is over, a wait is given up, or a failed step is tried again."""
     child: str | None = None
-    """The task that a call is."""
+    """The id of the task that a call created."""
     is_made: bool | None = None
-    """Whether that task is known to have been made, where the run does not say so. False: a retry asks for it anew."""
+    """Whether that task is known to exist, if the run's `calls_made` does not cover it. False: a retry creates it."""
     result: Any = None
     reference: str | None = None
-    """Where the result is kept, if it is too large for this place."""
+    """Where the result is stored, if it is too large for the entry."""
     is_by_name: bool | None = None
-    """Whether models in a step's result are kept by the names of their fields: their aliases do not go both ways."""
+    """Whether models in a step's result are stored by field name, because their aliases do not round-trip."""
     error: StepError | None = None
     sender: EventSender | None = None
     """Who sent the event that was taken."""
     queries: int | None = None
     tokens: int | None = None
-    """What its function reported to have used, in all its tries: a replay does not call it again."""
+    """The usage that its function reported, over all its attempts: a replay does not call it again."""
 
     @property
     def description(self) -> str:
-        """Say what it is in an error: ``step 'collect'``."""
+        """The text for error messages, such as ``step 'collect'``."""
         return describe_step(self.kind, self.name)
 
     def require(self, kind: StepKind, name: str) -> None:
-        """Check that a replay asks for what was recorded.
+        """Check that a replay requests what was recorded.
 
         Raises:
-            JournalMismatch: It asks for something else.
+            JournalMismatch: It requests something else.
         """
         if (self.kind, self.name) != (kind, name):
             raise JournalMismatch(self.number, self.description, describe_step(kind, name))
 
 
 class FailureCause(WireModel):
-    """What a durable handler was told of that made its execution fail."""
+    """The failed entries whose error made the execution fail."""
 
     steps: tuple[int, ...]
-    """The entries that had failed, by their numbers: one, or all those of one gather."""
+    """The numbers of the failed entries: one, or all those of one gather."""
     position: int
-    """How many entries the handler had asked for when it was told. What it asked for later follows from the failure."""
+    """How many entries the journal had when the handler received the error. Later entries follow from the failure."""
 
 
 class JournalEntry(Document, StepRecord):
-    """A step's record with a place of its own. ``tasks/{taskId}/executions/{executionId}/steps/{id}``."""
+    """A step's record as a document of its own. ``tasks/{taskId}/executions/{executionId}/steps/{id}``."""
 
     execution_id: str
 
     @property
     def id(self) -> str:
-        """The number, in a form that sorts."""
+        """The number, as text that sorts."""
         return entry_id(self.number)
 
     def to_record(self) -> StepRecord:
-        """Return what the execution's record keeps of it."""
+        """Return the part that the execution's record keeps."""
         return StepRecord.model_construct(**{name: getattr(self, name) for name in StepRecord.model_fields})
 
     @classmethod
     def from_record(cls, record: StepRecord, execution_id: str) -> JournalEntry:
-        """Return a record with a place of its own again."""
+        """Return the journal entry of a record."""
         fields = {name: getattr(record, name) for name in StepRecord.model_fields}
         return cls(execution_id=execution_id, **fields)
 
 
 def describe_step(kind: StepKind, name: str) -> str:
-    """Say in an error what a handler asks for."""
+    """Return the text for error messages about a handler's request."""
     return f"{kind.lower()} {name!r}" if name else kind.lower()
 
 
@@ -151,6 +151,6 @@ def entry_id(number: int) -> str:
 
 
 def call_id(task_id: str, execution_id: str, number: int, attempt: int) -> str:
-    """Return the id of the task that a call is: the same whenever that call is made, and evenly spread."""
+    """Return the id of a call's task: the same whenever that call is made, and evenly distributed."""
     digest = hashlib.sha256(f"{task_id} {execution_id} {number} {attempt}".encode()).hexdigest()
     return f"call-{digest[:32]}"

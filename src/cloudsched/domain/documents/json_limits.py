@@ -1,7 +1,7 @@
-"""What may be stored as a payload, a result or a context: JSON, within the limits that every store keeps.
+"""The limits of stored JSON: payloads, results and contexts.
 
-The limits are Firestore's (cloud.google.com/firestore/quotas), held for the embedded store too, so that what passes a
-test on a laptop passes in the cloud: integers of 64 bits, maps nested 20 deep at the most (some of which the document
+The limits are Firestore's (cloud.google.com/firestore/quotas), enforced for the SQLite store too, so that what passes a
+test on a laptop passes in the cloud: integers of 64 bits, maps nested at most 20 deep (some of which the document
 itself uses), no map key that is empty or looks like ``__this__``, and a document of 1 MiB, which a task shares with its
 open runs.
 """
@@ -28,31 +28,31 @@ MAX_DEPTH = 16
 MAX_KEY_BYTES = 1500
 _INT_64 = range(-(2**63), 2**63)
 _MASK = "**********"
-"""What pydantic says in place of a secret."""
+"""What pydantic writes in place of a secret."""
 _ANY_ADAPTER = TypeAdapter[Any](Any)
 
 
 def to_json_value(field: str, value: object) -> Any:  # noqa: ANN401 - any JSON
-    """Return a value as JSON says it; models have the names that they have on the wire.
+    """Convert a value to JSON types; models use their names on the wire.
 
     Raises:
-        InvalidInput: JSON cannot say it; `field` is the path of the whole.
+        InvalidInput: It cannot be converted; `field` is the path of the whole value.
     """
     try:
-        said = to_jsonable_python(value, by_alias=True)
-    except ValueError as error:  # what pydantic cannot say, a lone surrogate, or a circle
-        raise InvalidInput(field, str(error), "Use a pydantic model, or what JSON can say.") from error
-    reject_masked_secrets(field, value, said)
-    return said
+        encoded = to_jsonable_python(value, by_alias=True)
+    except ValueError as error:  # what pydantic cannot convert, a lone surrogate, or a circular reference
+        raise InvalidInput(field, str(error), "Use a pydantic model, or JSON values.") from error
+    reject_masked_secrets(field, value, encoded)
+    return encoded
 
 
 def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
-    """Check that a value has not lost its secrets on its way to JSON, where pydantic puts stars in their place.
+    """Check that the conversion to JSON has not masked secrets: pydantic replaces them with stars.
 
-    A model that says a secret itself, by a serializer of its own, may do so.
+    A model that writes out a secret with a serializer of its own is accepted.
 
     Raises:
-        InvalidInput: It has; `field` is the path of the secret.
+        InvalidInput: A secret was masked; `field` is its path.
     """
     if _has_mask(encoded):
         _check_not_masked(field, _ANY_ADAPTER.dump_python(value, by_alias=True), encoded)
@@ -61,7 +61,7 @@ def reject_masked_secrets(field: str, value: object, encoded: object) -> None:
 def _has_mask(encoded: object) -> bool:
     try:
         return _MASK.encode() in to_json(encoded)
-    except ValueError:  # a lone surrogate: whoever stores it is refused that, which is said better
+    except ValueError:  # a lone surrogate: storing it is refused later, with a better message
         return False
 
 
@@ -69,18 +69,18 @@ def _check_not_masked(field: str, value: object, encoded: object) -> None:
     match value, encoded:
         case ((SecretStr() | SecretBytes() | Secret()), str()):
             if encoded == _MASK and value.get_secret_value() != _MASK:
-                hint = "Give the name of the secret, and read it where it is needed: what is stored is no place for it."
-                raise InvalidInput(field, "is a secret, of which only stars would be kept", hint)
+                hint = "Give the name of the secret, and read it where it is needed: do not store it."
+                raise InvalidInput(field, "is a secret, which would be stored as stars", hint)
         case dict(), dict() if len(value) == len(encoded):
-            for item, (key, told) in zip(value.values(), encoded.items(), strict=True):
-                _check_not_masked(f"{field}.{key}", item, told)
+            for item, (key, encoded_item) in zip(value.values(), encoded.items(), strict=True):
+                _check_not_masked(f"{field}.{key}", item, encoded_item)
         case ((list() | tuple() | set() | frozenset() | deque()), list()):
-            for number, (item, told) in enumerate(zip(value, encoded, strict=False)):
-                _check_not_masked(f"{field}.{number}", item, told)
+            for number, (item, encoded_item) in enumerate(zip(value, encoded, strict=False)):
+                _check_not_masked(f"{field}.{number}", item, encoded_item)
 
 
 def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Return JSON that shares nothing with its original: whoever changes it changes only that."""
+    """Return a deep copy of a JSON value."""
     if isinstance(value, dict):
         return {key: deep_copy_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -89,42 +89,40 @@ def deep_copy_json(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 def require_storable(field: str, value: object, max_bytes: int) -> None:
-    """Check that a value is JSON that every store can keep.
+    """Check that a value is JSON that every store can hold.
 
     Raises:
-        InvalidInput: It is not; `field` is the path of what is wrong.
+        InvalidInput: It is not; `field` is the path of the problem.
     """
     _check(field, value, 0)
     size = json_size(value)
     if size > max_bytes:
-        hint = f"At most {max_bytes} bytes as JSON are kept; put large data elsewhere and pass a reference to it."
+        hint = f"At most {max_bytes} bytes as JSON are allowed; store large data elsewhere and pass a reference to it."
         raise InvalidInput(field, f"has {size} bytes", hint)
 
 
 def require_content(field: str, value: object) -> None:
-    """Check that a value is JSON that every store can keep as an execution's result.
+    """Check that a value is JSON that every store can hold as an execution's result.
 
     Raises:
-        InvalidInput: It is not; `field` is the path of what is wrong.
+        InvalidInput: It is not; `field` is the path of the problem.
     """
     require_storable(field, value, MAX_CONTENT)
     size = stored_size(value)
     if size > MAX_STORED:
-        hint = (
-            f"At most {MAX_STORED} are kept, and a number has 8; put large data elsewhere and pass a reference to it."
-        )
+        hint = f"At most {MAX_STORED} are allowed, and a number has 8; store large data elsewhere and pass a reference."
         raise InvalidInput(field, f"has {size} bytes as Firestore counts them", hint)
 
 
 def max_size(value: object) -> int:
-    """Return how many bytes a value may have: as JSON, or as Firestore counts them, whichever are more."""
+    """Return the size of a value in bytes: as JSON or as Firestore counts them, whichever is larger."""
     return max(json_size(value), stored_size(value))
 
 
 def stored_size(value: object) -> int:
     """Return how many bytes Firestore counts for a value (cloud.google.com/firestore/native/docs/storage-size).
 
-    It has no list directly inside a list: such a one is kept as the bytes of its JSON.
+    Firestore has no nested lists: a list directly inside a list is stored as the bytes of its JSON.
     """
     match value:
         case None | bool():
@@ -144,21 +142,21 @@ def _item_size(item: object) -> int:
 
 
 def json_size(value: object) -> int:
-    """Return how many bytes a value has as JSON."""
+    """Return the size of a value as JSON, in bytes."""
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
 def escape_surrogates(text: str) -> str:
-    """Return a text with what UTF-8 cannot say (lone surrogates) put as escapes."""
+    """Return a text with lone surrogates, which UTF-8 cannot encode, written as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def exception_text(error: BaseException) -> str:
-    """Return what an exception says of itself, as a store keeps it; its own text may fail as well."""
+    """Return an exception's text in a form that can be stored; its own ``__str__`` may fail."""
     try:
         return escape_surrogates(str(error))
-    except Exception:  # noqa: BLE001 - it is the code of whoever made the exception
-        return "(it cannot say why)"
+    except Exception:  # noqa: BLE001 - the exception's own code
+        return "(its text cannot be read)"
 
 
 def _check(field: str, value: object, depth: int) -> None:
@@ -185,15 +183,15 @@ def _check_scalar(field: str, value: object) -> None:
                 raise InvalidInput(field, "is an integer beyond 64 bits", "Give it as a string.")
         case float():
             if not math.isfinite(value):
-                raise InvalidInput(field, f"is {value}, which JSON cannot say", "Give a finite number or null.")
+                raise InvalidInput(field, f"is {value}, which JSON cannot represent", "Give a finite number or null.")
         case str():
             _check_text(field, value)
         case _:
             hint = "Use strings, numbers, booleans, lists, maps and null, or a pydantic model."
-            raise InvalidInput(field, f"is a {type(value).__name__}, which JSON cannot say", hint)
+            raise InvalidInput(field, f"is a {type(value).__name__}, which JSON cannot represent", hint)
 
 
-def _check_key(field: str, key: Any) -> None:  # noqa: ANN401 - a key of a dict that nobody has checked yet
+def _check_key(field: str, key: Any) -> None:  # noqa: ANN401 - an unchecked key
     if not isinstance(key, str):
         raise InvalidInput(field, f"has the key {key!r}, which is not a string", "Use strings as keys.")
     if not key or (key.startswith("__") and key.endswith("__")):
@@ -207,4 +205,4 @@ def _check_text(field: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(field, "has a lone surrogate, which UTF-8 cannot say", "Repair the text.") from None
+        raise InvalidInput(field, "has a lone surrogate, which UTF-8 cannot encode", "Repair the text.") from None

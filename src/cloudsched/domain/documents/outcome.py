@@ -1,7 +1,7 @@
-"""What a handler can do with its attempt: a closed set.
+"""The outcomes of an attempt: a closed set.
 
-A handler that returns anything else has succeeded with that as its result; one that raises has failed, and is tried
-again as its task's retry policy says.
+A handler that returns anything else has succeeded with that as its result; one that raises has failed, and is retried
+as its task's retry policy says.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The occurrence has succeeded, with `content` (anything that JSON can say, or a pydantic model) as its result."""
+    """The occurrence has succeeded, with `content` (any JSON value, or a pydantic model) as its result."""
 
     content: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The attempt has failed and is worth repeating: `after` a time of the handler's choosing, or the policy's."""
+    """The attempt has failed and is retried: after `after`, or by default when the retry policy says."""
 
     reason: str
     after: timedelta | None = None
@@ -34,9 +34,9 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """It is too early. Call again at `until` (an aware datetime) or in so much time; this costs no attempt.
+    """It is too early. Call the handler again at `until` (an aware datetime), or after it (a timedelta).
 
-    It lasts at least a second.
+    A snooze costs no attempt, and lasts at least a second.
     """
 
     until: datetime | timedelta
@@ -52,18 +52,18 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """There is nothing to do any more: the occurrence is recorded as CANCELLED."""
+    """There is nothing left to do: the occurrence is recorded as CANCELLED."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """A durable handler waits, and its function ends; the context says this in the handler's place."""
+    """A durable handler waits, and its function ends; returned by the context, not by handlers."""
 
     reason: str
     until: datetime
-    """When to go on, or to look again, if nothing else comes first."""
+    """When to resume or to poll, if nothing wakes it earlier."""
     calls: tuple[int, ...] = ()
     """The calls that it waits for, all of them, by their numbers in the journal."""
     events: tuple[str, ...] = ()

@@ -1,16 +1,16 @@
-"""What a task says about failure, lateness and overlap: the choices, each with its meaning.
+"""A task's policies for failure, lateness and overlap.
 
-Retry: the attempt after the n-th failure begins ``first_delay`` later for n = 1 (at once by default), then
+Retry: the attempt after the n-th failure starts ``first_delay`` later for n = 1 (at once by default), then
 ``base``, ``base * factor``, ``base * factor²`` …, never more than ``cap``; each is spread by ``jitter``. With the
 defaults that is: at once, 5 s, 25 s, 125 s.
 
-Catch-up: what becomes of occurrences that came due while nothing could run them (an outage, a purged queue):
+Catch-up: what happens to occurrences that came due while nothing could run them (an outage, a purged queue):
 ``latest`` runs only the newest of them, ``all`` runs each in order (those older than ``window`` excepted), ``none``
-runs one only if it is no later than ``window``. What is not run is recorded as SKIPPED and says why.
+runs one only if it is no later than ``window``. Occurrences that are not run are recorded as SKIPPED, with the reason.
 
-Overlap: what becomes of occurrences that come due while a run of the same task is still open (running, or waiting
+Overlap: what happens to occurrences that come due while a run of the same task is still open (running, or waiting
 for its next attempt): ``skip`` records them as SKIPPED, ``buffer`` runs the newest one when the run has ended and
-skips the others, ``allow`` runs them side by side.
+skips the others, ``allow`` runs them concurrently.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RetryPolicy(WireModel):
-    """How often, and how far apart, a failing handler is called again."""
+    """How often, and after which delays, a failing handler is called again."""
 
     max_retries: Integer = Field(default=3, ge=0, le=20)
     """Calls after the first one; 0 means that a failure is final."""
@@ -57,7 +57,7 @@ class RetryPolicy(WireModel):
 
 
 def to_retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FBT001 - True, 3 or a policy
-    """Return what a policy, a number of retries, True (the default) or False (none) stands for."""
+    """Convert a policy, a number of retries, True (the default policy) or False (no retries) to a policy."""
     if isinstance(retry, RetryPolicy):
         return retry
     if isinstance(retry, bool):
@@ -66,7 +66,7 @@ def to_retry_policy(retry: RetryPolicy | int | bool) -> RetryPolicy:  # noqa: FB
 
 
 class Priority(StrEnum):
-    """Which queue carries a task's dispatches, each with a rate of its own, and which the sweep repairs first."""
+    """The urgency of a task: it selects the queue, each with its own rate, and the order in which the sweep repairs."""
 
     CRITICAL = "CRITICAL"
     HIGH = "HIGH"
@@ -88,7 +88,7 @@ class CatchUpMode(StrEnum):
 
 
 class CatchUp(WireModel):
-    """What becomes of occurrences that nothing could run in time. The mode alone may stand for all of it."""
+    """The policy for occurrences that nothing could run in time. On the wire, the mode alone may replace the object."""
 
     mode: CatchUpMode = CatchUpMode.LATEST
     window: Duration | None = Field(default=None, gt=timedelta(0))
@@ -107,7 +107,7 @@ class CatchUp(WireModel):
 
 
 class Overlap(StrEnum):
-    """What becomes of an occurrence that comes due while a run is open."""
+    """The policy for an occurrence that comes due while a run is open."""
 
     SKIP = "skip"
     BUFFER = "buffer"

@@ -1,9 +1,9 @@
-"""Work that is fetched: a task that names a queue waits in the store until a worker takes it.
+"""Pull: a task that names a queue waits in the store until a worker claims it.
 
-What comes due is *offered* instead of run. Each offer lies in a lane: its queue, or its queue and the skill that it
-asks for; a worker looks only into the lanes of which it can do everything. There the most urgent priority comes first,
-and within it what came due first. An offer is derived from the task's runs whenever the task is written, so it is there
-exactly as long as one of them waits for a worker.
+A due run is *offered* instead of run. Each offer has a queue key: its queue, or its queue and the skill that it
+requires; a worker reads only the keys whose offers it can run. Offers are ordered by priority, then by due time. An
+offer is derived from the task's runs whenever the task is written, so it exists exactly as long as one of them waits
+for a worker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MAX_SKILLS = 20
-"""How many skills one worker may have: each is a lane that it looks into (Firestore's ``IN`` takes 30 values)."""
+"""The most skills of one worker: each is a queue key that it reads (Firestore's ``IN`` takes 30 values)."""
 
 QueueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 """Letters, digits, hyphens and underscores."""
@@ -28,11 +28,11 @@ Skill = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
 class Pull(WireModel):
-    """Who runs a task: a worker of this queue. The queue alone may stand for all of it."""
+    """The queue whose workers run a task. On the wire, the queue's name alone may replace the object."""
 
     queue: QueueName
     skill: Skill | None = None
-    """What the worker must be able to do, such as ``cuda``; None if any worker of the queue will do."""
+    """The skill that the worker must have, such as ``cuda``; None if any worker of the queue may run it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -41,23 +41,23 @@ class Pull(WireModel):
 
     @property
     def queue_key(self) -> str:
-        """Where its offers lie."""
+        """The key under which its offers are stored."""
         return queue_key(self.queue, self.skill)
 
 
 class Offer(WireModel):
-    """Where workers find a task."""
+    """The entry by which workers find a task."""
 
     queue_key: str
     order: str
-    """Its place in the lane, as text that sorts: the priority's rank, then when the run came due."""
+    """Its sort key among the offers of that queue key: the priority's rank, then the due time, as text."""
 
 
 def queue_key(queue: str, skill: str | None = None) -> str:
-    """Return the lane of a queue's tasks that ask for a skill, or for none."""
+    """Return the queue key of tasks that require a skill, or none."""
     return queue if skill is None else f"{queue}/{skill}"
 
 
 def queue_keys(queue: str, skills: Iterable[str]) -> tuple[str, ...]:
-    """Return the lanes of a queue that a worker with these skills looks into."""
+    """Return the queue keys that a worker with these skills reads."""
     return (queue_key(queue), *(queue_key(queue, skill) for skill in sorted(set(skills))))

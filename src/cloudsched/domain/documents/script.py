@@ -1,8 +1,8 @@
-"""What a task says that brings a script in place of a handler: JavaScript, and which handlers it may call.
+"""The script of a sandboxed task: JavaScript in place of a handler, and which handlers it may call.
 
-The script is the body of an async function. It is given the task's payload as ``input``, calls handlers as
-``await tools.lookup({…})``, and what it returns is the execution's result. It is code of users, not of developers: what
-runs it is an `Interpreter` that gives it nothing else.
+The script is the body of an async function. It gets the task's payload as ``input``, calls handlers as
+``await tools.lookup({…})``, and its return value is the execution's result. It is untrusted code of users: it runs in
+an `Interpreter` that gives it access to nothing else.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from cloudsched.errors import InvalidInput
 SCRIPT_HANDLER = "cloudsched.script"
 """The built-in handler of tasks that have a script."""
 MAX_SOURCE = 64 * 1024
-"""How many bytes a script may have, as UTF-8."""
+"""The largest script, in bytes as UTF-8."""
 MAX_TOOLS = 100
 _MAX_EXACT_INTEGER = 2**53
-"""Beyond it, JavaScript's numbers cannot say every integer."""
+"""Beyond it, JavaScript's numbers cannot represent every integer."""
 
 
 def _check_size(source: str) -> str:
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MAX_SOURCE:
-        raise ValueError(f"has {size} bytes, and {MAX_SOURCE} is the most")
+        raise ValueError(f"has {size} bytes; at most {MAX_SOURCE} are allowed")
     return source
 
 
 ScriptSource = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE), AfterValidator(_check_size)]
-"""JavaScript, at most 64 KiB of it."""
+"""JavaScript, at most 64 KiB."""
 ToolName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class Script(WireModel):
-    """What a task runs that brings its own code."""
+    """The script that a task runs, and its tools."""
 
     source: ScriptSource
     """The body of an async function, in JavaScript."""
     tools: Annotated[tuple[ToolName, ...], Field(max_length=MAX_TOOLS)] | None = None
-    """The handlers that it may call; all that are tools, if it is left out. No handler is one unless it is marked."""
+    """The handlers that it may call; None for all that are marked with ``tool=True``. It can call no others."""
 
 
 def require_exact(field: str, value: object) -> None:
-    """Check that JSON that a script is given says the same to it: its numbers would change an id without a word.
+    """Check that a script can read a JSON value without loss: JavaScript would silently round a large id.
 
     Raises:
-        InvalidInput: It has an integer beyond 2^53; `field` is the path of it.
+        InvalidInput: It has an integer beyond 2^53; `field` is its path.
     """
     match value:
         case list():
@@ -58,6 +58,8 @@ def require_exact(field: str, value: object) -> None:
             for key, item in value.items():
                 require_exact(f"{field}.{key}", item)
         case int() if abs(value) > _MAX_EXACT_INTEGER:
-            raise InvalidInput(field, "is an integer beyond 2^53, which JavaScript cannot say", "Give it as a string.")
+            raise InvalidInput(
+                field, "is an integer beyond 2^53, which JavaScript cannot represent", "Give it as a string."
+            )
         case _:
             return

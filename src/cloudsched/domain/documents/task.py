@@ -1,7 +1,7 @@
-"""The task: what to run, when, for whom, and where that stands. ``tasks/{taskId}``.
+"""The task: what to run, when, for whom, and its state. ``tasks/{taskId}``.
 
-The first part of `Task` is what its owner says, the second what the scheduler keeps. The document is the truth: the
-queue only carries hints to look at it.
+The owner sets the fields of `TaskSpec`; the scheduler keeps the other fields of `Task`. The document is the truth: a
+message in the queue is only a hint to read it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 MAX_RETENTION = timedelta(days=36_525)
 """The longest retention, expiration and the like: a hundred years."""
 MAX_OPEN_RUNS = 20
-"""How many runs of one task may be open at once: with all that they may carry, they fit Firestore's 1 MiB."""
+"""How many runs of one task may be open at once: at their largest they fit Firestore's 1 MiB."""
 
 MAX_NAME = 200
-"""How many characters a handler's name may have."""
+"""The longest name of a handler, in characters."""
 MAX_DURATION = timedelta(hours=1)
-"""How long one attempt may take at most: a function in the cloud is stopped then."""
+"""The longest attempt: a function in the cloud is stopped after that time."""
 MAX_COUNT = 10**9
-"""The largest number that a task may count to; no store keeps integers without a bound."""
+"""The largest `max_runs` and `pause_after_failures`; no store keeps integers without a bound."""
 
 
 def _reject_reserved(name: str) -> str:
@@ -44,15 +44,15 @@ def _reject_reserved(name: str) -> str:
 
 
 TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,128}$"), AfterValidator(_reject_reserved)]
-"""Letters, digits, hyphens and underscores: what both Firestore and Cloud Tasks take as part of a name."""
+"""Letters, digits, hyphens and underscores: allowed in names by both Firestore and Cloud Tasks."""
 Owner = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$"), AfterValidator(_reject_reserved)]
-"""Whose task it is, as one segment of a Firestore path (no slash, no control character)."""
+"""The owner's id, as one segment of a Firestore path (no slash, no control character)."""
 Text = Annotated[str, StringConstraints(max_length=500)]
 LongText = Annotated[str, StringConstraints(max_length=10_000)]
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands as a whole."""
+    """The status of a task as a whole."""
 
     ACTIVE = "ACTIVE"
     PAUSED = "PAUSED"
@@ -63,7 +63,7 @@ class TaskStatus(StrEnum):
 
 
 class Category(StrEnum):
-    """What sort of thing a task does for its owner."""
+    """What kind of work a task does for its owner."""
 
     REMINDER = "REMINDER"
     REPORT = "REPORT"
@@ -85,11 +85,11 @@ class Source(WireModel):
     chat_id: Text | None = None
     message_id: Text | None = None
     context: dict[str, Any] | None = None
-    """A snapshot of the request's surroundings, kept as it was."""
+    """A snapshot of the request's context, stored unchanged."""
 
 
 class TaskSpec(WireModel):
-    """What the owner says about a task; every field of it can be edited later."""
+    """The fields that the owner sets; each can be edited later."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=500)]
     description: LongText = ""
@@ -98,47 +98,46 @@ class TaskSpec(WireModel):
     handler: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
     """The registered name of the function to run."""
     payload: dict[str, Any] = Field(default_factory=dict)
-    """What the handler is given; checked against its model."""
+    """The handler's argument; validated against its model."""
     children: tuple[Child, ...] = Field(default=(), max_length=MAX_CHILDREN)
-    """What it runs in place of a handler of its own."""
+    """The child tasks that it runs in place of a handler of its own."""
     parallel: bool = Field(default=False, strict=True)
-    """Whether its children run side by side, rather than in their order."""
+    """Whether its children run in parallel, rather than in order."""
     on_child_failure: OnChildFailure = OnChildFailure.FAIL
-    """What a failed child does to those after it, and to the task."""
+    """What a failed child means for the children after it, and for the task."""
     script: Script | None = None
-    """What it runs in place of a handler of its own: JavaScript that came with it."""
+    """The JavaScript that it runs in place of a handler of its own."""
     delivery_channels: tuple[DeliveryChannel, ...] = Field(default=(), max_length=len(DeliveryChannel))
     delivery_title: Text | None = None
-    """The headline of what is delivered; the task's title if there is none."""
+    """The title of what is delivered; the task's title if None."""
     query_per_execution: float = Field(default=0, strict=True, ge=0, allow_inf_nan=False)
     """The estimated cost of one execution, in queries."""
     source: Source | None = None
 
     pull: Pull | None = None
-    """Which workers run it, where they are not reached by a call but come for it. None: the executor runs it."""
+    """The queue that workers claim it from. None: the executor runs it."""
     priority: Priority = Priority.NORMAL
     lock_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    """What the task works on: runs of one key take turns, in the order in which they came due."""
+    """The resource that the task works on: runs with the same key take turns, in the order of their due times."""
     lock_limit: Integer = Field(default=1, ge=1, le=100)
-    """How many runs of that key may be under way at once."""
+    """How many runs with that key may run at once."""
     retry: RetryPolicy = RetryPolicy()
     expected_duration: Duration = Field(default=timedelta(minutes=5), gt=timedelta(0), le=MAX_DURATION)
-    """How long one attempt may take. It is the lease: past it, another executor may take over."""
+    """How long one attempt may take. It is the length of the lease: after it, another executor may take over."""
     until: Instant | None = None
     """No occurrence after this instant is run."""
     max_runs: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
-    """The task is complete after this many scheduled runs; what was skipped or has expired does not count."""
+    """The task is complete after this many scheduled runs; skipped and expired occurrences do not count."""
     jitter: Duration = Field(default=timedelta(0), ge=timedelta(0), le=timedelta(days=1))
-    """Each run starts up to this much later, by a part that is fixed for the occurrence."""
+    """Each run starts up to this much later, by an amount that is fixed for the occurrence."""
     overlap: Overlap = Overlap.SKIP
     catch_up: CatchUp = CatchUp()
     expiration: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
-    """An occurrence that could not start within this time is recorded as EXPIRED and not run."""
+    """An occurrence that did not start within this time is recorded as EXPIRED and not run."""
     pause_after_failures: Integer | None = Field(default=None, ge=1, le=MAX_COUNT)
     """The task pauses itself after this many failed occurrences in a row."""
     execution_retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
-    """How long each execution's record, and the messages it made, are kept. None: the record as long as the task, the
-    messages for ever."""
+    """How long an execution's record and messages are kept. None: the record as long as the task, messages for ever."""
     retention: Duration | None = Field(default=None, gt=timedelta(0), le=MAX_RETENTION)
     """How long after its end the task is kept, with its executions. None: for ever."""
 
@@ -154,32 +153,32 @@ class Backfill(WireModel):
 
 
 class PendingSkips(WireModel):
-    """That more occurrences came due while a run was open than one commit records."""
+    """More occurrences came due while a run was open than one commit records: the rest is still to be skipped."""
 
     until: Instant
-    """Those that had come due by then are the policy's to skip."""
+    """The ``overlap`` policy applies to the occurrences that were due at this instant."""
     execution_id: str
     """The run that was open."""
 
 
 class ManualRequest(WireModel):
-    """When runs were last asked for by hand, and by which request."""
+    """The latest trigger or backfill request."""
 
     at: Instant
-    """No two requests of one task have the same instant: the ids of their runs are made of it."""
+    """Unique among the task's requests: the ids of their runs are derived from it."""
     token: str
-    """Tells a request that is made again, since its answer was lost, from another one."""
+    """Identifies the request, so that repeating it after a lost response changes nothing."""
 
 
 class Parent(WireModel):
-    """Whose call a task is."""
+    """The call that created a task."""
 
     task_id: str
     execution_id: str
     step: int
-    """Which entry of that execution's journal."""
+    """The number of the call's entry in that execution's journal."""
     depth: int
-    """How deep the call is nested: 1 for one by a task that nobody called."""
+    """The nesting depth of the call: 1 if its caller has no parent."""
     is_owners: bool = False
     """Whether the task's owner wrote the call, as one of a task's children or in a script: then the owner may claim it
     as a worker, but not change it. A call that a handler's code made the owner may neither claim nor change."""
@@ -198,15 +197,15 @@ EventName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")
 
 
 class Event(WireModel):
-    """Something that a durable handler was told from outside, and has not taken yet."""
+    """An event sent to a durable handler, and not yet taken by it."""
 
     name: EventName
     payload: Any = None
     at: Instant
     token: str = ""
-    """Tells an event that is sent again, since its answer was lost, from another one."""
+    """Identifies the event, so that sending it again after a lost response changes nothing."""
     execution_id: str | None = None
-    """The only execution that it is for, and with which it goes; None if the first that asks may take it."""
+    """The only execution that may take it, with which it is removed; None if the first that waits for it may."""
     sender: EventSender
     """Who sent it: whether it counts is decided when it is taken, by the handler that waits."""
 
@@ -216,7 +215,7 @@ class Event(WireModel):
 
 
 class Task(Document, TaskSpec):
-    """One task, whole."""
+    """One task: its spec and its state."""
 
     id: TaskId
     owner: Owner
@@ -225,7 +224,7 @@ class Task(Document, TaskSpec):
     timezone: str
     status: TaskStatus = TaskStatus.ACTIVE
     revision: int = 1
-    """Grows with every edit. A dispatch of an older revision runs nothing."""
+    """Incremented by every edit. A dispatch of an older revision runs nothing."""
     message: str = ""
     """Why the task is in this status."""
     next_execution_time: Instant | None = None
@@ -235,46 +234,46 @@ class Task(Document, TaskSpec):
     status_changed_at: Instant
 
     runs: tuple[Run, ...] = ()
-    """The occurrences that have begun, or were asked for by hand, and have no final record yet."""
+    """The open runs: occurrences that have started, were requested manually, or wait for a worker."""
     outcome: ExecutionStatus | None = None
-    """How the last scheduled occurrence ended; runs that were asked for by hand do not count."""
+    """The final status of the last scheduled occurrence; manual runs and backfills do not count."""
     outcome_execution_id: str | None = None
-    """Which execution that was: it answers a call's parent. None also in what an earlier version wrote."""
+    """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
     planned_to: Instant | None = None
-    """The latest occurrence of the schedule that the plan has gone past: whatever is edited, it is not run again."""
+    """The latest occurrence that was processed: no edit makes it run again."""
     run_count: int = 0
-    """How many scheduled occurrences have been run, or wait for a worker."""
+    """How many scheduled occurrences have run, or wait for a worker."""
     consecutive_failures: int = 0
     """How many occurrences in a row have failed."""
     last_execution_id: str | None = None
     offer: Offer | None = None
-    """Where workers find it, while one of its runs waits for one of them."""
+    """The queue key under which workers find it, while one of its runs waits for a worker."""
     backfill: Backfill | None = None
     pending_skips: PendingSkips | None = None
-    """What is still to be skipped, before anything else runs."""
+    """Occurrences that are still to be recorded as skipped, before anything else runs."""
     last_manual_request: ManualRequest | None = None
     defined_by: Authority | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""
     parent: Parent | None = None
-    """Whose call this task is; None if it was created by itself."""
+    """The call that created this task; None if a caller created it directly."""
     has_children: bool = False
-    """Whether it has made calls, in any of its executions: only then can there be tasks below it."""
+    """Whether any of its executions has made calls: only then can it have child tasks."""
     events: tuple[Event, ...] = ()
-    """What has come for its durable handler, the earliest first."""
+    """The events that its durable handler has not taken yet, the earliest first."""
     recent_event_tokens: tuple[str, ...] = ()
-    """The tokens of the latest events, also of those that are taken: who sends one again is not heard twice."""
+    """The tokens of the latest events, including those already taken, to recognise repeated ones."""
     deferred: bool = False
-    """A dispatch could not be created; the sweep does it."""
+    """Follow-up work of the last commit (a dispatch, say) could not be done; the sweep does it."""
     request_fingerprint: str | None = None
-    """What the request that made it said, as a hash, if it is to be safe to repeat by its idempotency key."""
+    """A hash of the request that created it, if that had an idempotency key."""
     deleted_at: Instant | None = None
-    """The task is being deleted; to everybody it is gone."""
+    """Set while the task is being deleted; callers no longer see it."""
     wake_at: Instant | None = None
-    """When the sweep must look at this task if nothing else has. None: there is nothing to wait for."""
+    """When the sweep must process this task if nothing else has. None: never."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs, and only a new schedule could change that."""
+        """Whether it has a final status and no open run."""
         return self.status not in {TaskStatus.ACTIVE, TaskStatus.PAUSED} and not self.runs
 
     @property
@@ -292,10 +291,10 @@ class Task(Document, TaskSpec):
         return next((run for run in self.runs if run.execution_id == execution_id), None)
 
     def runs_with(self, run: Run) -> tuple[Run, ...]:
-        """Return the open runs with this one added or put in place of its older self."""
+        """Return the open runs with this one added or replaced."""
         others = tuple(other for other in self.runs if other.execution_id != run.execution_id)
         return (*others, run)
 
     def runs_without(self, execution_id: str) -> tuple[Run, ...]:
-        """Return the open runs but this one."""
+        """Return the open runs without this one."""
         return tuple(run for run in self.runs if run.execution_id != execution_id)

@@ -1,4 +1,4 @@
-"""When a schedule fires: RRULE, cron, ISO 8601, time zones, and the read-back in words.
+"""When a schedule fires: RRULE, cron, ISO 8601, time zones, and descriptions in words.
 
 Imports `errors` and nothing else of cloudsched.
 """

@@ -1,19 +1,19 @@
-"""What to do with a dispatch: the decision between its arrival and the handler's call.
+"""Decide what a delivered dispatch does, before the handler is called.
 
-The answer is one of three. `Drop`: nothing is to be run, because the dispatch is old, or what it asks for is done.
-`Hop`: it is too early, or another executor holds the lease; come again then. `Claim`: commit this step, and call the
-handler if the step claims a run.
+The decision is one of three. `Drop`: run nothing, because the dispatch is stale or its work is done. `Hop`: it is too
+early, or another executor holds the lease; dispatch again later. `Claim`: commit this transition, and call the handler
+if it claims a run.
 
-Policies, each decided here and each leaving its trace in the executions:
+Policies that are decided here, each visible in the executions:
 
 * An occurrence later than the task's ``expiration`` is recorded as EXPIRED and not run.
 * Several occurrences due at once are a backlog: ``catchUp`` says which run; the others are recorded as SKIPPED. A
-  backlog is worked off in portions of `MAX_RECORDS_PER_COMMIT` records, so that no commit grows without bound.
-* What came due while a run was open is skipped first, as ``overlap`` says, in portions too.
+  backlog is processed in batches of `MAX_RECORDS_PER_COMMIT` records, so that no commit grows without bound.
+* What came due while a run was open is skipped first, as ``overlap`` says, in batches too.
 * An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
   long as the retry policy has attempts left.
-* What is for workers is not called but offered; a run that no worker took within the task's ``expiration`` is recorded
-  as EXPIRED. `on_worker_claim` is a worker's claim.
+* A task with ``pull`` is offered to workers instead of run here; a run that no worker claimed within the task's
+  ``expiration`` is recorded as EXPIRED. `on_worker_claim` decides a worker's claim.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.planning import Dispatch
 
 FULL_RETRY_DELAY = timedelta(minutes=1)
-"""How long an occurrence waits at least that finds all places taken: those who hold them may be overdue themselves."""
+"""The least wait of an occurrence whose task has `MAX_OPEN_RUNS` open runs: those may be overdue themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Run nothing, and say why."""
+    """Run nothing."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """Run nothing yet; send the dispatch again for then."""
+    """Run nothing yet; dispatch again at `until`."""
 
     until: datetime
     reason: str
@@ -67,7 +67,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Commit the step; then call the handler for `run`, if there is one."""
+    """Commit the transition; then call the handler for `run`, if there is one."""
 
     transition: Transition
     run: Run | None
@@ -105,17 +105,17 @@ def _on_open_run(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_
 
 
 def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
-    """Give up a run that waits for a worker; or note that its turn at its lock begins, or has ended without one.
+    """Expire a run that waits for a worker; or record that its lock grant begins, or has ended without a worker.
 
-    That its turn begins is committed each time: whoever puts it back into the line at this moment has to look again.
+    The beginning is committed each time, so that anyone who requeues the run at this moment gets a version conflict.
     """
     decision = _expire_unclaimed(task, run, dispatch, now)
     if not isinstance(decision, Drop):
         return decision
     if dispatch.lock_key:
-        begun = run.model_copy(update={"lock_turn_until": now + GRANT_TIMEOUT, "lock_waits": run.lock_waits + 1})
+        granted = run.model_copy(update={"lock_turn_until": now + GRANT_TIMEOUT, "lock_waits": run.lock_waits + 1})
         return Claim(
-            Transition(with_changes(task, now, runs=task.runs_with(begun))), None, "its turn at its lock has come"
+            Transition(with_changes(task, now, runs=task.runs_with(granted))), None, "its turn at its lock has come"
         )
     if run.lock_turn_until is not None and run.lock_turn_until <= now:
         ended = run.model_copy(update={"lock_turn_until": None})
@@ -128,12 +128,12 @@ def _on_offered(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop
 
 
 def missed_lock_turn(run: Run, dispatch: Dispatch) -> bool:
-    """Whether a dispatch was sent at the end of a turn at the lock in which no worker came for the run."""
+    """Whether a dispatch was sent because a lock grant ended and no worker had claimed the run."""
     return run.waiting_for is WaitingFor.WORKER and run.lock_turn_until is None and dispatch.due_at > run.due_at
 
 
 def _on_live_lease(lease: Lease) -> Drop | Hop:
-    """Come again at the lease's end; a worker renews its lease all the time, so that is left to the sweep."""
+    """Dispatch again at the lease's end; a worker renews its lease all the time, so leave that one to the sweep."""
     if lease.worker is not None:
         return Drop(f"worker {lease.worker!r} is running it")
     return Hop(lease.until, "another executor is running it")
@@ -167,7 +167,7 @@ def _on_occurrence(task: Task, dispatch: Dispatch, now: datetime, token_hash: st
 
 
 def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
-    """Come again when a run may have ended; workers may take any time, and the end of a run sends it all the same."""
+    """Dispatch again when a run may have finished; with workers that may take long, and the end of a run dispatches."""
     if task.pull is not None:
         return Drop(f"{MAX_OPEN_RUNS} runs of the task are open; the end of one decides")
     soonest = min(run.wake_at for run in task.runs)
@@ -183,8 +183,8 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
         records = tuple(_skipped_record(task, occurrence, now, chosen) for occurrence in passed)
     if chosen is None:
         following = occurrence_after(task, passed[-1])
-        fate = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
-        planned = task.model_copy(update={"next_execution_time": following, "planned_to": passed[-1], **fate})
+        last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}
+        planned = task.model_copy(update={"next_execution_time": following, "planned_to": passed[-1], **last})
         return Claim(
             Transition(complete_if_idle(start_next_backfill(planned, now), now), records),
             None,
@@ -203,7 +203,7 @@ def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
 
 
 def _choose(task: Task, due: list[datetime], now: datetime, *, more: bool) -> tuple[datetime | None, list[datetime]]:
-    """Split what is due into the occurrence to run, if any, and those before it that are not."""
+    """Split the due occurrences into the one to run, if any, and those before it that are not run."""
     tolerance = task.catch_up.tolerance()
     timely = [occurrence for occurrence in due if now - start_time(task, occurrence) <= tolerance]
     timely = [occurrence for occurrence in timely if not _is_expired(task, occurrence, now)]
@@ -233,7 +233,7 @@ def _skipped_record(task: Task, occurrence: datetime, now: datetime, chosen: dat
 def on_worker_claim(
     task: Task, now: datetime, token_hash: str, worker: str, claimed_by: str | None = None
 ) -> tuple[Transition, Run] | None:
-    """Claim a run that a task offers for a worker; None if it offers none but such as are to be given up."""
+    """Claim a run that a task offers to workers; None if it offers none, or only expired ones."""
     run = next((each for each in offered_runs(task) if not _has_expired(task, each, now)), None)
     if run is None:
         return None
@@ -242,7 +242,7 @@ def on_worker_claim(
 
 
 def on_lock_taken(task: Task, offered: Run, now: datetime) -> Transition:
-    """Take an offered run off its queue until it has its turn at the lock; the dispatch that wakes it offers it."""
+    """Take an offered run off its queue until the lock is granted; the dispatch for the grant offers it again."""
     blocked = offered.model_copy(
         update={"waiting_for": WaitingFor.LOCK, "lock_waits": offered.lock_waits + 1, "lock_turn_until": None}
     )
@@ -255,7 +255,7 @@ def _has_expired(task: Task, run: Run, now: datetime) -> bool:
 
 
 def _expire_unclaimed(task: Task, run: Run, dispatch: Dispatch, now: datetime) -> Drop | Hop | Claim:
-    """Record a run that waited for a worker for too long; any other dispatch of it has done its work."""
+    """Record a run that waited too long for a worker as EXPIRED; drop any other dispatch of it."""
     expiry = offer_expiry(task, run)
     if expiry is None or dispatch.due_at < expiry:
         return Drop("it waits for a worker")
@@ -281,11 +281,11 @@ def _with_lease(
         queue=queue,
         claimed_by=claimed_by,
     )
-    began = run.started_at or now
+    started_at = run.started_at or now
     return run.model_copy(
         update={
             "lease": lease,
-            "started_at": began,
+            "started_at": started_at,
             "lock_key": task.lock_key,
             "waiting_for": None,
             "lock_turn_until": None,
@@ -298,9 +298,9 @@ def _with_lease(
 
 
 def _on_expired_lease(task: Task, run: Run, dispatch: Dispatch, now: datetime, token_hash: str) -> Claim:
-    """Close the attempt whose lease has ended, and begin the next one if there may be one.
+    """Close the attempt whose lease has ended, and start the next one if the retry policy allows one.
 
-    A dispatch of an older revision closes it too, but begins nothing: what follows is sent with the task's own.
+    A dispatch of an older revision closes it too, but starts nothing: the current revision has a dispatch of its own.
     """
     lapsed = on_lease_expired(task, run, now)
     waiting = lapsed.task.find_run(run.execution_id)

@@ -1,7 +1,7 @@
-"""What a caller says to create or change a task, and the task that follows from it.
+"""Turn a caller's draft into a new or an edited task.
 
 Times: without a schedule the task runs once, in five minutes. A schedule without DTSTART begins then, too. An instant
-in the past, or nearer than the configured lead, is refused; a recurring schedule that began in the past goes on with
+in the past, or nearer than the configured lead, is refused; a recurring schedule that began in the past continues with
 its first occurrence from now.
 """
 
@@ -43,43 +43,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LeadTimes:
-    """How soon a task may run, and when it does if its caller gives no time."""
+    """How soon a task may run, and when it runs if its caller gives no time."""
 
     default: timedelta = timedelta(minutes=5)
-    """When the first run is, from now, if the caller gives no time."""
+    """How long from now the first run is, if the caller gives no time."""
     minimum: timedelta = timedelta(0)
     """The least time between a task's creation and its first run."""
 
 
 _BUILT_IN_HANDLERS = {"children": children.CHILDREN_HANDLER, "script": scripts.SCRIPT_HANDLER}
-"""What a task may say in place of a handler, and the built-in handler that runs it."""
+"""The fields that replace a handler, and the built-in handler that runs each."""
 
 
 class TaskDraft(TaskSpec):
-    """What a caller says about a task that is to be created, or put in place of an older one of the same id."""
+    """A caller's description of a task to create, or of an edit of the existing one with the same id."""
 
     id: TaskId | None = None
-    """The caller's own stable id; a random UUID if there is none."""
+    """The caller's own stable id; a random UUID if None."""
     owner: Owner
     schedule: Schedule | None = None
-    """When it runs: once in five minutes if there is none."""
+    """When it runs; once in five minutes if None."""
 
     @model_validator(mode="before")
     @classmethod
     def _select_handler(cls, data: object) -> object:
-        """Take a built-in handler where there is what it runs, and nowhere else."""
+        """Set the built-in handler if `children` or `script` is given; callers cannot name it themselves."""
         if not isinstance(data, dict):
             return data
         handler = data.get("handler")
-        given = [name for name in _BUILT_IN_HANDLERS if data.get(name)]
-        if given and handler is not None and handler not in _BUILT_IN_HANDLERS.values():
-            raise InvalidInput(given[0], "is given beside a handler", "Give one or the other.")
-        if len(given) > 1:
-            raise InvalidInput(given[1], f"is given beside {given[0]}", "Give one or the other.")
-        if data.get("children") == [] and (handler is None or handler in _BUILT_IN_HANDLERS.values()) and not given:
+        replacements = [name for name in _BUILT_IN_HANDLERS if data.get(name)]
+        if replacements and handler is not None and handler not in _BUILT_IN_HANDLERS.values():
+            raise InvalidInput(replacements[0], "is given beside a handler", "Give one or the other.")
+        if len(replacements) > 1:
+            raise InvalidInput(replacements[1], f"is given beside {replacements[0]}", "Give one or the other.")
+        if (
+            data.get("children") == []
+            and (handler is None or handler in _BUILT_IN_HANDLERS.values())
+            and not replacements
+        ):
             raise InvalidInput("children", "is empty", "Name at least one child, or give a handler in its place.")
-        if given:
-            return {**data, "handler": _BUILT_IN_HANDLERS[given[0]]}
+        if replacements:
+            return {**data, "handler": _BUILT_IN_HANDLERS[replacements[0]]}
         return {
             name: value
             for name, value in data.items()
@@ -88,10 +92,10 @@ class TaskDraft(TaskSpec):
 
     @classmethod
     def from_wire(cls, data: object) -> Self:
-        """Read a draft that came as JSON.
+        """Parse a draft from JSON.
 
         Raises:
-            InvalidInput: It does not fit; `field` names the first thing that is wrong.
+            InvalidInput: It is not valid; `field` names the first wrong field.
         """
         try:
             return cls.model_validate(data, by_alias=True, by_name=False)
@@ -104,11 +108,11 @@ class TaskDraft(TaskSpec):
     def of(cls, **fields: Any) -> Self:
         """Return a draft with these fields, by their Python names.
 
-        `payload` may be an instance of the handler's model, and `schedule` an aware datetime. What is given goes
-        through JSON, as it will on its way to production.
+        `payload` may be an instance of the handler's model, and `schedule` an aware datetime. All values pass through
+        JSON, as they do in production.
 
         Raises:
-            InvalidInput: A field does not fit.
+            InvalidInput: A field is not valid.
         """
         if isinstance(at := fields.get("schedule"), datetime):
             fields["schedule"] = Schedule.once(at)
@@ -116,7 +120,7 @@ class TaskDraft(TaskSpec):
 
 
 def to_wire_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return fields by their Python names as JSON with camelCase names; `retry` may be a number, True or False."""
+    """Return fields with Python names as JSON with camelCase names; `retry` may be a number, True or False."""
     if isinstance(retry := fields.get("retry"), int):
         fields = {**fields, "retry": _parse_retry(retry)}
     return {to_camel(name): _to_wire_value(name, value) for name, value in fields.items()}
@@ -133,14 +137,14 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, BaseModel):
-        said = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, WireModel))
-        reject_masked_secrets(to_camel(name), value, said)
-        return said
+        encoded = value.model_dump(mode="json", by_alias=True, exclude_none=isinstance(value, WireModel))
+        reject_masked_secrets(to_camel(name), value, encoded)
+        return encoded
     return to_json_value(to_camel(name), value)
 
 
 def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:
-    """Return pydantic's first complaint as an error that names the field as the caller wrote it."""
+    """Convert pydantic's first error; `field` is the path as the caller wrote it."""
     first = error.errors(include_url=False)[0]
     path = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *first["loc"])) or "(body)"
     hint = {
@@ -168,13 +172,13 @@ _PATTERN_DESCRIPTIONS = {
         (Skill, "1 to 64 letters, digits, dots, hyphens and underscores"),
     )
 }
-"""What the patterns of names mean."""
+"""The patterns of names in words."""
 
 
 def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
-    """Return the task that a draft describes, ready to be stored for the first time."""
+    """Return the new task that a draft describes."""
     schedule = _anchor_schedule(draft.schedule, now, lead)
-    wish = _spec_fields(draft)
+    spec = _spec_fields(draft)
     task = Task(
         id=draft.id or str(uuid.uuid4()),
         owner=draft.owner,
@@ -184,7 +188,7 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
         created_at=now,
         updated_at=now,
         status_changed_at=now,
-        **wish,
+        **spec,
     )
     return Transition(
         with_changes(task, now, next_execution_time=_first_occurrence(task, now, lead), message="Created.")
@@ -192,20 +196,20 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
 
 
 def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
-    """Return the task as its owner wants it now.
+    """Return the edited task.
 
-    The plan changes only where the schedule, its end or its run limit do; what of the old one has come due, waits for a
-    worker and is not in the new one is recorded as SKIPPED. A task that has ended begins again if it is given a new
-    schedule. A draft that changes nothing changes nothing.
+    The plan changes only if the schedule, `until` or `max_runs` does; due runs of the old plan that wait for a worker
+    and are not part of the new one are recorded as SKIPPED. A task that has ended starts again if it gets a new
+    schedule. A draft without changes changes nothing, not even the revision.
     """
-    wish = _spec_fields(draft)
+    spec = _spec_fields(draft)
     schedule = _edited_schedule(task, draft, now, lead)
-    replanned = schedule != task.schedule or any(wish[name] != getattr(task, name) for name in ("until", "max_runs"))
-    if not replanned and all(value == getattr(task, name) for name, value in wish.items()):
+    replanned = schedule != task.schedule or any(spec[name] != getattr(task, name) for name in ("until", "max_runs"))
+    if not replanned and all(value == getattr(task, name) for name, value in spec.items()):
         return Transition(task)
     changed = task.model_copy(
         update={
-            **wish,
+            **spec,
             "schedule": schedule,
             "is_one_time": schedule.is_one_time,
             "timezone": schedule.timezone,
@@ -218,7 +222,7 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
         return Transition(with_changes(changed, now))
     changed, records = _reset_plan(changed, now) if schedule != task.schedule else _drop_runs_past_end(changed, now)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
-        due = task.next_execution_time  # it may have come already, and wait for its jitter, a run or its dispatch
+        due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
         following = occurrence_from(changed, now if due is None else min(due, now))
         planned = changed.model_copy(update={"next_execution_time": following})
         return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
@@ -230,23 +234,23 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
 
 
 def _reset_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task with what its old plan has left behind put aside, and the records of that."""
-    rest, records = _skip_runs(task, unstarted_runs(task), now, "Its task was rescheduled before it had begun.")
-    begun = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
-    had = task.planned_to  # which the new schedule may have, too: it is the same occurrence, and is not run again
-    is_shared = had is not None and task.schedule.after(had - timedelta(microseconds=1)) == had
+    """Return the task without the state of its old plan, and the records of the runs that this skips."""
+    rest, records = _skip_runs(task, unstarted_runs(task), now, "Its task was rescheduled before it started.")
+    started = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
+    planned_to = task.planned_to  # if the new schedule has this occurrence too, it is the same one, and not run again
+    is_shared = planned_to is not None and task.schedule.after(planned_to - timedelta(microseconds=1)) == planned_to
     outcome = task.outcome if is_shared else None
-    anew = {"run_count": 0, "consecutive_failures": 0, "backfill": None, "pending_skips": None, "outcome": outcome}
-    return rest.model_copy(update={**anew, "runs": begun, "planned_to": had if is_shared else None}), records
+    reset = {"run_count": 0, "consecutive_failures": 0, "backfill": None, "pending_skips": None, "outcome": outcome}
+    return rest.model_copy(update={**reset, "runs": started, "planned_to": planned_to if is_shared else None}), records
 
 
 def _drop_runs_past_end(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task without what waits beyond its end or run limit, and the records of that."""
+    """Return the task without waiting runs beyond its `until` or `max_runs`, and the records of those."""
     waiting = unstarted_runs(task)
     late = [run for run in waiting if task.until is not None and run.scheduled_for > task.until]
     excess = 0 if task.max_runs is None else task.run_count - task.max_runs
-    fewest = max(0, len(waiting) - max(excess, len(late)))
-    return _skip_runs(task, waiting[fewest:], now, "Its task was given an earlier end before it had begun.")
+    keep = max(0, len(waiting) - max(excess, len(late)))
+    return _skip_runs(task, waiting[keep:], now, "Its task was given an earlier end before it started.")
 
 
 def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple[Task, tuple[Execution, ...]]:
@@ -255,17 +259,17 @@ def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple
 
 
 def to_editable_fields(task: Task) -> dict[str, Any]:
-    """Return what the task's owner has said about it, as JSON: what a partial edit is merged into."""
-    said = task.to_wire()
+    """Return the task's editable fields as JSON: a partial edit is merged into them."""
+    wire = task.to_wire()
     names = {field.alias or name for name, field in TaskDraft.model_fields.items()}
-    return {name: value for name, value in said.items() if name in names and (name != "children" or value)}
+    return {name: value for name, value in wire.items() if name in names and (name != "children" or value)}
 
 
 def require_known(patch: dict[str, Any]) -> None:
-    """Check that every name in a partial edit is one: a misspelled one that is put to null would go unnoticed.
+    """Check that every name in a partial edit is a field: a misspelled one that is set to null would go unnoticed.
 
     Raises:
-        InvalidInput: One is not; `field` says which.
+        InvalidInput: One is not; `field` names it.
     """
     _require_known(patch, TaskDraft, "")
 
@@ -286,7 +290,7 @@ def _spec_fields(draft: TaskDraft) -> dict[str, Any]:
 
 
 def default_schedule(now: datetime, lead: LeadTimes) -> Schedule:
-    """Return when a task runs if its caller does not say: once, in a while."""
+    """Return the schedule of a task whose caller gives none: once, after the default lead."""
     return Schedule.once(now + max(lead.default, lead.minimum))
 
 
@@ -301,9 +305,9 @@ def _anchor_schedule(schedule: Schedule | None, now: datetime, lead: LeadTimes) 
 
 
 def _edited_schedule(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Schedule:
-    """Return the schedule that an edit asks for; one that says less than the task's own leaves that in place.
+    """Return the schedule after an edit; a missing one, or the same one without DTSTART, keeps the task's.
 
-    So a creation that is heard again, however late, does not run an ended task again.
+    So a repeated creation, however late, does not run an ended task again.
     """
     if draft.schedule is None:
         return task.schedule
@@ -320,7 +324,7 @@ def _first_occurrence_after_edit(task: Task, changed: Task, now: datetime, lead:
     except InvalidSchedule as error:
         if not task.has_ended or changed.schedule != task.schedule:
             raise
-        problem = f"is over: the task is {task.status}, and this edit would begin it again"
+        problem = f"is over: the task is {task.status}, and this edit would start it again"
         raise InvalidSchedule("schedule", problem, "Give it a new schedule, too.") from error
 
 
@@ -336,28 +340,28 @@ def _first_occurrence(task: Task, now: datetime, lead: LeadTimes) -> datetime:
         _require_room_after(task, first)
         return first
     before = earliest - timedelta(microseconds=1)
-    whole = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
-    if whole is not None:
+    unbounded = task.schedule.after(before if task.planned_to is None else max(before, task.planned_to))
+    if unbounded is not None:
         raise InvalidInput(
-            "until", f"ends the task before its first run at {_format_instant(whole)}", "Give a later end."
+            "until", f"ends the task before its first run at {_format_instant(unbounded)}", "Give a later end."
         )
     if task.schedule.is_one_time:
         late = f"is in the past (now is {_format_instant(now)})"
         near = f"is nearer than the minimum lead of {lead.minimum} (now is {_format_instant(now)})"
-        gone = "is the instant of an occurrence that the task has had"
+        gone = "is the instant of an occurrence that was processed already"
         at = task.schedule.after(now - timedelta(microseconds=1))
         problem = late if at is None else near if at < earliest else gone
-        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run in a while.")
+        raise InvalidSchedule("schedule.at", problem, "Give a later instant, or none to run after the default lead.")
     raise InvalidSchedule(
         "schedule", f"has no occurrence from {_format_instant(earliest)} on", "Give a later end or count."
     )
 
 
 def _require_room_after(task: Task, occurrence: datetime) -> None:
-    """Check that an occurrence can be late by its task's jitter and expiration, and still be written down.
+    """Check that an occurrence plus its task's jitter and expiration stays within the calendar.
 
     Raises:
-        InvalidInput: It cannot.
+        InvalidInput: It does not; `field` is jitter or expiration.
     """
     room = LAST_INSTANT - occurrence
     for name, duration in (("jitter", task.jitter), ("expiration", task.expiration or timedelta(0))):

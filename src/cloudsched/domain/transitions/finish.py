@@ -1,14 +1,15 @@
-"""What becomes of a run when its attempt ends: the decision between the handler's answer and the last commit.
+"""Decide what happens to a run when its attempt ends, between the handler's result and the last commit.
 
-Policies, each decided here and each leaving its trace in the executions:
+Policies that are decided here, each visible in the executions:
 
-* A failed attempt is repeated as the retry policy says (RETRYING), until none is left (FAILED) or the task is ended.
-* A handler's own word goes before the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
-* Occurrences that came due while the run was open: ``overlap`` says whether they are skipped or one is kept. Where
-  they are more than `MAX_RECORDS_PER_COMMIT`, the task remembers that, and the following dispatches skip the rest.
+* A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the task ends.
+* An outcome that the handler chooses overrides the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
+* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. If there are
+  more than `MAX_RECORDS_PER_COMMIT`, the task stores that, and the following dispatches skip the rest.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
 
-Only the holder of the lease may end an attempt: `on_outcome` answers None to anybody else, whose result is dropped.
+Only the holder of the lease may finish an attempt: for anyone else `on_outcome` returns None, and the result is
+dropped.
 """
 
 from __future__ import annotations
@@ -55,22 +56,22 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 MAX_RECORDS_PER_COMMIT = 100
-"""How many missed occurrences one commit records at the most."""
+"""The most missed occurrences that one commit records."""
 
 MIN_SNOOZE = timedelta(seconds=1)
-"""A snooze costs no attempt, so nothing else keeps a handler that always wants one from being called without pause."""
+"""The shortest snooze. A snooze costs no attempt, so nothing else slows down a handler that always snoozes."""
 
 UNSTARTED_GRACE = timedelta(seconds=30)
-"""Who gives back what they claimed within this time has not called its handler, or as good as: they were to stop when
-the claim came, or may not run it."""
+"""A run that is released within this time of its claim counts as not started: the worker was stopping, or may not run
+it."""
 
 FAILURE_STATUSES = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
-"""How an occurrence ends that was tried and did not succeed."""
+"""The final statuses of an occurrence that was attempted and did not succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class InboxMessage:
-    """Something that a handler puts into the owner's inbox when its attempt succeeds."""
+    """A message for the owner's inbox, sent when the attempt succeeds."""
 
     title: str
     body: str
@@ -133,31 +134,33 @@ def _with_report(run: Run, report: AttemptReport) -> Run:
 def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed set
     task: Task, run: Run, report: AttemptReport, calls_in_progress: Container[int], now: datetime, random: Random
 ) -> Transition:
-    said = {"queries": report.queries, "tokens": report.tokens, "failure_cause": report.failure_cause}
+    record_fields = {"queries": report.queries, "tokens": report.tokens, "failure_cause": report.failure_cause}
     match report.outcome:
         case Done(content):
             messages = _build_messages(task, run, report, now)
             delivered = bool(messages) and set(task.delivery_channels) <= {DeliveryChannel.WEB}
             ended = _with_finished_attempt(run, ExecutionStatus.SUCCEEDED, None, now, report.ended_by)
             step = _finish_run(
-                task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **said
+                task, ended, ExecutionStatus.SUCCEEDED, now, content=content, is_delivered=delivered, **record_fields
             )
             return Transition(step.task, step.executions, messages)
         case Retry(reason, after):
             error = report.error or ExecutionError(type="Retry", message=reason)
             failed = _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by)
             wait = task.retry.delay(run.attempt - run.attempts_before_suspension, random) if after is None else after
-            return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **said)
+            return _retry_or_finish(task, failed, wait, now, ExecutionStatus.FAILED, **record_fields)
         case Snooze(until, reason):
             due_at = add_duration(now, until) if isinstance(until, timedelta) else until
             waiting = _without_lease(run, report.ended_by, due_at=max(due_at, now + MIN_SNOOZE))
-            return _wait_for_retry(task, waiting, now, message=reason, **said)
-        case Suspend() as wish:
+            return _wait_for_retry(task, waiting, now, message=reason, **record_fields)
+        case Suspend() as suspend:
             if task.status in FINAL_STATUSES:
-                return _wait_for_retry(task, _without_lease(run), now, **said)
+                return _wait_for_retry(task, _without_lease(run), now, **record_fields)
             return Transition(
                 with_changes(
-                    task, now, runs=task.runs_with(on_suspend(task, _without_lease(run), wish, calls_in_progress, now))
+                    task,
+                    now,
+                    runs=task.runs_with(on_suspend(task, _without_lease(run), suspend, calls_in_progress, now)),
                 )
             )
         case Fail(reason):
@@ -167,11 +170,11 @@ def _apply_outcome(  # noqa: PLR0911 - one return for each outcome of the closed
                 _with_finished_attempt(run, ExecutionStatus.FAILED, error, now, report.ended_by),
                 ExecutionStatus.FAILED,
                 now,
-                **said,
+                **record_fields,
             )
         case Cancel(reason):
             ended = _with_finished_attempt(run, ExecutionStatus.CANCELLED, None, now, report.ended_by)
-            return _finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **said)
+            return _finish_run(task, ended, ExecutionStatus.CANCELLED, now, message=reason, **record_fields)
         case unknown:
             assert_never(unknown)
 
@@ -186,18 +189,18 @@ def on_release(
     *,
     released_by: str | None = None,
 ) -> Transition | None:
-    """Let somebody else run an attempt that its worker could not finish: it costs no attempt, and keeps its place.
+    """Release an attempt that its worker could not finish: it costs no attempt, and the run keeps its place.
 
-    One that was given back at once, and never got any further, has not begun: it expires as if nobody had taken it.
-    None if the caller no longer holds the lease.
+    A run that is released at once, without progress, counts as never started: its expiration keeps running. None if the
+    caller does not hold the lease.
     """
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash:
         return None
     waiting = _without_lease(run, released_by, progress=tuple(progress))
-    is_trace_left = waiting.attempts or waiting.steps or waiting.progress
+    has_progress = waiting.attempts or waiting.steps or waiting.progress
     is_first = run.started_at == run.lease.started_at
-    if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not is_trace_left:
+    if is_first and now - run.lease.started_at <= UNSTARTED_GRACE and not has_progress:
         waiting = waiting.model_copy(update={"started_at": None})
     return _wait_for_retry(task, waiting, now, message=reason)
 
@@ -206,7 +209,7 @@ def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
     """Close the leased attempt of a run as TIMED_OUT; the run waits for its next attempt, or has ended."""
     error = ExecutionError(
         type="LeaseExpired",
-        message="No result came within the task's expectedDuration: whoever ran it died, was stopped, or took longer.",
+        message=("No result came within the task's expectedDuration: its process died, was stopped, or took longer."),
     )
     lost = _with_finished_attempt(run, ExecutionStatus.TIMED_OUT, error, now)
     return _retry_or_finish(task, lost, timedelta(0), now, ExecutionStatus.TIMED_OUT)
@@ -215,10 +218,10 @@ def on_lease_expired(task: Task, run: Run, now: datetime) -> Transition:
 def on_heartbeat(
     task: Task, execution_id: str, token_hash: str, progress: Sequence[ProgressNote], now: datetime
 ) -> Transition | None:
-    """Renew a lease from now and keep the progress so far; None if the caller no longer holds it.
+    """Renew a lease from now and store the progress so far; None if the caller does not hold the lease.
 
-    One that has ended is not renewed, although nobody may have taken over the run yet: its lock may be another's. One
-    whose task allows less by now ends no earlier than its holder was told.
+    A lapsed lease is not renewed, even if nobody has taken over the run yet: another run may hold the lock. A lease is
+    never shortened, even if the task's `expected_duration` was.
     """
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
@@ -254,21 +257,24 @@ def _with_finished_attempt(
 
 
 def _retry_or_finish(
-    task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **said: Any
+    task: Task, run: Run, wait: timedelta, now: datetime, final: ExecutionStatus, **record_fields: Any
 ) -> Transition:
     if task.status not in FINAL_STATUSES and run.attempt - run.attempts_before_suspension > task.retry.max_retries:
-        return _finish_run(task, run, final, now, **said)
+        return _finish_run(task, run, final, now, **record_fields)
     return _wait_for_retry(
-        task, run.model_copy(update={"attempt": run.attempt + 1, "due_at": add_duration(now, wait)}), now, **said
+        task,
+        run.model_copy(update={"attempt": run.attempt + 1, "due_at": add_duration(now, wait)}),
+        now,
+        **record_fields,
     )
 
 
-def _wait_for_retry(task: Task, run: Run, now: datetime, **said: Any) -> Transition:
-    """Return the run waiting for its next attempt, or ended if its task has been, since nothing would wake it."""
+def _wait_for_retry(task: Task, run: Run, now: datetime, **record_fields: Any) -> Transition:
+    """Return the run waiting for its next attempt; cancelled if its task has ended, since nothing would wake it."""
     if task.status in FINAL_STATUSES:
-        ended = {**said, "message": f"The task is {task.status}."}
+        ended = {**record_fields, "message": f"The task is {task.status}."}
         return _finish_run(task, run, ExecutionStatus.CANCELLED, now, **ended)
-    record = execution_record(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **said)
+    record = execution_record(task, run, ExecutionStatus.RETRYING, now, next_attempt_at=run.due_at, **record_fields)
     return Transition(with_changes(task, now, runs=task.runs_with(run)), (record,))
 
 
@@ -284,15 +290,15 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
             **last_run_fields(run, status),
         }
     )
-    overlapped = _overlap_records(rest, run, now)
-    if overlapped:
-        latest = overlapped[-1].scheduled_for
+    skipped = _overlap_records(rest, run, now)
+    if skipped:
+        latest = skipped[-1].scheduled_for
         following = occurrence_after(rest, latest)
         rest = rest.model_copy(update={"next_execution_time": following, "planned_to": latest})
-        if len(overlapped) == MAX_RECORDS_PER_COMMIT:
+        if len(skipped) == MAX_RECORDS_PER_COMMIT:
             mark = PendingSkips(until=now, execution_id=run.execution_id)
             rest = rest.model_copy(update={"pending_skips": mark})
-    records = (execution_record(task, run, status, now, **record), *overlapped)
+    records = (execution_record(task, run, status, now, **record), *skipped)
     if task.is_active and task.pause_after_failures and failures >= task.pause_after_failures and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
         paused = with_changes(
@@ -311,16 +317,16 @@ def _overlap_records(task: Task, run: Run, now: datetime) -> tuple[Execution, ..
     """Return the records of the occurrences that came due while the run was open and that its task's policy skips."""
     if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or task.runs:
         return ()
-    began = run.started_at or now
-    if task.next_execution_time is None or task.next_execution_time <= began:
-        return ()  # a backlog from before the run: that is for catchUp to decide
+    started_at = run.started_at or now
+    if task.next_execution_time is None or task.next_execution_time <= started_at:
+        return ()  # a backlog from before the run: catchUp decides
     return _skipped_records(task, PendingSkips(until=now, execution_id=run.execution_id), now)
 
 
 def skip_remaining_overlaps(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the records of further occurrences that came due while a run was open, and that are to be skipped.
+    """Return the task and a batch of records of occurrences that ``overlap`` skips, left over from an earlier commit.
 
-    None are left, and the task has forgotten it, if it has been edited so that they overlap nothing.
+    Without any left, or if ``overlap`` was edited to ``allow``, the task's `pending_skips` is cleared.
     """
     mark = task.pending_skips
     records = () if mark is None or task.overlap is Overlap.ALLOW else _skipped_records(task, mark, now)
@@ -328,7 +334,7 @@ def skip_remaining_overlaps(task: Task, now: datetime) -> tuple[Task, tuple[Exec
 
 
 def _skipped_records(task: Task, pending: PendingSkips, now: datetime) -> tuple[Execution, ...]:
-    """Return a portion of what had come due by the mark, as skipped: all but the newest, if that is to be kept."""
+    """Return up to `MAX_RECORDS_PER_COMMIT` records of what was due at `pending.until`; BUFFER keeps the newest."""
     due = list(islice(due_occurrences(task, pending.until), MAX_RECORDS_PER_COMMIT + 1))
     if task.overlap is Overlap.BUFFER:
         due = due[:-1]

@@ -1,7 +1,7 @@
-"""What a task's status may become, and what the verbs of its owner do.
+"""Which status changes a task allows, and what pause, resume, cancel, delete, trigger, retry and backfill do.
 
-`ALLOWED` is the one truth about status changes; the diagram in ``docs/lifecycle.md`` is tested against it. Every
-function here is a pure decision: it takes a task and the present instant and returns what to commit.
+`ALLOWED` is the only definition of the status changes; the diagram in ``docs/lifecycle.md`` is tested against it. Every
+function here is a pure decision: it takes a task and the current time and returns what to commit.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ ALLOWED: Mapping[TaskStatus, frozenset[TaskStatus]] = {
     _S.CANCELLED: frozenset({_S.ACTIVE}),
     _S.EXPIRED: frozenset({_S.ACTIVE}),
 }
-"""Which status may follow which. From a final one only a new schedule leads back to ACTIVE."""
+"""The statuses that may follow each. Only a new schedule or a retry leads from a final one back to ACTIVE."""
 
 FINAL_STATUSES = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.EXPIRED})
-"""The final statuses: nothing of the task runs any more."""
+"""The final statuses: nothing of the task starts any more."""
 
 RETRYABLE_STATUSES = (_S.ACTIVE, _S.COMPLETED, _S.FAILED, _S.EXPIRED)
-"""In which statuses an execution of a task may be retried by hand."""
+"""The task statuses in which an execution may be retried manually."""
 RETRY_ACTION = "retry an execution of"
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What a decision wants committed, in one piece."""
+    """What a decision commits, atomically."""
 
     task: Task
     executions: tuple[Execution, ...] = ()
     messages: tuple[Message, ...] = field(default=())
     entries: tuple[JournalEntry, ...] = ()
-    """What is new or changed in the journals of its open runs."""
+    """New or changed journal entries of its open runs."""
 
 
 def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
-    """Return the task with these changes, its timestamps, its offer and its wake instant put right.
+    """Return the task with these changes, and with its timestamps, its offer and its `wake_at` updated.
 
-    What was told to one execution alone goes with its run.
+    Events for a single execution are removed together with its run.
 
     Raises:
         NotAllowed: The table does not permit the change of status.
@@ -82,7 +82,7 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
 
 
 def complete_if_idle(task: Task, now: datetime) -> Task:
-    """Return the task with a final status if nothing is left for it to do, else unchanged but for its wake instant.
+    """Return the task with a final status if nothing is left for it to do, else with only its `wake_at` updated.
 
     A one-time task ends as its only scheduled occurrence did; a recurring one whose schedule has ended is COMPLETED.
     """
@@ -105,7 +105,7 @@ _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]
 
 
 def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> Transition:
-    """Hold the task: nothing of it starts until it is resumed. A handler that is running may finish."""
+    """Pause the task: nothing of it starts until it is resumed. A running handler may finish."""
     if task.status is _S.PAUSED:
         return Transition(task)
     _require_status(task, "pause", _S.ACTIVE)
@@ -116,10 +116,10 @@ def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> T
 
 
 def resume(task: Task, now: datetime) -> Transition:
-    """Let a paused task go on from now: occurrences that passed meanwhile are not made up for.
+    """Resume a paused task from now: occurrences that passed in the meantime are not run.
 
     Raises:
-        NotAllowed: It is not paused, or it had one instant and that has passed.
+        NotAllowed: It is not paused, or its only instant has passed.
     """
     if task.status is _S.ACTIVE:
         return Transition(task)
@@ -127,7 +127,7 @@ def resume(task: Task, now: datetime) -> Transition:
     following = occurrence_from(task, now)
     if following is None and task.is_one_time and task.planned_to is None and not task.runs:
         raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
-    held = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
+    runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
     passed = now - timedelta(microseconds=1)
     active = with_changes(
         task,
@@ -136,7 +136,7 @@ def resume(task: Task, now: datetime) -> Transition:
         message="Resumed by its owner.",
         next_execution_time=following,
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
-        runs=held,
+        runs=runs,
         consecutive_failures=0,
         revision=task.revision + 1,
     )
@@ -144,9 +144,9 @@ def resume(task: Task, now: datetime) -> Transition:
 
 
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Transition:
-    """End the task. Waiting runs are recorded as CANCELLED; a handler that is running can see it and may finish.
+    """End the task. Waiting runs are recorded as CANCELLED; a running handler can check for it, and may finish.
 
-    One that has made calls is marked as deferred until all that is under way below it is cancelled, too.
+    A task that has made calls is marked as deferred until its descendants are cancelled, too.
     """
     if task.status is _S.CANCELLED:
         return Transition(task)
@@ -172,37 +172,37 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
-    """Whether a task, whose journals are given these entries, may have calls below it.
+    """Whether a task may have made calls, given these new journal entries.
 
-    One that an earlier version wrote does not say so itself, but its open runs do.
+    A document of an earlier version lacks `has_children`; its open runs tell.
     """
     is_known = task.has_children or any(run.calls_made for run in task.runs)
     return is_known or any(entry.kind is StepKind.CALL for entry in entries)
 
 
 def delete(task: Task, now: datetime) -> Transition:
-    """Mark the task as gone. The store removes it and its executions next; a sweep finishes that if it must."""
+    """Mark the task as deleted. The store then removes it and its executions; the sweep finishes that after a crash."""
     return Transition(with_changes(task, now, deleted_at=now, next_execution_time=None, revision=task.revision + 1))
 
 
 def was_recreated(task: Task, current: Task) -> bool:
-    """Whether a task, which was read as deleted or cancelled, was made again under its id or rescheduled since."""
+    """Whether a task that was read as deleted or cancelled has since been created again or rescheduled."""
     if current.created_at != task.created_at or (task.deleted_at is not None and current.deleted_at is None):
         return True
     return task.status is _S.CANCELLED and current.status is not _S.CANCELLED and current.deleted_at is None
 
 
 def trigger(task: Task, now: datetime, request: str) -> Transition:
-    """Run the task now, once, without moving its plan. A `request` that was heard before changes nothing."""
+    """Run the task now, once, without changing its plan. A `request` that was processed before changes nothing."""
     if task.last_manual_request and task.last_manual_request.token == request:
         return Transition(task)
     _require_status(task, "trigger", _S.ACTIVE)
     if len(task.runs) >= MAX_OPEN_RUNS:
         raise NotAllowed("trigger", f"busy with {MAX_OPEN_RUNS} open runs", "Wait until some of them have ended.")
-    ask = _next_manual_request(task, now, request)
-    identity = execution_id(ask.at, Trigger.MANUAL, ask.at)
-    run = Run(execution_id=identity, scheduled_for=ask.at, trigger=Trigger.MANUAL, due_at=now)
-    return Transition(with_changes(task, now, runs=task.runs_with(run), last_manual_request=ask))
+    manual = _next_manual_request(task, now, request)
+    identity = execution_id(manual.at, Trigger.MANUAL, manual.at)
+    run = Run(execution_id=identity, scheduled_for=manual.at, trigger=Trigger.MANUAL, due_at=now)
+    return Transition(with_changes(task, now, runs=task.runs_with(run), last_manual_request=manual))
 
 
 def _next_manual_request(task: Task, now: datetime, request: str) -> ManualRequest:
@@ -211,10 +211,10 @@ def _next_manual_request(task: Task, now: datetime, request: str) -> ManualReque
 
 
 def last_finished_execution_id(task: Task) -> str:
-    """Return which execution of a task has ended last: of what was only passed over, where nothing has run.
+    """Return the execution that finished last, or, if none has run, the last one that was skipped or expired.
 
     Raises:
-        NotAllowed: None has.
+        NotAllowed: There is none.
     """
     last = task.last_execution_id or task.outcome_execution_id
     if last is not None:
@@ -226,9 +226,9 @@ def last_finished_execution_id(task: Task) -> str:
 
 
 def open_run_error(run: Run) -> NotAllowed:
-    """Return why a run that has not ended cannot be retried."""
+    """Return the error for retrying a run that is still open."""
     is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
-    hint = f"{run.execution_id} {is_at}, and goes on by itself: there is nothing to retry before it has ended."
+    hint = f"{run.execution_id} {is_at}, and goes on by itself: retry it after it has ended."
     return NotAllowed(RETRY_ACTION, "still at work on it", hint)
 
 
@@ -239,10 +239,10 @@ def retry(
     cancelled_calls: Collection[int] = (),
     retried_calls: Collection[int] = (),
 ) -> Transition:
-    """Try an execution again that did not succeed: one more attempt, in the same record, after those that it has.
+    """Retry an execution that did not succeed: one more attempt in the same record.
 
-    A task that has ended lives until that attempt is over. A durable handler goes on from what made it fail; its
-    calls that were `cancelled_calls` since are made anew, too; those that failed and were `retried_calls` are waited for.
+    A task that has ended is active again until that attempt is over. A durable handler continues from the failure: its
+    `cancelled_calls` are created again, and its failed `retried_calls` are awaited.
 
     Raises:
         NotAllowed: The execution succeeded, or its task is paused or cancelled.
@@ -282,9 +282,9 @@ def retry(
 
 
 def backfill(task: Task, start: datetime, end: datetime, now: datetime, request: str) -> Transition:
-    """Run the occurrences from `start` to `end` (both included), which lie in the past, one after the other.
+    """Run the past occurrences from `start` to `end` (both included), one after the other.
 
-    A `request` that was heard before changes nothing.
+    A `request` that was processed before changes nothing.
     """
     if task.last_manual_request and task.last_manual_request.token == request:
         return Transition(task)
@@ -298,45 +298,45 @@ def backfill(task: Task, start: datetime, end: datetime, now: datetime, request:
     first = task.schedule.after(start - timedelta(microseconds=1))
     if first is None or first > end:
         raise InvalidInput("start", "has no occurrence up to end", "Widen the range.")
-    ask = _next_manual_request(task, now, request)
-    asked = with_changes(
-        task, now, backfill=Backfill(requested_at=ask.at, next_at=first, until=end), last_manual_request=ask
+    manual = _next_manual_request(task, now, request)
+    requested = with_changes(
+        task, now, backfill=Backfill(requested_at=manual.at, next_at=first, until=end), last_manual_request=manual
     )
-    return Transition(start_next_backfill(asked, now))
+    return Transition(start_next_backfill(requested, now))
 
 
 def start_next_backfill(task: Task, now: datetime) -> Task:
-    """Return the task with the next occurrence of its backfill as a waiting run, unless something else comes first."""
-    ask = task.backfill
+    """Return the task with the next occurrence of its backfill as a waiting run, unless other work comes first."""
+    current = task.backfill
     scheduled = task.next_execution_time
-    if ask is None or task.runs or not task.is_active or (scheduled and start_time(task, scheduled) <= now):
+    if current is None or task.runs or not task.is_active or (scheduled and start_time(task, scheduled) <= now):
         return task
     run = Run(
-        execution_id=execution_id(ask.next_at, Trigger.BACKFILL, ask.requested_at),
-        scheduled_for=ask.next_at,
+        execution_id=execution_id(current.next_at, Trigger.BACKFILL, current.requested_at),
+        scheduled_for=current.next_at,
         trigger=Trigger.BACKFILL,
         due_at=now,
     )
-    following = task.schedule.after(ask.next_at)
-    rest = ask.model_copy(update={"next_at": following}) if following and following <= ask.until else None
+    following = task.schedule.after(current.next_at)
+    rest = current.model_copy(update={"next_at": following}) if following and following <= current.until else None
     return with_changes(task, now, runs=task.runs_with(run), backfill=rest)
 
 
 def unstarted_runs(task: Task) -> list[Run]:
-    """Return the runs of the plan that nobody has begun, the earliest occurrence first: they wait for a worker."""
+    """Return the scheduled runs that have not started, the earliest occurrence first: they wait for a worker."""
     waiting = [run for run in task.runs if run.is_counted and run.lease is None and run.started_at is None]
     return sorted(waiting, key=lambda run: run.scheduled_for)
 
 
 def drop_unstarted(task: Task, *gone: Run) -> Task:
-    """Return the task without runs that end before anybody has begun them; `max_runs` counts them no more.
+    """Return the task without runs that never started; `max_runs` no longer counts them.
 
-    Where it was the count that had ended the plan, the plan goes on.
+    If the run limit had ended the plan, the plan continues.
     """
-    names = {run.execution_id for run in gone}
+    ids = {run.execution_id for run in gone}
     rest = task.model_copy(
         update={
-            "runs": tuple(run for run in task.runs if run.execution_id not in names),
+            "runs": tuple(run for run in task.runs if run.execution_id not in ids),
             "run_count": task.run_count - sum(run.is_counted for run in gone),
         }
     )
@@ -347,7 +347,7 @@ def drop_unstarted(task: Task, *gone: Run) -> Task:
 
 
 def last_run_fields(run: Run, status: ExecutionStatus) -> dict[str, Any]:
-    """Return what a task keeps of the run of it that has ended last."""
+    """Return the task's fields about the run that finished last."""
     last = {"last_execution_id": run.execution_id}
     return (
         {**last, "outcome": status, "outcome_execution_id": run.execution_id}
@@ -359,8 +359,8 @@ def last_run_fields(run: Run, status: ExecutionStatus) -> dict[str, Any]:
 def execution_record(
     task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
 ) -> Execution:
-    """Return the record of a run as it stands now, with this status; that of a call is kept as long as its task is."""
-    kept = task.execution_retention if task.parent is None else None
+    """Return the record of a run with this status; the record of a call is kept as long as its task."""
+    retention = task.execution_retention if task.parent is None else None
     return Execution(
         id=run.execution_id,
         task_id=task.id,
@@ -375,7 +375,7 @@ def execution_record(
         progress=run.progress,
         trigger=run.trigger,
         calls_made=run.calls_made,
-        expire_at=add_duration(now, kept) if status.is_final and kept is not None else None,
+        expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
         **{"error": run.attempts[-1].error if run.attempts else None, **more},
     )
 

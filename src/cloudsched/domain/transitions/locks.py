@@ -1,18 +1,18 @@
-"""Resource locks: who may work on one thing, and who is next.
+"""Resource locks: which runs hold one, and which wait.
 
-A task may name a lock key: a document, an account, a machine. Runs of one key take turns, up to a limit at once, in
-the order in which they came due. The lock is a document of its own, committed together with the task whose run takes
-or frees it, so that the two cannot disagree.
+A task may name a lock key: a document, an account, a machine. Runs with the same key hold the lock up to a limit at
+once, in the order in which they came due. The lock is a document of its own, committed together with the task whose run
+acquires or releases it, so the two cannot disagree.
 
-* A holder's claim ends with its lease. One that died holds nobody up for longer than that.
-* Who must wait is remembered with its due instant, and loses no attempt. When a place is free, those at the head are
-  woken; nobody polls.
-* Who was woken has `GRANT_TIMEOUT` to come. After that the next one passes it by; if it comes later it waits again, at
-  the place that its due instant gives it.
-* Where no worker has come for one in its turn, none would come for those behind it that wait for the same workers:
-  they leave the line together with it, for their queue, and ask again when a worker takes them from there.
-* The line is at most `MAX_WAITERS` long, since all of it lies in one document. Who finds it full comes again later, and
-  costs nobody in it their place.
+* A holder's claim ends with its lease, so a holder that died blocks the others no longer than that.
+* A run that must wait is stored in the wait list with its due instant, and loses no attempt. When a place is free the
+  runs at the head are notified; nobody polls.
+* A notified run has `GRANT_TIMEOUT` to acquire the lock. After that the next one may have it; a late run waits again,
+  at the position that its due instant gives it.
+* If no worker claims a waiter in time, all waiters of its worker group go back to their queue, and ask for the lock
+  again when a worker claims them.
+* The wait list has at most `MAX_WAITERS` entries, since it is stored in one document. A run that finds it full tries
+  again later, and takes no place from those in it.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 GRANT_TIMEOUT = timedelta(minutes=1)
-"""How long a place is kept for somebody who was woken."""
+"""How long a place is kept for a run that was notified."""
 MAX_WAITERS = 1_000
-"""How many may stand in line at one lock. Each takes up to about 500 bytes of a document that may have 1 MiB."""
+"""The most waiters of one lock. Each takes up to about 500 bytes of a document that may have 1 MiB."""
 MAX_REQUEUED = 100
-"""How many leave the line at once because no worker comes for them: each is sent a dispatch."""
+"""The most waiters that leave the wait list in one commit because no worker claims them; each gets a dispatch."""
 
 
 class Holder(WireModel):
-    """A run that has the lock."""
+    """A run that holds the lock."""
 
     task_id: str
     execution_id: str
     until: Instant
-    """When the claim ends if it is not renewed: the end of the run's lease."""
+    """The end of the run's lease, and of its hold on the lock if the lease is not renewed."""
 
 
 class Waiter(WireModel):
-    """A run that wants the lock, and all that is needed to wake it."""
+    """A run that waits for the lock, with everything needed to dispatch it."""
 
     task_id: str
     execution_id: str
@@ -55,23 +55,23 @@ class Waiter(WireModel):
     scheduled_for: Instant
     attempt: int
     due_at: Instant
-    """When it came due: the earlier, the sooner it has its turn."""
+    """When it came due; the earliest waiter is granted the lock first."""
     hop: int
     suspension_count: int = 0
     limit: int
-    """How many may hold the lock at once, by this run's task."""
+    """How many runs may hold the lock at once, according to this run's task."""
     priority: Priority
     notified_at: Instant | None = None
     worker_group: str = ""
-    """Whose workers it waits for, as `worker_group` says; empty if an executor is to run it."""
+    """The workers that it waits for, as returned by `worker_group`; empty if an executor runs it."""
 
     @property
     def order(self) -> tuple[datetime, str, str]:
-        """What waiters are sorted by."""
+        """The sort key of waiters."""
         return self.due_at, self.task_id, self.execution_id
 
     def has_missed_turn(self, now: datetime) -> bool:
-        """Whether it was woken and did not come."""
+        """Whether it was notified and did not acquire the lock in time."""
         return self.notified_at is not None and self.notified_at + GRANT_TIMEOUT <= now
 
 
@@ -94,7 +94,7 @@ def lock_id(key: str) -> str:
 
 
 def worker_group(task: Task) -> str:
-    """Return what the tasks have in common that the same workers may run, as a hash; "" if none are to."""
+    """Return a hash that tasks for the same workers share; "" for a task that an executor runs."""
     if task.pull is None:
         return ""
     return hashlib.sha256(f"{task.pull.queue_key}\n{task.handler}\n{task.owner}".encode()).hexdigest()[:16]
@@ -103,12 +103,21 @@ def worker_group(task: Task) -> str:
 def acquire(
     lock: Lock, waiter: Waiter, until: datetime, now: datetime, *, holder_execution_id: str | None = None
 ) -> tuple[Lock, bool, tuple[Waiter, ...]]:
-    """Return the lock after somebody asked for it, whether they have it now (else they wait), and whom to wake first.
+    """Acquire the lock for a run, or add the run to the wait list.
 
-    `holder_execution_id` is the execution that is to hold it, if that is another one than waits: the latest of a backlog.
+    A run that asks again keeps its position. If a place is free but another waiter is ahead, the last holder died
+    before it could notify that one. If the wait list is full, a run that is new to it is not added.
 
-    Who asks again keeps the place that was theirs. Where a place is free and somebody else is ahead, the last holder
-    died before it could wake them. Where the line is full, who is new to it `is_waiting` neither before nor after.
+    Args:
+        lock: The lock as it was read.
+        waiter: The run that asks.
+        until: The end of the lease that the run would get.
+        now: The current time.
+        holder_execution_id: The execution that would hold the lock, if it is not the one that waits: the latest of a
+            backlog.
+
+    Returns:
+        The changed lock, whether the run holds it now, and the waiters to notify.
     """
     holders = _live_holders(lock, now)
     before = next((one.due_at for one in lock.waiters if _is_same(one, waiter)), waiter.due_at)
@@ -119,14 +128,14 @@ def acquire(
         holder = Holder(task_id=waiter.task_id, execution_id=holder_execution_id or waiter.execution_id, until=until)
         return lock.model_copy(update={"holders": (*holders, holder), "waiters": others}), True, ()
     is_new = not is_waiting(lock, waiter.task_id, waiter.execution_id)
-    came = () if is_new and len(others) >= MAX_WAITERS else (waiter,)
-    queue = sorted((*others, *came), key=lambda one: one.order)
-    waiting, woken = _grant_turns(queue[:ahead], len(holders), now)
-    return lock.model_copy(update={"holders": holders, "waiters": (*waiting, *queue[ahead:])}), False, woken
+    added = () if is_new and len(others) >= MAX_WAITERS else (waiter,)
+    queue = sorted((*others, *added), key=lambda one: one.order)
+    waiting, granted = _grant_turns(queue[:ahead], len(holders), now)
+    return lock.model_copy(update={"holders": holders, "waiters": (*waiting, *queue[ahead:])}), False, granted
 
 
 def extend(lock: Lock, task_id: str, execution_id: str, until: datetime) -> Lock:
-    """Return the lock with a holder's claim prolonged."""
+    """Return the lock with a holder's end moved to `until`."""
     holders = tuple(
         one.model_copy(update={"until": until}) if (one.task_id, one.execution_id) == (task_id, execution_id) else one
         for one in lock.holders
@@ -135,7 +144,7 @@ def extend(lock: Lock, task_id: str, execution_id: str, until: datetime) -> Lock
 
 
 def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock without a run that held it or waited for it, and those whose turn it is now."""
+    """Return the lock without a run that held it or waited for it, and the waiters to notify."""
     gone = (task_id, execution_id)
     holders = tuple(one for one in _live_holders(lock, now) if (one.task_id, one.execution_id) != gone)
     return _with_waiters(lock, holders, (one for one in lock.waiters if (one.task_id, one.execution_id) != gone), now)
@@ -144,53 +153,53 @@ def release(lock: Lock, task_id: str, execution_id: str, now: datetime) -> tuple
 def cancel_stale_wait(
     lock: Lock, task_id: str, execution_id: str, revision: int, now: datetime
 ) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock without a run that waited for it by an older revision of its task, and whose turn it is now."""
+    """Return the lock without a wait of an older revision of a task, and the waiters to notify."""
     gone = (task_id, execution_id, revision)
     here = (one for one in lock.waiters if (one.task_id, one.execution_id, one.revision) != gone)
     return _with_waiters(lock, _live_holders(lock, now), here, now)
 
 
 def remove_task(lock: Lock, task_id: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock without what a task's runs wait for, and those whose turn it is now.
+    """Return the lock without the waits of a deleted task's runs, and the waiters to notify.
 
-    A run of it that is under way holds the lock for as long as its lease lasts: its handler is at work.
+    A running attempt of the task keeps the lock until its lease ends: its handler is still running.
     """
     return _with_waiters(lock, _live_holders(lock, now), (one for one in lock.waiters if one.task_id != task_id), now)
 
 
 def requeue_group(lock: Lock, group: str, now: datetime) -> tuple[Lock, tuple[Waiter, ...], tuple[Waiter, ...]]:
-    """Return the lock without those for whom no worker comes, those whose turn it is now, and who has left the line."""
+    """Remove a worker group's waiters; return the lock, the waiters to notify, and the removed ones to requeue."""
     away = [one for one in lock.waiters if one.worker_group == group][:MAX_REQUEUED]
     gone = {one.order for one in away}
     here = (one for one in lock.waiters if one.order not in gone)
-    rest, woken = _with_waiters(lock, _live_holders(lock, now), here, now)
-    return rest, woken, tuple(one for one in away if one.notified_at is None)
+    rest, granted = _with_waiters(lock, _live_holders(lock, now), here, now)
+    return rest, granted, tuple(one for one in away if one.notified_at is None)
 
 
 def _with_waiters(
     lock: Lock, holders: tuple[Holder, ...], waiters: Iterable[Waiter], now: datetime
 ) -> tuple[Lock, tuple[Waiter, ...]]:
-    """Return the lock with these, without who has missed their turn, and those whose turn it is now."""
+    """Return the lock with these holders and the waiters that have not missed their turn, and those to notify."""
     here = [one for one in waiters if not one.has_missed_turn(now)]
-    queue, woken = _grant_turns(here, len(holders), now)
-    return lock.model_copy(update={"holders": holders, "waiters": queue}), woken
+    queue, granted = _grant_turns(here, len(holders), now)
+    return lock.model_copy(update={"holders": holders, "waiters": queue}), granted
 
 
 def _grant_turns(
     queue: list[Waiter], holder_count: int, now: datetime
 ) -> tuple[tuple[Waiter, ...], tuple[Waiter, ...]]:
-    """Return the queue with those at its head marked as woken for whom there is a place, and who they are."""
-    given = tuple(
+    """Mark the waiters at the head for whom there is a place as notified; return the queue, and those marked now."""
+    marked = tuple(
         one.model_copy(update={"notified_at": now})
         if holder_count + place < one.limit and one.notified_at is None
         else one
         for place, one in enumerate(queue)
     )
-    return given, tuple(after for before, after in zip(queue, given, strict=True) if after is not before)
+    return marked, tuple(after for before, after in zip(queue, marked, strict=True) if after is not before)
 
 
 def is_held_by(lock: Lock, task_id: str, execution_id: str, now: datetime) -> bool:
-    """Whether a run has the lock."""
+    """Whether a run holds the lock."""
     return any((one.task_id, one.execution_id) == (task_id, execution_id) for one in _live_holders(lock, now))
 
 
@@ -200,7 +209,7 @@ def is_waiting(lock: Lock, task_id: str, execution_id: str) -> bool:
 
 
 def holds_lock(task: Task, now: datetime) -> bool:
-    """Whether a handler of a task is at work that holds a lock."""
+    """Whether a running handler of a task holds a lock."""
     return any(run.lease is not None and run.lease.until > now and run.lock_key is not None for run in task.runs)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def offered_runs(task: Task) -> list[Run]:
-    """Return the runs that wait for a worker, what came due first at the head: the task's offer is about that one."""
+    """Return the runs that wait for a worker, the earliest due first: the task's offer is for that one."""
     if task.pull is None or not task.is_active:
         return []
     waiting = [run for run in task.runs if run.waiting_for is WaitingFor.WORKER]
@@ -23,14 +23,14 @@ def offered_runs(task: Task) -> list[Run]:
 
 
 def offer_expiry(task: Task, run: Run) -> datetime | None:
-    """Return when a run that waits for a worker has waited for too long, or None if it may wait for ever."""
+    """Return when a run that waits for a worker expires; None if it may wait for ever."""
     return add_duration(run.due_at, task.expiration) if task.expiration and run.started_at is None else None
 
 
 def refresh_offers(task: Task, now: datetime) -> dict[str, Any]:
-    """Return what is to change in a task so that what is due is offered, and nothing else is.
+    """Return the changes to a task that offer exactly its due runs.
 
-    A run that waits for its turn at a lock stays as it is: the dispatch that wakes it offers it again.
+    A run that waits for a lock is left alone: the dispatch that the lock's release sends offers it again.
     """
     if task.pull is None:
         if not any(run.waiting_for for run in task.runs):

@@ -1,13 +1,13 @@
-"""When a task runs next, and which dispatches carry it there.
+"""When a task runs next, and which dispatches wake the executor for it.
 
 Three ideas:
 
-* An **occurrence** has an id made from its instant, so every retry, duplicate and repair speaks of the same one.
-* A **wake** is a moment at which a task wants to be looked at. `executor_wakeups` derives all of them from the task's document
-  alone, so they can be made again after any crash.
-* A **dispatch** is the message that the queue carries towards a wake. Where the wake lies beyond the horizon the
-  dispatch is a *hop*: it comes early, and only sends the next one. Its name is derived from what it may run, so
-  making it twice makes it once.
+* An **occurrence** has an id derived from its instant, so every retry, duplicate and repair refers to the same one.
+* A **wake-up** is an instant at which a task needs processing. `executor_wakeups` derives all of them from the task's
+  document alone, so they can be computed again after any crash.
+* A **dispatch** is the queue message for a wake-up. Where the wake-up lies beyond the horizon the dispatch is a *hop*:
+  it is delivered early and only sends the next one. Its name is derived from what it may run, so creating it twice is
+  harmless.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
 
 HORIZON = timedelta(days=30) - timedelta(minutes=1)
-"""The furthest that a dispatch lies ahead. Cloud Tasks refuses more than 30 days by its own clock
-(cloud.google.com/tasks/docs/quotas); the minute allows for a clock here that is slow."""
+"""The furthest ahead that a dispatch is created. Cloud Tasks refuses more than 30 days by its own clock
+(cloud.google.com/tasks/docs/quotas); the minute allows for a slow clock on this side."""
 
 _TICK = timedelta(microseconds=1)
 
@@ -41,13 +41,13 @@ def execution_id(
 ) -> str:
     """Return the id of the execution of the occurrence at an instant.
 
-    Runs that were asked for carry when that was, since the same instant may be asked for again.
+    The id of a manual or backfill run also has the instant of the request, since an occurrence may be requested again.
     """
     stamp = _stamp(scheduled_for)
     if trigger is Trigger.SCHEDULE:
         return stamp
     if requested_at is None:
-        raise ValueError(f"an execution by {trigger} is told apart by the instant at which it was asked for")
+        raise ValueError(f"the id of a {trigger} execution needs the instant of the request")
     return f"{stamp}-{trigger.lower()}" + ("" if requested_at == scheduled_for else f"-{_stamp(requested_at)}")
 
 
@@ -57,7 +57,7 @@ def _stamp(instant: datetime) -> str:
 
 
 def start_time(task: Task, occurrence: datetime) -> datetime:
-    """Return when the occurrence is to start: its instant, plus its own fixed part of the task's jitter."""
+    """Return when the occurrence starts: its instant, plus a part of the task's jitter that is fixed for it."""
     if not task.jitter:
         return occurrence
     digest = hashlib.sha256(f"{task.id} {_stamp(occurrence)}".encode()).digest()
@@ -65,9 +65,9 @@ def start_time(task: Task, occurrence: datetime) -> datetime:
 
 
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
-    """Return the task's first occurrence later than `instant`, or None where its schedule, end or run limit says no.
+    """Return the task's first occurrence later than `instant`; None if its schedule, `until` or `max_runs` ends before.
 
-    What the plan has gone past is not among them, so that no edit at that very instant lets it run again.
+    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of them again.
     """
     if task.max_runs is not None and task.run_count >= task.max_runs:
         return None
@@ -83,7 +83,7 @@ def occurrence_from(task: Task, instant: datetime) -> datetime | None:
 
 
 def due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
-    """Yield the occurrences that have not been claimed and whose start has come, oldest first."""
+    """Yield the unclaimed occurrences whose start time has passed, oldest first."""
     occurrence = task.next_execution_time
     while occurrence is not None and start_time(task, occurrence) <= now:
         yield occurrence
@@ -91,18 +91,18 @@ def due_occurrences(task: Task, now: datetime) -> Iterator[datetime]:
 
 
 def upcoming_occurrences(task: Task, count: int) -> list[datetime]:
-    """Return the task's next occurrences that have not been claimed, at most `count`."""
-    found: list[datetime] = []
+    """Return the task's next unclaimed occurrences, at most `count`."""
+    upcoming: list[datetime] = []
     occurrence = task.next_execution_time
-    while occurrence is not None and len(found) < count:
-        found.append(occurrence)
+    while occurrence is not None and len(upcoming) < count:
+        upcoming.append(occurrence)
         occurrence = occurrence_after(task, occurrence)
-    return found if task.max_runs is None else found[: max(0, task.max_runs - task.run_count)]
+    return upcoming if task.max_runs is None else upcoming[: max(0, task.max_runs - task.run_count)]
 
 
 @dataclass(frozen=True, slots=True)
 class WakeUp:
-    """A moment at which a task wants to be looked at, and for what."""
+    """An instant at which a task needs processing, and the attempt that it is for."""
 
     execution_id: str
     scheduled_for: datetime
@@ -111,9 +111,9 @@ class WakeUp:
 
 
 def executor_wakeups(task: Task) -> tuple[WakeUp, ...]:
-    """Return what an executor is to be woken for: waiting runs, and the next occurrence if nothing holds it back.
+    """Return the wake-ups of the executor: for waiting runs, and for the next occurrence unless an open run blocks it.
 
-    For a run that waits for a worker it is woken only to give it up.
+    A run that waits for a worker wakes the executor only when its expiration ends.
     """
     if not task.is_active:
         return ()
@@ -132,14 +132,14 @@ def _run_wakeups(task: Task, run: Run) -> tuple[WakeUp, ...]:
 
 
 def lease_expiries(task: Task) -> tuple[WakeUp, ...]:
-    """Return when the leases of the task's running attempts end; whatever its status, somebody must close them."""
+    """Return when the leases of the task's running attempts end: lapsed ones are closed whatever the task's status."""
     return tuple(_to_wakeup(run) for run in task.runs if run.lease is not None)
 
 
 def lock_turn_expiries(task: Task) -> tuple[WakeUp, ...]:
-    """Return when the turns at a lock end that are kept for runs until a worker comes: then others are to have theirs.
+    """Return when the lock grants of runs that wait for a worker end; the lock then goes to the next waiter.
 
-    Only the sweep looks at them, since a worker comes sooner as a rule.
+    Only the sweep checks them, since a worker usually claims the run earlier.
     """
     return tuple(
         WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.lock_turn_until)
@@ -153,7 +153,7 @@ def _to_wakeup(run: Run) -> WakeUp:
 
 
 def wake_instant(task: Task) -> datetime | None:
-    """Return when the sweep must look at the task if nobody else has: the earliest moment that it waits for."""
+    """Return when the sweep must process the task if nothing else has: its earliest wake-up."""
     if task.deleted_at is not None or task.deferred:
         return task.updated_at
     if task.has_ended:
@@ -166,7 +166,7 @@ def wake_instant(task: Task) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """One message in the queue: wake the executor at `at`, for this attempt at this occurrence."""
+    """One message in the queue: wake the executor at `at` for this attempt of this occurrence."""
 
     task_id: str
     revision: int
@@ -174,28 +174,28 @@ class Dispatch:
     scheduled_for: datetime
     attempt: int
     due_at: datetime
-    """When the wake is. It tells a snoozed attempt's dispatch from the one before."""
+    """The instant of the wake-up. It distinguishes a snoozed attempt's dispatch from the one before."""
     at: datetime
     """When the queue delivers it."""
     after: str = ""
-    """The execution whose end lets an overdue occurrence begin: its first dispatch came while that was open."""
+    """The execution whose end allowed an overdue occurrence to start: its first dispatch came while that was open."""
     hop: int = 0
-    """How many dispatches came before it on the way to the same wake."""
+    """How many dispatches preceded it for the same wake-up."""
     repair: int = 0
     """Which of the sweep's repairs sent it; 0 for none."""
     suspension_count: int = 0
-    """How often the run had been suspended when it was sent."""
+    """How often the run had been suspended when this was sent."""
     lock_key: str = ""
-    """At which lock it is the run's turn, if that is why it was sent."""
+    """The lock that was granted to the run, if that is why this was sent."""
     trace: str = ""
-    """The trace that it goes on with, as a ``traceparent``. It is no part of what may run, nor of the name."""
+    """The trace to continue, as a ``traceparent``. It is not part of the identity, nor of the name."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return what the message says."""
+        """Return the message's content as JSON types."""
         return {**self._identity(), **({"trace": self.trace} if self.trace else {})}
 
     def _identity(self) -> dict[str, Any]:
-        """Return what, together with nothing else, identifies what may run."""
+        """Return the fields that identify what this dispatch may run."""
         return {
             "taskId": self.task_id,
             "revision": self.revision,
@@ -212,7 +212,7 @@ class Dispatch:
 
     @property
     def body(self) -> bytes:
-        """The message as it lies in the queue."""
+        """The message as bytes, as the queue carries it."""
         return _json(self.to_wire())
 
     @property
@@ -267,7 +267,7 @@ def _json(content: dict[str, Any]) -> bytes:
 
 
 def dispatch_for(task: Task, wakeup: WakeUp, now: datetime, *, hop: int = 0, repair: int = 0) -> Dispatch:
-    """Return the dispatch that carries a task towards a wake: all the way, or as far as the horizon."""
+    """Return the dispatch for a wake-up, or a hop at the horizon if it lies beyond."""
     run = task.find_run(wakeup.execution_id)
     was_held_back = wakeup.due_at <= now and run is None
     return Dispatch(
@@ -286,10 +286,10 @@ def dispatch_for(task: Task, wakeup: WakeUp, now: datetime, *, hop: int = 0, rep
 
 
 def repair_number(overdue: timedelta) -> int:
-    """Return which repair a sweep makes of something that is overdue by so much.
+    """Return the number of the sweep's repair of something that is overdue by this much.
 
-    It changes when the time overdue doubles, and every ten minutes from the sixteenth minute on. Sweeps that meet
-    send the same dispatch; what is merely waiting in a long queue is not sent again every minute; and what was lost
+    It changes when the time overdue doubles, and every ten minutes from the sixteenth minute on. So simultaneous sweeps
+    send the same dispatch, a dispatch that waits in a long queue is not repeated every minute, and one that was lost
     twice is sent a third time.
     """
     minutes = int(overdue / timedelta(minutes=1))

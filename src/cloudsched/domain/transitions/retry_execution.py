@@ -1,4 +1,4 @@
-"""What a retry by hand keeps of an execution's journal, and what it does again."""
+"""Which entries of an execution's journal a manual retry keeps, and which it repeats."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 def restore_entries(
     execution: Execution, now: datetime, cancelled_calls: Collection[int] = (), retried_calls: Collection[int] = ()
 ) -> tuple[JournalEntry, ...]:
-    """Return the journal that an execution goes on from when it is retried by hand.
+    """Return the journal that a manually retried execution continues from.
 
-    What made it fail is to be done again: at the journal's end it is left out, and a call that others follow waits
-    anew, as a new task. What the handler asked for after it was told of the failure is left out as well. All else is
-    kept, also what failed and was caught; so nothing that succeeded is done again.
+    The entries that made it fail are repeated: at the journal's end they are dropped, and a failed call that other
+    entries follow waits again, as a new task. Entries that the handler requested after it received the failure are
+    dropped too. Everything else is kept, including failures that the handler caught, so nothing that succeeded runs
+    again.
 
     Args:
         execution: The ended execution, with its steps.
-        now: The present.
-        cancelled_calls: The calls, by their numbers, that were cancelled without the handler's being told.
-        retried_calls: The failed calls that were retried themselves since: they are waited for, and not made anew.
+        now: The current time.
+        cancelled_calls: The numbers of the calls that were cancelled before the handler received a result.
+        retried_calls: The failed calls whose tasks were retried since: they are awaited, not created again.
     """
     failed_by = execution.failure_cause
     steps = sorted(execution.steps, key=lambda step: step.number)
@@ -51,13 +52,15 @@ def _keep_entry(step: StepRecord, execution: Execution) -> JournalEntry:
 
 
 def _reset_call(step: StepRecord, execution: Execution, now: datetime, *, is_made: bool) -> JournalEntry:
-    """Return a call that is waited for anew.
+    """Return a call that is awaited again.
 
-    If its task is not there already it is made again, under another id than before, or asked for after a refusal.
+    Unless its task exists already (`is_made`), the call is created again, under a new id.
     """
     child = step.child if is_made else _next_call_id(step, execution)
-    begun = StepRecord(number=step.number, kind=step.kind, name=step.name, started_at=now, child=child, is_made=is_made)
-    return JournalEntry.from_record(begun, execution.id)
+    record = StepRecord(
+        number=step.number, kind=step.kind, name=step.name, started_at=now, child=child, is_made=is_made
+    )
+    return JournalEntry.from_record(record, execution.id)
 
 
 def _next_call_id(step: StepRecord, execution: Execution) -> str:

@@ -1,9 +1,9 @@
-"""Durable handlers between two calls of their function: what they wait for, and what lets them go on.
+"""Suspended durable handlers: what they wait for, and what resumes them.
 
-A suspended run has no lease and no function. It goes on at its `due_at`: the end of a sleep, a deadline, or at once
-when the last of its calls has ended or one of its events has come. What could be lost on the way to it (the word of a
-call whose process died, and whose dispatch the queue forgot) is found by the run itself, which looks again after as
-long as it has waited already, and once a day at the least.
+A suspended run has no lease and no running function. It resumes at its `due_at`: the end of a sleep, a deadline, or at
+once when the last of its calls has finished or one of its events has arrived. A notification can be lost (a call whose
+process died, and whose dispatch the queue lost), so the run also polls: after as long as it has waited already, and at
+least once a day.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
 
 MIN_POLL_INTERVAL = timedelta(minutes=1)
 MAX_POLL_INTERVAL = timedelta(days=1)
-"""How long a run that waits for a call or an event waits before it looks by itself, at the least and at the most."""
+"""The shortest and the longest time between two polls of a run that waits for a call or an event."""
 
 MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
-"""How many events may wait for a task, and how many bytes one of them may have as JSON."""
+"""How many events may wait for a task, and the size limit of one event's payload as JSON."""
 
 
 _EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName)
 
 
 def next_poll(since: datetime, now: datetime) -> datetime:
-    """Return when a run that has waited since then looks again, if nothing wakes it."""
+    """Return when a run that has waited since then polls next, if nothing wakes it."""
     return now + min(max(now - since, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL)
 
 
 def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Container[int], now: datetime) -> Run:
     """Return the run without its lease, waiting; for nothing if what it waits for has come meanwhile."""
-    is_told = any(
+    has_event = any(
         event.is_for(name, run.execution_id, outcome.senders) for event in task.events for name in outcome.events
     )
-    have_ended = (
+    calls_finished = (
         run.call_finished_while_running
         and bool(outcome.calls)
         and not any(call in calls_in_progress for call in outcome.calls)
     )
-    has_come = have_ended or is_told
+    is_ready = calls_finished or has_event
     return run.model_copy(
         update={
             "lease": None,
-            "due_at": now if has_come else outcome.until,
+            "due_at": now if is_ready else outcome.until,
             "suspension": Suspension(
                 at=now, reason=outcome.reason, calls=outcome.calls, events=outcome.events, senders=outcome.senders
             ),
@@ -71,7 +71,7 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
 def on_journal_append(
     task: Task, execution_id: str, token_hash: str, entries: Sequence[JournalEntry], calls_made: int, now: datetime
 ) -> Transition | None:
-    """Keep what a handler did and renew its lease; None if the caller no longer holds it, or it has ended."""
+    """Record journal entries and renew the lease; None if the caller does not hold the lease, or it has lapsed."""
     run = task.find_run(execution_id)
     if run is None or run.lease is None or run.lease.token_hash != token_hash or run.lease.until <= now:
         return None
@@ -84,20 +84,20 @@ def on_journal_append(
             "calls_made": max(run.calls_made, calls_made),
         }
     )
-    going_on = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
-    return Transition(going_on, entries=tuple(entries))
+    updated = with_changes(task, now, runs=task.runs_with(changed), has_children=may_have_children(task, entries))
+    return Transition(updated, entries=tuple(entries))
 
 
 def can_still_call(task: Task, now: datetime) -> bool:
-    """Whether a handler is at work that may make a call yet, if its task is cancelled or deleted at this moment."""
+    """Whether a running handler could still make calls if its task were cancelled or deleted now."""
     return any(run.lease is not None and run.lease.until > now and run.steps > 0 for run in task.runs)
 
 
 def consume_event(transition: Transition, event: Event, now: datetime) -> Transition:
-    """Return the step with this very event taken off the task, and no other one of its name.
+    """Return the transition with this event removed from the task; other events of the same name stay.
 
     Raises:
-        LookupError: It is not there any more.
+        LookupError: The event is no longer there.
     """
     if event not in transition.task.events:
         raise LookupError(event.name)
@@ -111,7 +111,7 @@ def consume_event(transition: Transition, event: Event, now: datetime) -> Transi
 def on_call_finished(
     task: Task, execution_id: str, number: int, calls_in_progress: Container[int], now: datetime
 ) -> Transition:
-    """Tell a task that one of its calls has ended; what changes is that it may go on, if that was the last one."""
+    """Record that a call has finished; the run becomes due if that was the last call that it awaited."""
     run = task.find_run(execution_id)
     if run is None:
         return Transition(task)
@@ -128,10 +128,10 @@ def on_call_finished(
 
 
 def parse_event_name(name: object) -> str:
-    """Return the name of an event.
+    """Validate the name of an event.
 
     Raises:
-        InvalidInput: No event has such a name.
+        InvalidInput: It is not a valid name.
     """
     try:
         return _EVENT_NAME.validate_python(name, strict=True)
@@ -141,9 +141,9 @@ def parse_event_name(name: object) -> str:
 
 
 def on_event(task: Task, event: Event, now: datetime) -> Transition:
-    """Keep an event for the task's durable handler, and let a run that waits for it go on.
+    """Store an event for the task's durable handler, and make a run that waits for it due.
 
-    One whose `token` was heard before changes nothing. One that somebody waits for is never too many.
+    An event whose `token` was seen before changes nothing. An event that a run waits for is accepted above the limit.
 
     Raises:
         InvalidInput: Its payload is too large, or not JSON.
@@ -153,20 +153,20 @@ def on_event(task: Task, event: Event, now: datetime) -> Transition:
         return Transition(task)
     require_storable("payload", event.payload, MAX_EVENT_BYTES)
     if task.has_ended:
-        raise NotAllowed("send an event to", task.status, "Its handler runs no more.")
+        raise NotAllowed("send an event to", task.status, "Its handler will not run again.")
     if event.execution_id is not None and task.find_run(event.execution_id) is None:
-        hint = "Name one that has begun and has not ended, or none: then the first that asks takes it."
+        hint = "Name an open execution, or none: then the first execution that waits for it takes it."
         raise NotAllowed("send an event to", f"without an open execution {event.execution_id!r}", hint)
     waiting = [run for run in task.runs if _is_waiting_for(run, event)]
     is_wanted = any(not _has_event(task, run, event.name) for run in waiting)
     if len(task.events) >= MAX_EVENTS and not is_wanted:
-        hint = "Its handler has to take some first; what it waits for at the moment is always taken."
+        hint = "Its handler must take some first; an event that it is waiting for is always accepted."
         raise NotAllowed("send an event to", f"full of {MAX_EVENTS} events", hint)
     runs = tuple(
         run.model_copy(update={"due_at": min(run.due_at, now)}) if run in waiting else run for run in task.runs
     )
-    heard = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
-    return Transition(with_changes(task, now, events=(*task.events, event), recent_event_tokens=heard, runs=runs))
+    tokens = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
+    return Transition(with_changes(task, now, events=(*task.events, event), recent_event_tokens=tokens, runs=runs))
 
 
 def _is_waiting_for(run: Run, event: Event) -> bool:

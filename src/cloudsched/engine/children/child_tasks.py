@@ -1,8 +1,7 @@
-"""Tasks that are calls of other tasks: making them, telling their parents, and cancelling what lies below.
+"""Calls, which are tasks with a parent: creating them, notifying their parents, and cancelling descendants.
 
-A call is a task of its own, whose id is made from its place in its parent's journal, so making it again does nothing.
-When it has ended its parent is told: that is a hint, like a dispatch. The parent reads the result itself, from the
-call's own task.
+A call's task id is derived from its place in the parent's journal, so creating it again has no effect. When a call
+ends, its parent is notified. Like a dispatch, that is a hint: the parent reads the result from the call's own task.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SAMPLE_SIZE = 20
 
 
 class ChildTasks:
-    """What connects a task with its calls."""
+    """The links between a task and its calls."""
 
     def __init__(
         self, *, store: Store, committer: TransitionCommitter, sender: DispatchSender, clock: Clock, locks: Locks
@@ -51,11 +50,11 @@ class ChildTasks:
         self._locks = locks
 
     def create(self, task: Task) -> bool:
-        """Store a call, if it is not there yet, and send it on its way; return whether it is new.
+        """Store a call unless it exists already, and create its dispatches; return whether it is new.
 
         Raises:
-            WorkflowError: Somebody has given that id to a task of their own.
-            QueueUnavailable: It is stored, and its dispatch could not be created; the sweep finds it.
+            WorkflowError: A task that is not this call has its id.
+            QueueUnavailable: The call is stored, but its dispatch could not be created; the sweep creates it.
         """
         is_new = True
         try:
@@ -74,13 +73,13 @@ class ChildTasks:
         return is_new
 
     def cancelled_calls(self, steps: Iterable[StepRecord]) -> list[int]:
-        """Return which calls, by their numbers, were cancelled without their parent's having been told."""
+        """Return the numbers of the calls that were cancelled without the journal recording it."""
         waiting = [(each.number, each.child) for each in steps if each.status is StepStatus.WAITING and each.child]
         found = [(number, self._store.load(child)) for number, child in waiting]
         return [number for number, stored in found if stored and stored.task.status is TaskStatus.CANCELLED]
 
     def retried_calls(self, execution: Execution) -> list[int]:
-        """Return which calls, by their numbers, made an execution fail and were retried since: they have not failed."""
+        """Return the numbers of the calls that made an execution fail but, being retried, have not failed any more."""
         failed = () if execution.failure_cause is None else execution.failure_cause.steps
         found = []
         for each in execution.steps:
@@ -91,20 +90,23 @@ class ChildTasks:
         return found
 
     def notify_parent(self, task: Task) -> None:
-        """Tell a task's parent that it has ended; harmless to repeat, and nothing if it has no parent or goes on.
+        """Notify a task's parent that the task has ended; do nothing if it has no parent or has not ended.
+
+        Repeating this is harmless.
 
         Raises:
-            StoreUnavailable: The parent could not be told; whoever is asked to do this again does.
-            QueueUnavailable: It was told, and could not be woken; the sweep wakes it.
+            StoreUnavailable: The notification could not be stored; call this again.
+            QueueUnavailable: It is stored, but the dispatch that resumes the parent could not be created; the sweep
+                creates it.
         """
         if task.parent is not None and (task.has_ended or task.deleted_at):
             self._wake_parent_run(task.parent, has_ended=True)
 
     def recheck_awaited_calls(self, task: Task, execution_id: str) -> None:
-        """Let a run that has just been suspended go on, if none of the calls that it waits for is under way.
+        """Resume a run that has just been suspended if none of the calls that it waits for is in progress.
 
-        One may have ended while the run was being suspended, whose word changed nothing: another's had come before.
-        Nothing is raised: what cannot be read, the run finds by itself later on.
+        A call that ended while the run was being suspended may have notified it without effect, because an earlier
+        notification was already recorded. Store and queue failures are ignored: the run polls later by itself.
         """
         run = task.find_run(execution_id)
         if run is None or run.suspension is None or not run.suspension.calls or run.due_at <= self._clock.now():
@@ -135,10 +137,10 @@ class ChildTasks:
         raise StoreUnavailable("The store", f"task {parent.task_id} changed {MAX_CONFLICTS} times")
 
     def calls_in_progress(self, task_id: str, execution_id: str, awaited: tuple[int, ...]) -> set[int]:
-        """Return some of the awaited calls that are under way, or none if there are none.
+        """Return some of the awaited calls that are in progress; empty if none is found.
 
-        The newest are looked at, the last one alone at first: while it runs, which is most of the time, that is all
-        that is read. Whether a call that is older than those runs is left to the parent, which looks itself.
+        Only the newest calls are read, and the very newest first by itself: usually it is still running, and nothing
+        else has to be read. Older calls are not checked here; the parent polls them itself.
         """
         query = TaskQuery(parent=task_id, status=TaskStatus.ACTIVE)
         found = set[int]()
@@ -151,7 +153,7 @@ class ChildTasks:
         return found
 
     def children(self, task_id: str, status: TaskStatus | None = None) -> Iterator[Task]:
-        """Yield the calls of a task, the newest first."""
+        """Yield a task's calls, newest first."""
         token: str | None = None
         while True:
             page = self._store.list_tasks(TaskQuery(parent=task_id, status=status), limit=_PAGE_SIZE, page_token=token)
@@ -161,9 +163,10 @@ class ChildTasks:
                 return
 
     def remove(self, task: Task) -> bool:
-        """Remove a task that is being deleted, and end what is below it; return whether it is gone.
+        """Remove a task that is being deleted, and cancel its descendants; return whether it has been purged.
 
-        While a handler of it is at work that holds a lock, or may make calls yet, it stays: the sweep comes back to it.
+        It stays while one of its handlers is running that holds a lock or may still make calls; the sweep removes it
+        later.
         """
         if may_have_children(task):
             self.cancel_descendants(task)
@@ -176,9 +179,9 @@ class ChildTasks:
         return True
 
     def cancel_descendants(self, task: Task) -> None:
-        """Cancel every call below a task that has not ended, also below those that have.
+        """Cancel every descendant of a task that has not ended, including descendants of calls that have ended.
 
-        Where the task lives again by now, what that new life has called is left alone.
+        If the task has been recreated or rescheduled meanwhile, the calls made since then are left alone.
         """
         waiting = [task.id]
         while waiting:
@@ -189,9 +192,9 @@ class ChildTasks:
             waiting += [child.id for child in self._children_of_generation(task, parent) if child.has_children]
 
     def _children_of_generation(self, task: Task, parent: str, status: TaskStatus | None = None) -> list[Task]:
-        """Return the calls of `parent`, which is the task or below it; without those of a new life of the task.
+        """Return the calls of `parent`, the task or a descendant, without those made since the task was recreated.
 
-        It is read after them: so none of those that were found is of a life that began after that.
+        The task is read after its calls, so a call that was found cannot belong to a generation that began later.
         """
         found = list(self.children(parent, status))
         stored = self._store.load(task.id) if found and parent == task.id else None
@@ -212,11 +215,11 @@ class ChildTasks:
             try:
                 now = self._clock.now()
                 step = cancel(stored.task, now, "Its parent was cancelled.")
-                is_left = can_still_call(step.task, now)  # what is below already is reached from here
+                is_left = can_still_call(step.task, now)  # its existing descendants are cancelled by the caller's loop
                 self._committer.commit(replace(step, task=with_changes(step.task, now, deferred=is_left)), stored)
             except VersionConflict:
                 continue
-            except NotAllowed:  # it has ended meanwhile
+            except NotAllowed:  # it ended in the meantime
                 return
             return
         raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times")

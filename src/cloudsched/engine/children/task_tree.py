@@ -1,4 +1,4 @@
-"""A task with the calls below it: what ``GET /v1/tasks/{id}/tree`` and ``cloudsched tasks tree`` show."""
+"""A task with its descendants: what ``GET /v1/tasks/{id}/tree`` and ``cloudsched tasks tree`` show."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from cloudsched.engine.children.child_tasks import ChildTasks
 
 MAX_TREE = 2_000
-"""How many calls are shown at once. Of a larger tree what is nearest to its root is shown, and of that the newest."""
+"""How many calls are shown: in a larger tree those nearest to the root, and among them the newest."""
 MAX_READ = 10_000
-"""How many calls are looked at at the most, those that are only counted included."""
+"""How many calls are read at most, including those that are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A task, and the calls that it has made, in their order."""
+    """A task and the calls that it has made, in the order of the calls."""
 
     task: Task
     children: Sequence[Tree] = ()
     omitted_children: int = 0
-    """How many calls of this task are not among the children; at least so many, where `MAX_READ` was reached."""
+    """How many of the task's calls are not among `children`; a lower bound if `MAX_READ` was reached."""
 
 
 def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = None) -> Tree:
-    """Return a task's tree, cut where it is too large: one query for each task of it that has made calls.
+    """Return a task's tree, cut where it is too large. Costs one query for each task that has made calls.
 
     Args:
         task: Its root.
-        child_tasks: Where calls are found.
-        execution_id: If given, only that execution's calls, and what is below them.
+        child_tasks: Reads the calls.
+        execution_id: If given, only that execution's calls and their descendants are shown.
     """
     shown: dict[str, list[Task]] = {}
     left_out: dict[str, int] = {}
@@ -61,10 +61,10 @@ def load_tree(task: Task, child_tasks: ChildTasks, execution_id: str | None = No
         shown[parent.id] = sorted(found, key=_call_position)
         left_out[parent.id] = max(unshown, int(is_cut and may_have_children(parent)))
 
-    def grown(task: Task) -> Tree:
-        return Tree(task, tuple(map(grown, shown.get(task.id, ()))), left_out.get(task.id, 0))
+    def build(task: Task) -> Tree:
+        return Tree(task, tuple(map(build, shown.get(task.id, ()))), left_out.get(task.id, 0))
 
-    return grown(task)
+    return build(task)
 
 
 def _call_position(task: Task) -> tuple[str, int]:

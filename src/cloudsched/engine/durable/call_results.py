@@ -1,7 +1,7 @@
-"""What became of calls: what whoever asks is told, and what an ended execution's record says where nobody asked.
+"""Outcomes of calls, for the handler that waits for them and for the record of an execution that did not wait.
 
-The answer of a call is that of its own run, the one which its parent asked for. Runs of its task that somebody asked
-for by hand only make it last longer.
+The outcome of a call is that of the run which its parent requested. Runs of its task that were triggered by hand only
+delay the moment at which the call counts as ended.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def call_outcome(store: Store, handler: str, task_id: str) -> tuple[bool, Any]:
 def finished_call_fields(
     entry: JournalEntry, get_outcome: Callable[[str, str], tuple[bool, Any]], results: Results, now: datetime
 ) -> dict[str, Any] | None:
-    """Return what changes in a call's entry since it has ended; None if it goes on.
+    """Return the changes to the entry of a call that has ended; None if the call is in progress.
 
     Raises:
-        Unavailable: That cannot be said, or its result cannot be kept, for now.
+        Unavailable: The outcome cannot be read, or its result cannot be stored, at the moment.
     """
     try:
         has_ended, content = get_outcome(entry.name, entry.child or "")
@@ -76,12 +76,13 @@ def finished_call_fields(
 def with_call_outcomes(
     store: Store, blobs: Blobs, execution: Execution, entries: Sequence[JournalEntry]
 ) -> list[JournalEntry]:
-    """Return the journal of an execution that ends, with the ends of those calls that nobody has waited for.
+    """Return the journal of an execution that ends, with the outcomes of the calls that the handler did not wait for.
 
-    What is still under way stays as it is, and so does what cannot be read just now: the end of an execution does not
-    wait for it. A call that was cancelled is made anew by a retry, which it is left to where there may be one.
+    Entries of calls that are in progress, or that cannot be read at the moment, stay as they are: the end of an
+    execution does not wait for them. A cancelled call stays open where the execution may be retried, because a retry
+    makes the call again.
     """
-    whole = {entry.number: entry for entry in entries}
+    updated = {entry.number: entry for entry in entries}
     claim = f"{execution.attempt_count}-{secrets.token_hex(4)}"
     results = Results(blobs, f"{execution.task_id}/{execution.id}", claim)
     waiting = (each for each in entries if each.status is StepStatus.WAITING and each.child is not None)
@@ -91,13 +92,17 @@ def with_call_outcomes(
                 entry, lambda *call: call_outcome(store, *call), results, _finish_time(execution)
             )
         except Unavailable as error:
-            log.warning("not looked at: %s", error, extra={"action": "not looked at", "taskId": execution.task_id})
+            log.warning(
+                "call result unavailable: %s",
+                error,
+                extra={"action": "call_result_unavailable", "taskId": execution.task_id},
+            )
             break
         except UnsupportedDocument:
             continue
         if end is not None and _is_recordable(entry, end, execution):
-            whole[entry.number] = entry.model_copy(update=end)
-    return list(whole.values())
+            updated[entry.number] = entry.model_copy(update=end)
+    return list(updated.values())
 
 
 def _finish_time(execution: Execution) -> datetime:
@@ -105,7 +110,7 @@ def _finish_time(execution: Execution) -> datetime:
 
 
 def _is_recordable(entry: JournalEntry, end: dict[str, Any], execution: Execution) -> bool:
-    """Whether a record says how a call has ended: not of one that was never made, or may be made anew."""
+    """Whether a record shows how a call ended: not if the call was never made, or a retry may make it again."""
     status = None if end.get("error") is None else end["error"].status
     if status == DELETED:
         return bool(entry.is_made) or entry.number <= execution.calls_made

@@ -1,7 +1,7 @@
-"""What stands in for a journal where there is none: with a worker that reaches the tasks through the API alone.
+"""Replaces `DurableRun` where there is no journal: in a worker that reaches its tasks only through the API.
 
-A journal is written under the lease, in the store. Without it a handler can still ask for the time and for chance,
-which are the same as everywhere; whatever would have to be remembered is refused.
+A journal is written in the store, under the lease. Without one a handler still has the time, UUIDs and random numbers;
+whatever would have to be recorded is refused.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class NoJournal:
-    """The part of a `Journal` that needs no store.
+    """The part of a `DurableRun` that needs no store.
 
     Args:
-        task_id: The task whose handler asks.
-        execution_id: The execution that it is about.
-        clock: Where the present comes from.
+        task_id: The handler's task.
+        execution_id: The handler's execution.
+        clock: Gives the current time.
     """
 
     pending_entries = ()
@@ -46,7 +46,7 @@ class NoJournal:
         self._uuids = 0
 
     def bind_thread(self) -> None:
-        """Let any thread ask: nothing is recorded in an order."""
+        """Allow every thread: nothing is recorded, so there is no order to keep."""
 
     def now(self) -> datetime:
         """Return the present instant."""
@@ -57,23 +57,23 @@ class NoJournal:
         return self._clock.now()
 
     def uuid(self) -> uuid.UUID:
-        """Return a new UUID, the same ones in the same order on every attempt."""
+        """Return a new UUID; every attempt gets the same ones in the same order."""
         self._uuids += 1
         return uuid.uuid5(uuid.UUID(bytes=self._seed[:16]), str(self._uuids))
 
     @cached_property
     def random(self) -> Random:
-        """Chance that is the same on every attempt."""
+        """A random source that repeats itself on every attempt."""
         return Random(self._seed)  # noqa: S311 - it is to be repeatable
 
     def check_complete(self) -> None:
-        """Accept the handler's end: there was nothing to replay."""
+        """Do nothing: there was nothing to replay."""
 
     def find_failure_cause(self, error: BaseException | None) -> None:
-        """Name nothing: there is no journal that a failure could come from."""
+        """Return None: there is no journal whose entries could have failed."""
 
     def make_calls(self) -> None:
-        """Make nothing: nothing was called."""
+        """Do nothing: nothing was called."""
 
     def step(self, name: str, *_: object) -> NoReturn:
         """Refuse `Context.step`."""

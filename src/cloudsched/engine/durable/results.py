@@ -1,4 +1,4 @@
-"""Where the results of steps and calls are: in the journal, or by reference where they are too large for it."""
+"""Stores the results of steps and calls: in the journal, or in the blob store if they are too large for it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_ERROR_CHARS = 1000
-"""How many characters of an error are kept."""
+"""How many characters of an error are stored."""
 
 _MAX_TRIES = 3
-"""How often something large is put in its place before that counts as away."""
+"""How often a blob is put before the blob store counts as unavailable."""
 
 MAX_RESULT_BYTES = 32 * 1024 * 1024
 """How many bytes a result may have as JSON."""
 
 
 class Results:
-    """The results of one execution, as the holder of one claim keeps them.
+    """The results of one execution, as the holder of one claim stores them.
 
-    What it puts in its place is its own: another claim's of the same attempt, which was given back, lies beside it.
+    Its blobs have keys of their own: those of another claim of the same attempt, which was released, are not
+    overwritten.
     """
 
     def __init__(self, blobs: Blobs, prefix: str, claim: str) -> None:
@@ -47,17 +48,17 @@ class Results:
         self._claim = claim
 
     def store(self, number: int, value: Any, *, is_stored_elsewhere: bool) -> dict[str, Any]:  # noqa: ANN401 - any JSON
-        """Return how an entry keeps a result: itself, or where it is.
+        """Return the fields of an entry that hold a result: the result itself, or the key of its blob.
 
         Args:
-            number: Whose result it is.
+            number: The entry's number.
             value: The result.
             is_stored_elsewhere: Whether it is also stored elsewhere. If not, and the blob store cannot be reached, it
                 goes into the entry where a document has room, so that it is not lost.
 
         Raises:
-            InvalidInput: No store can keep it.
-            StoreUnavailable: It is large, and its place cannot be reached.
+            InvalidInput: No store can hold it.
+            StoreUnavailable: It is large, and the blob store cannot be reached.
         """
         require_storable("result", value, MAX_RESULT_BYTES)
         size = max_size(value)
@@ -70,20 +71,22 @@ class Results:
         except StoreUnavailable:
             if is_stored_elsewhere or size > MAX_CONTENT:
                 raise
-            log.warning("kept in its entry: %s cannot be put in its place", key, extra={"action": "kept in its entry"})
+            log.warning(
+                "blob %s not stored; its content is kept in the journal entry", key, extra={"action": "blob_put_failed"}
+            )
             return {"result": value, "reference": None}
         return {"result": None, "reference": key}
 
     def read(self, step: StepRecord) -> Any:  # noqa: ANN401 - any JSON
-        """Return a step's result, wherever it is, as the reader's own: who changes it changes no journal."""
+        """Return a step's result, from the journal or the blob store; a copy, which its reader may change."""
         return deep_copy_json(step.result) if step.reference is None else json.loads(self._blobs.get(step.reference))
 
 
 def put_blob_with_retry(blobs: Blobs, key: str, content: bytes) -> None:
-    """Keep a content, with some patience.
+    """Store a blob, with some retries.
 
     Raises:
-        BlobsUnavailable: Its place cannot be reached.
+        BlobsUnavailable: The blob store cannot be reached.
     """
     for _ in range(_MAX_TRIES - 1):
         with suppress(StoreUnavailable):
@@ -96,12 +99,12 @@ def put_blob_with_retry(blobs: Blobs, key: str, content: bytes) -> None:
 
 
 def encode_refusal(error: Exception) -> dict[str, Any]:
-    """Return how an entry keeps why a call was refused."""
+    """Return the fields of an entry that record why a call was refused."""
     if not isinstance(error, errors.InvalidInput | errors.LimitExceeded):  # the code of the payload's own model
         error = errors.InvalidInput("call", f"cannot be made: {type(error).__qualname__}: {exception_text(error)}")
-    said = [error.field, error.problem, error.hint] if isinstance(error, errors.InvalidInput) else [str(error)]
-    kept = StepError(type=type(error).__name__, message=escape_surrogates(str(error)[:_MAX_ERROR_CHARS]))
-    return {"error": kept, "result": [escape_surrogates(text[:_MAX_ERROR_CHARS]) for text in said]}
+    arguments = [error.field, error.problem, error.hint] if isinstance(error, errors.InvalidInput) else [str(error)]
+    recorded = StepError(type=type(error).__name__, message=escape_surrogates(str(error)[:_MAX_ERROR_CHARS]))
+    return {"error": recorded, "result": [escape_surrogates(text[:_MAX_ERROR_CHARS]) for text in arguments]}
 
 
 def decode_refusal(step: StepRecord) -> Exception:

@@ -1,4 +1,4 @@
-"""What a handler may ask and say while it runs."""
+"""The context of a running handler: durable operations, progress, messages and usage."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_PROGRESS_NOTES = 50
-"""How many progress steps a record keeps; the oldest go first."""
+"""How many progress notes a record keeps; the oldest are dropped first."""
 MAX_NOTICES = 20
-"""How many messages one attempt may put into the inbox: they are written in the commit that ends it."""
+"""How many messages one attempt may send to the inbox: they are written in the commit that finishes it."""
 MAX_TEXT = 200
-"""How many characters of a progress step or a notice's title are kept."""
+"""How many characters of a progress note or of a message's title are kept."""
 
 
 class EventPayload(dict[str, Any]):
@@ -68,13 +68,13 @@ class EventPayload(dict[str, Any]):
 class Context:
     """One attempt at one occurrence, as its handler sees it.
 
-    A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: it is replayed from its beginning
-    each time it goes on, and what it has done already is answered from its journal. So it has to ask for the same
-    things in the same order each time; see ``docs/durable.md``.
+    A handler that uses `step`, `call`, `gather`, `sleep` or `wait_for` is durable: each time it resumes, it is replayed
+    from the beginning, and what it has already done is answered from its journal. It must therefore make the same
+    requests in the same order each time; see ``docs/durable.md``.
 
     Attributes:
-        task: The task as it was when the attempt began.
-        execution_id: The same on every retry of the occurrence: use it as an idempotency key towards others.
+        task: The task as it was when the attempt started.
+        execution_id: The same on every retry of the occurrence. Use it as an idempotency key for other services.
         scheduled_for: The occurrence's instant, in UTC.
         attempt: Which attempt this is, counted from 1.
     """
@@ -102,24 +102,24 @@ class Context:
     def now(self) -> datetime:
         """Return the present instant by the scheduler's clock, which a test can move.
 
-        In a durable handler it is recorded: a replay is told the same instant.
+        In a durable handler it is recorded: a replay gets the same instant.
         """
         return self.durable_run.now()
 
     def uuid(self) -> UUID:
-        """Return a new UUID, the same in every replay and on every retry. It is made from public ids: no secret."""
+        """Return a new UUID, the same in every replay and retry. It is not secret: it derives from public ids."""
         return self.durable_run.uuid()
 
     @property
     def random(self) -> Random:
-        """A source of chance that gives the same in every replay, for one occurrence. It is no source of secrets."""
+        """A random source that repeats itself in every replay of an occurrence. Do not use it for secrets."""
         return self.durable_run.random
 
     def version(self, name: str, newest: int) -> int:
         """Return which version of a changed piece of code this execution follows.
 
-        An execution that comes here for the first time follows `newest`, and keeps to it; one that had passed here
-        before there was a version follows 1.
+        An execution that reaches this point for the first time follows `newest` from then on; one that passed this
+        point before the code had versions follows 1.
         """
         return self.durable_run.version(name, require_count("newest", newest, 1))
 
@@ -133,20 +133,21 @@ class Context:
         timeout: timedelta | None = None,
         **kwargs: Any,
     ) -> T:
-        """Call a function once and remember its result: a replay is given that, and does not call it again.
+        """Call a function once and record its result; a replay gets that result without calling the function.
 
         Args:
-            name: What the journal calls the step. The same name may be used again.
-            function: What to call. Its result is kept as JSON, and read as its annotation says.
-            *args: What it is called with.
-            retry: How often it is tried again when it raises, and when; as the task's policy says if None.
-            timeout: How long one try may take. A function that takes longer is given up, and goes on unheard.
-            **kwargs: What it is called with.
+            name: The step's name in the journal. It need not be unique.
+            function: What to call. Its result is stored as JSON, and read back as its return annotation says.
+            *args: Its positional arguments.
+            retry: When and how often it is retried if it raises; the task's policy if None.
+            timeout: How long one attempt may take. A function that takes longer is abandoned: its thread keeps running,
+                but its result is ignored.
+            **kwargs: Its keyword arguments.
 
         Raises:
-            StepFailed: It has raised as often as it may.
-            InvalidInput: The name is too long, the function cannot be called, the timeout is no timedelta, or the retry
-                is none.
+            StepFailed: It raised, and no retries are left.
+            InvalidInput: The name is too long, the function is not callable, the timeout is not a timedelta, or the
+                retry is not a policy.
         """
         policy = self.task.retry if retry is None else parse_retry_policy(retry)
         limit = parse_timeout(timeout)
@@ -155,30 +156,30 @@ class Context:
         return result
 
     def call(self, handler: str, payload: Any = None, **fields: Any) -> CallHandle:  # noqa: ANN401 - as the handler takes it
-        """Begin a call of another handler, as a task of its own whose parent this one is.
+        """Start a call of another handler: a task of its own, whose parent is this task.
 
         Args:
             handler: The registered name.
-            payload: What it is given: an instance of its model, or a JSON object (a dict) that fits it.
-            **fields: More of what a task says (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
-                as a policy, a number of retries, True or False. It begins at once, for the same owner.
+            payload: Its payload: an instance of its model, or a JSON object (a dict) that fits the model.
+            **fields: Other fields of its task (`TaskDraft`): title, priority, lock_key, expected_duration …; and retry,
+                as a policy, a number of retries, True or False. It starts at once, for the same owner.
 
         Raises:
-            InvalidInput: There is no such handler, or the payload or a field does not fit.
-            LimitExceeded: Too many calls are under way, or they are nested too deep.
+            InvalidInput: There is no such handler, or the payload or a field is not valid.
+            LimitExceeded: Too many calls are in progress, or they are nested too deeply.
         """
         return CallHandle(self.durable_run, self.durable_run.call(handler, payload, fields), handler)
 
     def gather(self, *calls: CallHandle, return_failures: bool = False) -> list[Any]:
-        """Return what the calls returned, in their order, once all of them have ended.
+        """Wait until all calls have ended, and return their results in the order of the arguments.
 
         Args:
             *calls: What `call` returned.
-            return_failures: Put the `CallFailed` of a call that failed into the list instead of raising it.
+            return_failures: Put the `CallFailed` of a failed call into the list instead of raising it.
 
         Raises:
-            CallFailed: One of them did not succeed: the first in their order.
-            InvalidInput: One of them is no call.
+            CallFailed: A call did not succeed; of several, the first in the order of the arguments.
+            InvalidInput: An argument is not a call.
         """
         hint = "Give what ctx.call has returned, each by itself: ctx.gather(*calls)."
         outcomes = self.durable_run.wait_for_results(
@@ -190,10 +191,10 @@ class Context:
         return outcomes
 
     def sleep(self, until: timedelta | datetime) -> None:
-        """Wait so long, or until an aware instant, without any function running meanwhile. What is past is now.
+        """Wait for a duration, or until an aware instant, while no function runs. An instant in the past does not wait.
 
         Raises:
-            InvalidInput: It is something else (seconds, say), or beyond the year 9998.
+            InvalidInput: It is neither (a number of seconds, for example), or it is beyond the year 9998.
         """
         self.durable_run.sleep_until(partial(deadline, parse_wait("until", until)))
 
@@ -246,7 +247,7 @@ class Context:
         return (content, sender) if with_sender else content
 
     def time_left(self) -> timedelta:
-        """Return how long the lease lasts: past it, another executor may begin the next attempt.
+        """Return how long the lease still lasts; after that, another executor may start the next attempt.
 
         Each step of a durable handler renews it, as `heartbeat` does.
         """
@@ -255,9 +256,9 @@ class Context:
         return until - self._clock.now()
 
     def progress(self, text: str) -> None:
-        """Say how far the work is. It is stored at once (one commit), and renews the lease.
+        """Record how far the work is. It is stored at once (one commit), and renews the lease.
 
-        A replay has said it before, and does not say it again; it renews the lease if half of that is over.
+        A replay does not record it again; it renews the lease if more than half of it has passed.
         """
         require_not_timed_out()
         if self.durable_run.is_replaying:
@@ -269,33 +270,35 @@ class Context:
         self.heartbeat()
 
     def replace_progress(self, progress: Sequence[ProgressNote]) -> None:
-        """Put these in place of what was said before. They are stored with what comes next, not at once."""
+        """Replace all progress notes. They are stored with the next commit, not at once."""
         self._progress = list(progress)
 
     def heartbeat(self) -> bool:
-        """Renew the lease (one commit); return False if the task was cancelled or the run is no longer this one's.
+        """Renew the lease (one commit); return False if the task was cancelled or the lease is lost.
 
-        A store that does not answer is no reason to stop, as long as the lease lasts.
-        A lease that has ended is not renewed: others may be at it already. A task that is paused lets its runs finish.
+        If the store does not answer, the result is True as long as the lease lasts. A lease that has ended is not
+        renewed, because another executor may have started the next attempt. Runs of a paused task may finish.
         """
         require_not_timed_out()
         try:
             state = self._renew(self._progress)
         except Unavailable as error:  # the lease still stands; the handler need not fail for this
-            log.warning("not renewed: %s", error, extra={"action": "not renewed", "taskId": self.task.id})
+            log.warning(
+                "lease renewal failed: %s", error, extra={"action": "lease_renewal_failed", "taskId": self.task.id}
+            )
             return self.time_left() > timedelta(0)
         if state.until is not None:
             self._lease_until = state.until
         return not state.is_cancelled
 
     def notify(self, title: str, body: str) -> None:
-        """Put a message into the owner's web inbox, in the same commit as the success of this attempt.
+        """Send a message to the owner's web inbox, in the commit that records the success of this attempt.
 
-        So it is there exactly once if the occurrence succeeds, and not at all if it does not.
+        The message therefore arrives exactly once if the occurrence succeeds, and not at all if it does not.
 
         Raises:
-            InvalidInput: It is larger than a store keeps, or there are too many of them.
-            WorkflowError: It is said inside a step, which is not called again by the attempt that succeeds.
+            InvalidInput: It is larger than a store can hold, or the attempt has sent too many.
+            WorkflowError: It is sent inside a step, which the attempt that succeeds may not call again.
         """
         require_not_timed_out()
         if self.durable_run.is_in_step:
@@ -305,7 +308,7 @@ class Context:
         self._notices.append(truncate_notice(title, body))
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
-        """Add to what the record says this attempt has cost; inside a step, to what the step has cost."""
+        """Add to the recorded usage of this attempt; inside a step, to that of the step."""
         require_not_timed_out()
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:
@@ -316,19 +319,19 @@ class Context:
 
     @property
     def output(self) -> HandlerOutput:
-        """What the handler has said so far."""
+        """The handler's messages, progress and usage so far."""
         inside = self.durable_run.usage_in_steps
         queries, tokens = self._usage.queries + inside.queries, self._usage.tokens + inside.tokens
         return HandlerOutput(tuple(self._notices), tuple(self._progress), queries, tokens)
 
 
 def truncate_progress(at: datetime, text: str) -> ProgressNote:
-    """Return a progress step as the record keeps it."""
+    """Return a progress note, cut to the length that the record keeps."""
     return ProgressNote(at=at, text=escape_surrogates(text[:MAX_TEXT]))
 
 
 def truncate_notice(title: str, body: str) -> InboxMessage:
-    """Return a message as the inbox keeps it. Raises InvalidInput if it is larger than a store keeps."""
+    """Return an inbox message with its title cut to length. Raises InvalidInput if its body is too large to store."""
     body = escape_surrogates(body)
     require_storable("body", body, MAX_CONTENT)
     return InboxMessage(escape_surrogates(title[:MAX_TEXT]), body)
@@ -336,7 +339,7 @@ def truncate_notice(title: str, body: str) -> InboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutput:
-    """What a handler has said besides its result."""
+    """What a handler produced besides its result."""
 
     notices: tuple[InboxMessage, ...]
     progress: tuple[ProgressNote, ...]

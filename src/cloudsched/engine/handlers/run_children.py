@@ -1,4 +1,4 @@
-"""The built-in handler of tasks that run others in place of a handler of their own: a durable one like any other."""
+"""The built-in durable handler of tasks that have children in place of a handler of their own."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def run_children(ctx: Context) -> dict[str, Any]:
-    """Run the task's children; return their results in their order, and what failed or was skipped, by number from 0.
+    """Run the task's children; return their results in order, and the numbers from 0 of the failed and skipped ones.
 
     Raises:
-        CallFailed: One of them did not succeed, and the task's policy is to fail.
+        CallFailed: A child did not succeed, and the task's `on_child_failure` is FAIL.
     """
     task = ctx.task
     outcomes = _run_in_parallel(ctx, task.children) if task.parallel else _run_in_order(ctx, task.children)
@@ -46,7 +46,7 @@ def _run_in_order(ctx: Context, children: Sequence[Child]) -> list[Any]:
 
 
 def _start_child(ctx: Context, child: Child, results: list[Any]) -> int | CallFailed:
-    """Begin a child, and return its number in the journal; or why it cannot begin, as it was recorded."""
+    """Start a child and return its number in the journal, or the recorded reason why it cannot start."""
     passed = {} if child.results_as is None else {child.results_as: results}
     try:
         return ctx.durable_run.call(child.handler, {**child.payload, **passed}, child.to_call_fields())
@@ -57,7 +57,7 @@ def _start_child(ctx: Context, child: Child, results: list[Any]) -> int | CallFa
 
 
 def _wait_for_children(ctx: Context, since: int, started_calls: Sequence[int | CallFailed]) -> list[Any]:
-    """Return what came of children, once all of them have ended: their results as they were recorded, or why not."""
+    """Wait until all children have ended; return the recorded result of each, or its failure."""
     numbers = [each for each in started_calls if isinstance(each, int)]
     outcomes = dict(zip(numbers, ctx.durable_run.wait_for_results(numbers, as_recorded=True), strict=True))
     ctx.durable_run.merge_failures_since(since)

@@ -1,9 +1,9 @@
-"""The built-in handler of tasks that bring a script: a durable one, whose steps are what the script asks for.
+"""The built-in durable handler of tasks with a script; its journal entries are the script's calls and sleeps.
 
-The script is run anew from its beginning each time that the handler goes on, in a fresh interpreter, and what it asked
-for is answered from the journal. It goes in rounds: it runs until it waits for all that is left of what it asked for;
-the calls of a round are begun in its order, then the round waits for the longest of its sleeps and for all its calls.
-So the order is the same in every replay. What the script says is checked here, as nobody else's word.
+Each time the handler resumes, a fresh interpreter runs the script from the beginning, and its earlier requests are
+answered from the journal. It runs in rounds: a round ends when the script waits for all its open requests. The calls of
+a round are started in the order of the requests, then the round waits for its longest sleep and for all its calls, so
+the order is the same in every replay. Scripts are untrusted: whatever the interpreter returns is validated here.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.interpreter import Interpreter, Round, ScriptRequest
 
 _MAX_COMPILED = 1024
-"""How many scripts are remembered to have compiled."""
+"""How many scripts that compile are remembered."""
 _MAX_REFUSAL_CHARS = 1000
-"""How many characters a script is told of why a call is refused: as many as are recorded at least."""
+"""How many characters of a refused call's reason a script gets: no fewer than are recorded."""
 
 
 def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], max_requests: int) -> Registry:
@@ -45,8 +45,8 @@ def with_scripts(registry: Registry, interpreter: Callable[[], Interpreter], max
 
     Args:
         registry: The handlers.
-        interpreter: What runs scripts, made when the first one comes.
-        max_requests: How many calls and sleeps one execution may ask for.
+        interpreter: Makes the interpreter when the first script needs it.
+        max_requests: How many calls and sleeps one execution may request.
     """
     scripts = _ScriptHandler(registry, interpreter, max_requests)
     handler = Handler(
@@ -74,10 +74,10 @@ class _ScriptHandler:
         self._compiled: set[bytes] = set()
 
     def check(self, draft: TaskDraft, authority: Authority) -> None:
-        """Check a script that is to be stored: its tools are there, it can be told its payload, and it compiles.
+        """Check a script before it is stored: its tools exist, JavaScript can represent its payload, and it compiles.
 
         Raises:
-            InvalidInput: They are not, or it does not, or nothing here runs scripts.
+            InvalidInput: One of these does not hold, or this service runs no scripts.
         """
         if draft.script is None:
             raise InvalidInput("script", "is missing", f"It is what {SCRIPT_HANDLER!r} runs.")
@@ -104,8 +104,8 @@ class _ScriptHandler:
         """Run the task's script; return what it returns.
 
         Raises:
-            ScriptFailed: It threw something that it did not catch.
-            LimitExceeded: It asks for more than it may have.
+            ScriptFailed: It threw an error that it did not catch.
+            LimitExceeded: It requests more calls and sleeps than it may.
         """
         task, script = context.task, context.task.script
         if script is None:
@@ -122,7 +122,7 @@ class _ScriptHandler:
             seed=context.random.getrandbits(32),
             now=now,
         )
-        told: list[ProgressNote] = []
+        notes: list[ProgressNote] = []
         answers: Sequence[ScriptResponse] = ()
         refusals: list[InvalidInput] = []
         left = self._max_requests
@@ -130,24 +130,24 @@ class _ScriptHandler:
             while True:
                 reached = running.resume(answers, now)
                 lines = [escape_surrogates(line[:MAX_TEXT]) for line in reached.log[-MAX_PROGRESS_NOTES:]]
-                told = [*told, *(ProgressNote(at=now, text=line) for line in lines)][-MAX_PROGRESS_NOTES:]
-                context.replace_progress(told)
+                notes = [*notes, *(ProgressNote(at=now, text=line) for line in lines)][-MAX_PROGRESS_NOTES:]
+                context.replace_progress(notes)
                 left -= len(reached.asks)
                 if left < 0:
                     raise LimitExceeded(
                         f"The script asks for more than {self._max_requests} calls and sleeps, the most here."
                     )
                 since = context.durable_run.position + 1
-                begun = {
+                started_calls = {
                     ask.number: self._start_call(context, ask, tools) for ask in reached.asks if ask.tool is not None
                 }
-                refusals += [each for each in begun.values() if isinstance(each, InvalidInput)]
+                refusals += [each for each in started_calls.values() if isinstance(each, InvalidInput)]
                 if reached.failure is not None:
                     thrown = (each for each in reversed(refusals) if _refusal_text(each) == reached.failure.problem)
                     raise reached.failure from next(thrown, None)
                 if reached.has_ended:
-                    return reached.result  # calls that it did not wait for are made, as those of any handler
-                answers = _await_round(context, reached, begun, now)
+                    return reached.result  # calls that it did not await are made, like those of any handler
+                answers = _await_round(context, reached, started_calls, now)
                 context.durable_run.merge_failures_since(since)
                 if context.durable_run.position >= since:
                     now = max(now, context.durable_run.last_finished_at(since))
@@ -160,9 +160,9 @@ class _ScriptHandler:
         return tuple(name for name in tools if narrowed is None or name in narrowed)
 
     def _start_call(self, context: Context, request: ScriptRequest, tools: Sequence[str]) -> int | InvalidInput:
-        """Begin a call and return its number in the journal, or why it is refused.
+        """Start a call and return its number in the journal, or the reason why it is refused.
 
-        Both are recorded: what was begun when the tool was there, and took what it was given, is replayed for ever.
+        Both are recorded, so a replay gets the same answer even if the tool has been changed or removed since.
         """
         tool = escape_surrogates((request.tool or "")[:MAX_NAME])
 
@@ -188,7 +188,7 @@ class _ScriptHandler:
 def _await_round(
     context: Context, script_round: Round, started_calls: Mapping[int, int | InvalidInput], now: datetime
 ) -> list[ScriptResponse]:
-    """Wait for all that a round asked for; return what came of it, in the order of the asks."""
+    """Wait for all requests of a round; return their responses in the order of the requests."""
     sleeps = [ask.seconds for ask in script_round.asks if ask.tool is None]
     if sleeps:
         until = now + timedelta(seconds=max(sleeps))

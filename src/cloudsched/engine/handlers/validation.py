@@ -1,4 +1,4 @@
-"""What is checked of a draft before it becomes a task, whoever makes it: a caller, or a handler that calls another."""
+"""Validates a draft before it becomes a task, whether an API caller or a handler's `ctx.call` made it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def validate_draft(
     draft: TaskDraft, registry: Registry, retention: timedelta | None, authority: Authority = Authority.SERVERS
 ) -> TaskDraft:
-    """Return a draft whose payload fits its handler, with the handler's own defaults where the draft says nothing.
+    """Return a draft whose payload fits its handler, with the handler's defaults for the fields that it leaves out.
 
     Args:
         draft: The draft.
@@ -56,14 +56,14 @@ def validate_draft(
 
 
 def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
-    """Return the draft's handler; None if only the workers that run it know it, and check its payload then."""
+    """Return the draft's handler; None if only the workers that run it know it, which then validate the payload."""
     if draft.pull is not None and draft.handler not in registry and not registry.is_for_users:
         return None
     return registry.get(draft.handler)
 
 
 def _check_children(draft: TaskDraft, registry: Registry) -> None:
-    """Check that each child's handler is there, and takes its payload as far as that is known now."""
+    """Check that each child's handler exists and accepts its payload, as far as the payload is known before it runs."""
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
         if child.results_as is not None and draft.parallel:

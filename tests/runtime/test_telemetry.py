@@ -82,7 +82,7 @@ def create(sim: Simulation, **task: Any) -> str:
 
 
 def actions(lines: list[dict[str, Any]]) -> list[str]:
-    return [line["action"] for line in lines if line["logger"] == "cloudsched.news"]
+    return [line["action"] for line in lines if line["logger"] == "cloudsched.events"]
 
 
 def test_each_change_of_state_is_one_line(sim: Simulation, lines: list[dict[str, Any]]) -> None:
@@ -96,7 +96,10 @@ def test_each_change_of_state_is_one_line(sim: Simulation, lines: list[dict[str,
     app.trigger(task_id)
     sim.advance(timedelta(days=2))
     app.delete(task_id)
-    life = "created started succeeded paused resumed edited asked started succeeded started completed succeeded deleted"
+    life = (
+        "created started succeeded paused resumed edited run_requested started succeeded "
+        "started completed succeeded deleted"
+    )
     assert actions(lines) == life.split()
     assert {line["taskId"] for line in lines if "action" in line and line["action"] != "swept"} == {task_id}
     started = next(line for line in lines if line.get("action") == "started")

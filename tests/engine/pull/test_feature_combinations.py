@@ -160,17 +160,27 @@ def test_what_work_costs(sim: Simulation) -> None:
     assert (ended.reads, ended.commits, ended.writes, ended.dispatches) == (1, 1, 2, 0)
 
 
-def test_the_log_says_what_is_offered_and_who_took_it(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
-    """Once each time that it is offered, with its lane, and with the worker's name when it begins."""
-    caplog.set_level("INFO", "cloudsched.news")
+def test_the_log_has_each_offer_and_each_claim(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    """One line with the queue key for each offer, and one with the worker's name for each claim."""
+    caplog.set_level("INFO", "cloudsched.events")
     offer(sim, "a")
     sim.advance(MINUTE)
     sim.app.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "no")
     sim.app.update("a", title="b")
     sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
-    news = [line for line in caplog.records if line.name == "cloudsched.news"]
-    said = [(getattr(line, "action", ""), getattr(line, "lane", None)) for line in news]
-    expected = ["created", "offered", "started", "offered", "retrying", "edited", "started", "completed", "succeeded"]
-    assert [action for action, _ in said] == expected
-    assert [lane for _, lane in said if lane] == ["gpu", "gpu"]
-    assert [line.worker for line in news if hasattr(line, "worker")] == ["worker", "worker"]
+    lines = [line for line in caplog.records if line.name == "cloudsched.events"]
+    logged = [(getattr(line, "action", ""), getattr(line, "queueKey", None)) for line in lines]
+    expected = [
+        "created",
+        "queued_for_worker",
+        "started",
+        "queued_for_worker",
+        "retrying",
+        "edited",
+        "started",
+        "completed",
+        "succeeded",
+    ]
+    assert [action for action, _ in logged] == expected
+    assert [key for _, key in logged if key] == ["gpu", "gpu"]
+    assert [line.worker for line in lines if hasattr(line, "worker")] == ["worker", "worker"]

@@ -173,7 +173,7 @@ class AttemptRunner:
             finished = held.finish(report, self._random, known, running)
         except InvalidInput as error:
             about = {"taskId": held.task.id, "executionId": attempt.run.execution_id}
-            log.exception("end refused", extra={"action": "end refused", **about})
+            log.exception("The store rejected the result", extra={"action": "result_rejected", **about})
             reason = f"The store does not take how it ended ({type(report.outcome).__name__}): {error}"
             refused = replace(report, outcome=Fail(truncate_text(reason)), error=None, notices=(), progress=())
             return held.finish(refused, self._random, known)

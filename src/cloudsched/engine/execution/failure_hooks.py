@@ -35,10 +35,10 @@ def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execu
             except BaseException as error:
                 if not is_handler_failure(error):
                     raise
-                log.exception("hook failed", extra={"action": "hook failed", **about})
+                log.exception("The on_failure hook failed", extra={"action": "failure_hook_failed", **about})
         elif task.handler not in registry and not _was_reported_by_worker(execution):
             why = "no on_failure is called: there is no handler %r in this process"
-            log.warning(why, task.handler, extra={"action": "hook skipped", **about})
+            log.warning(why, task.handler, extra={"action": "failure_hook_skipped", **about})
 
 
 def failure_hook(registry: Registry, task: Task) -> OnFailure | None:

@@ -114,7 +114,7 @@ def _report_failure(context: Context, outcome: Outcome, error: BaseException) ->
         if isinstance(suspended.outcome, Suspend):  # they could not be made; a replay comes to this failure again
             return _report(context, suspended.outcome)
     except Exception:
-        log.exception("calls not made", extra={"action": "calls not made", "taskId": context.task.id})
+        log.exception("The calls were not created", extra={"action": "calls_not_created", "taskId": context.task.id})
     return _report(context, outcome, error)
 
 

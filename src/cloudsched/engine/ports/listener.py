@@ -10,11 +10,12 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """What tells a worker that there may be something new for it. A hint: whoever listens also looks now and then.
+    """Notifies a worker that there may be new work for it. This is a hint: the worker polls as well.
 
-    * After every change by which an offer appears in one of the lanes, `notify` is called soon. It may be called without
-      a reason too, but not all the time while nothing happens.
-    * `notify` is called from another thread, also while the context is being entered. It returns soon and raises nothing.
+    * After every change by which an offer appears under one of the queue keys, `notify` is called soon. It may be
+      called without a reason too, but not continuously while nothing happens.
+    * `notify` is called from another thread, also while the context is being entered. It returns quickly and does not
+      raise.
     * A connection that was lost is made again, with growing waits, and `notify` is called then: something may have been
       missed.
     * What no new try can mend (no permission, no index) is logged once; then `notify` is called every few seconds.

@@ -118,9 +118,9 @@ class Store(Protocol):
     ) -> Version:
         """Write a task, with records that belong to it, in one piece; return its new version.
 
-        `expected_version` is the version that was read; None means that there must be no such task. Executions and
-        messages are created or overwritten. A lock is written like the task: only if it still has the version it was
-        read at. Journal entries are created or overwritten as well; the journals that are `archived` are removed.
+        `expected_version` is the version that was read; None means that the task must not exist. Executions and
+        messages are created or overwritten. A lock is written like the task: only at the version it was read at.
+        Journal entries are created or overwritten as well; the journals that are `archived` are removed.
 
         Raises:
             VersionConflict: The task or the lock has another version by now, is gone, or exists where it must not.

@@ -158,12 +158,12 @@ class WorkQueue:
         except Exception as error:
             if not look.claims:
                 raise
-            log.warning("%d claimed, and then: %s", len(look.claims), error, extra={"action": "claimed less"})
+            log.warning("%d claimed, and then: %s", len(look.claims), error, extra={"action": "claim_incomplete"})
         if look.skipped >= MAX_SCANNED:
             log.warning(
                 "what comes first in queue %r is not for this worker; give what other workers run a queue of its own",
                 worker_filter.queue,
-                extra={"action": "crowded", "queue": worker_filter.queue},
+                extra={"action": "queue_blocked_by_other_work", "queue": worker_filter.queue},
             )
         return look.claims
 
@@ -184,7 +184,7 @@ class WorkQueue:
         except StoreUnavailable:
             raise
         except CloudschedError as error:
-            ids = {"action": "not claimed", "taskId": stored.task.id}
+            ids = {"action": "claim_failed", "taskId": stored.task.id}
             log.warning("passed over, since it cannot be claimed: %s", error, extra=ids)
 
     def _enqueue_blocked(self, claim_attempt: _ClaimAttempt, key: str, blocked: list[VersionedTask]) -> None:

@@ -1,13 +1,12 @@
-"""What a commit has changed, as log lines: one for each change of state, with an ``action`` and the ids.
+"""Log what a commit has changed: one line for each change of state, with an ``action`` and the ids.
 
-Everything that an operator sees comes from these lines: they are what Cloud Logging shows, and what metrics are counted
-from. No line has a payload, a result or a token.
+Cloud Logging shows these lines, and log-based metrics are computed from them. No line has a payload, a result or a token.
 
 ============================================  =====================================================================
 ``created edited deleted``                    of a task
-``paused resumed completed failed_task``      a task's new status; also ``cancelled expired``
-``asked``                                     a run by hand or of a backfill waits
-``offered``                                   an attempt waits for a worker, in the ``lane``
+``paused resumed completed failed_task``      a task's new status; also ``cancelled_task expired_task``
+``run_requested``                             a manual run or one of a backfill waits
+``queued_for_worker``                         an attempt waits for a worker under the ``queueKey``
 ``started``                                   an attempt, with ``latenessSeconds``: how long after it was due
 ``succeeded failed timed_out retrying``       an execution's new status; also ``skipped cancelled expired suspended``
 ============================================  =====================================================================
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Task
     from cloudsched.domain.transitions.lifecycle import Transition
 
-log = logging.getLogger("cloudsched.news")
+log = logging.getLogger("cloudsched.events")
 
 _STATUS_ACTIONS = {
     TaskStatus.ACTIVE: "resumed",
@@ -71,10 +70,10 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
             task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late), **who
         )
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
-        lane = task.pull.queue_key if task.pull else ""
-        _log_line(task, "offered", executionId=run.execution_id, attempt=run.attempt, lane=lane)
+        queue_key = task.pull.queue_key if task.pull else ""
+        _log_line(task, "queued_for_worker", executionId=run.execution_id, attempt=run.attempt, queueKey=queue_key)
     elif run.lease is None and before is None:
-        _log_line(task, "asked", executionId=run.execution_id, trigger=run.trigger.value)
+        _log_line(task, "run_requested", executionId=run.execution_id, trigger=run.trigger.value)
     elif run.lease is None and run.suspension is not None and before is not None and before.lease is not None:
         _log_line(task, "suspended", executionId=run.execution_id, until=run.due_at.isoformat())
 

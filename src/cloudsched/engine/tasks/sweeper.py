@@ -82,8 +82,8 @@ class Sweeper:
         """Repair what is overdue, the earliest first. What this reads grows with that, not with what exists.
 
         A task that cannot be repaired is passed over.
-        Where that is more than `MAX_EXAMINED`, this goes on where the sweep before has stopped, and from the beginning after
-        the last. So what stays overdue for a good reason, as at a lock that is held, keeps nothing else from its turn.
+        If more than `MAX_EXAMINED` are overdue, this continues where the previous sweep stopped, and starts over after
+        the last. So tasks that stay overdue for a good reason, such as a lock that is held, do not starve the others.
 
         Raises:
             StoreUnavailable: The store did not say what is overdue, or did not answer for several tasks in a row.

@@ -1,13 +1,12 @@
-"""Durable scheduled tasks for Google Cloud, with no server to keep and a clock that tests can move.
+"""Durable scheduled tasks for Google Cloud, without a server to run, and with a clock that tests can move.
 
-Read five files and you have the whole: ``domain/documents/task.py`` (a task), ``domain/transitions/planning.py``
-(when it runs, and what carries it there), ``engine/ports/store.py`` (what is needed from outside),
-``engine/execution/executor.py`` (what a delivery does), ``app.py`` (what callers do; ``runtime/container.py`` puts it
-together). Then ``domain/transitions/claim.py`` and ``domain/transitions/finish.py`` hold the decisions, and
-``errors.py`` all that can go wrong.
+Five files show the whole: ``domain/documents/task.py`` (a task), ``domain/transitions/planning.py`` (when it runs, and
+which dispatches wake it), ``engine/ports/store.py`` (what a store must do), ``engine/execution/executor.py`` (what a
+delivery does), ``app.py`` (what callers do; ``runtime/container.py`` wires it together). The decisions are in
+``domain/transitions/claim.py`` and ``domain/transitions/finish.py``, the errors in ``errors.py``.
 
-Names are imported when they are first used (PEP 562), so that a part which needs little, such as the local Cloud
-Tasks or the pytest plugin, does not pay for the rest.
+Names are imported when they are first used (PEP 562), so that a small part, such as the local Cloud
+Tasks or the pytest plugin, does not import the rest.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The app: handlers, and everything that can be done with their tasks.
+"""The app: register handlers, and create, change and run their tasks.
 
 ::
 
@@ -14,8 +14,8 @@
     app.create(owner="ada", title="Greet", handler="greet", payload={"name": "Ada"},
                schedule=Schedule(rrule="FREQ=DAILY", dtstart="2027-01-01T09:00:00", timezone="Europe/Paris"))
 
-An app is made at import and reaches nothing until it is used: its store and its queue are opened by the first call
-that needs them, as `Settings` (from the environment unless given) describe.
+Creating an app, usually at import, opens nothing: its store and its queue are opened by the first call that needs them,
+as `Settings` (by default from the environment) describe.
 """
 
 from __future__ import annotations
@@ -49,19 +49,20 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 MAX_PAGE = 500
-"""How many items one page may have."""
+"""The most items of one page."""
 
 
 class App(Container):
     """A registry of handlers, and the scheduler, the executor and the sweep for their tasks.
 
     Args:
-        settings: How to reach the store and the queue; read from the environment when first needed, if None.
+        settings: How to reach the store and the queue; read from the environment on first use if None.
         store: A store to use instead of the one that the settings name.
         dispatcher: A queue to use instead of the one that the settings name.
-        blobs: Where large results are kept, instead of the place that the settings name.
+        blobs: The storage of large results to use instead of the one that the settings name.
         clock: A clock to use instead of the system's (or of the local Cloud Tasks', where settings name one).
-        chance: The source of jitter.
+        chance: The source of randomness, for jitter.
+        monotonic: A monotonic clock in seconds, which limits how long a claim searches.
     """
 
     def handler(  # noqa: PLR0913 - each is an option of its own
@@ -93,11 +94,11 @@ class App(Container):
         )
 
     def guarded(self, check: Callable[[Task], None]) -> App:
-        """Return the app as it is to somebody who may not do everything; see `Scheduler.with_authorization`.
+        """Return a view of the app that checks access to each task; see `Scheduler.with_authorization`.
 
-        Lists are not checked, nor are new tasks.
+        Lists and new tasks are not checked.
         """
-        scheduler = self.scheduler  # with it, all that the two share is made
+        scheduler = self.scheduler  # creates all parts that both views share
         view = copy.copy(self)
         view.__dict__["scheduler"] = scheduler.with_authorization(check)
         return view
@@ -112,9 +113,9 @@ class App(Container):
 
         Raises:
             AmbiguousSchedule: The words have several meanings; nothing was stored, and `readings` lists them.
-            InvalidInput: A field is wrong; nothing was stored.
-            StoreUnavailable: The store did not answer; whether the task is stored is not known. With an id of the
-                caller's own, asking again is safe.
+            InvalidInput: A field is not valid; nothing was stored.
+            StoreUnavailable: The store did not respond; the task may or may not be stored. With an id of the caller's
+                own, repeating the call is safe.
         """
         return self.put(draft if draft is not None else self.draft(fields))[0]
 
@@ -131,7 +132,7 @@ class App(Container):
     def put(
         self, draft: TaskDraft, *, mark: str | None = None, authority: Authority = Authority.SERVERS
     ) -> tuple[Task, bool]:
-        """Create or edit a task as `create` does, or see `Scheduler.create`; return it, and whether it is new."""
+        """Create or edit a task like `create`, and return it and whether it is new; see `Scheduler.create`."""
         return self.scheduler.create(draft, mark, authority=authority)
 
     def get(self, task_id: str) -> Task:
@@ -139,11 +140,11 @@ class App(Container):
         return self.scheduler.get(task_id)
 
     def tasks(self, query: TaskQuery | None = None, *, limit: int = 50, page_token: str | None = None) -> Page[Task]:
-        """Return a page of the tasks that fit a query. Raises InvalidInput for a made-up page token."""
+        """Return a page of the tasks that match a query. Raises InvalidInput for an invalid page token."""
         return self.store.list_tasks(query or TaskQuery(), limit=_page_size(limit), page_token=page_token)
 
     def update(self, task_id: str, **changes: Any) -> Task:
-        """Change some of a task's fields, by their Python names; None puts one back to its default.
+        """Change some of a task's fields, by their Python names; None resets one to its default.
 
         `schedule` may be text, as in `create`; words such as "make it 10 instead" change the schedule that there is.
         """
@@ -164,27 +165,27 @@ class App(Container):
         return with_schedule(content, now=self.clock.now(), current=current)
 
     def pause(self, task_id: str) -> Task:
-        """Hold a task until it is resumed."""
+        """Pause a task until it is resumed."""
         return self.scheduler.pause(task_id)
 
     def resume(self, task_id: str) -> Task:
-        """Let a paused task go on from now."""
+        """Resume a paused task from now."""
         return self.scheduler.resume(task_id)
 
     def cancel(self, task_id: str) -> Task:
-        """End a task; its record stays."""
+        """Cancel a task; it and its executions stay."""
         return self.scheduler.cancel(task_id)
 
     def trigger(self, task_id: str) -> Task:
-        """Run a task now, without moving its plan."""
+        """Run a task once, now, without changing its plan."""
         return self.scheduler.trigger(task_id)
 
     def retry(self, task_id: str, execution_id: str | None = None) -> Task:
-        """Give an execution that did not succeed one more attempt; the one that has ended last, if none is named."""
+        """Give an execution that did not succeed one more attempt; the one that finished last if none is named."""
         return self.scheduler.retry(task_id, execution_id)
 
     def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
-        """Run the occurrences of a past range, `start` and `end` included, one after the other."""
+        """Run the past occurrences from `start` to `end` (both included), one after the other."""
         return self.scheduler.backfill(task_id, start, end)
 
     def delete(self, task_id: str) -> None:
@@ -196,21 +197,21 @@ class App(Container):
         return upcoming_occurrences(self.get(task_id), count)
 
     def executions(self, task_id: str, *, limit: int = 50, page_token: str | None = None) -> Page[Execution]:
-        """Return a page of a task's executions, the latest first; those that are open are on the first page."""
+        """Return a page of a task's executions, the latest first; open ones are on the first page."""
         task = self.get(task_id)
         page = self.store.list_executions(task_id, limit=_page_size(limit), page_token=page_token)
         return page if page_token else merge_open_runs(task, page)
 
     def execution(self, task_id: str, execution_id: str) -> Execution:
-        """Return one execution, open or ended. Raises NotFound."""
+        """Return one execution, open or finished. Raises NotFound."""
         task = self.get(task_id)
         run = task.find_run(execution_id)
         if run and (run.lease or run.suspension):
             return open_run_as_execution(task, run, self._durable.archive.load(task_id, run) if run.steps else ())
-        found = self.store.load_execution(task_id, execution_id)
-        if found is None:
+        execution = self.store.load_execution(task_id, execution_id)
+        if execution is None:
             raise NotFound("execution", execution_id)
-        return self._durable.archive.load_execution(found)
+        return self._durable.archive.load_execution(execution)
 
     def send_event(
         self,
@@ -221,26 +222,26 @@ class App(Container):
         execution_id: str | None = None,
         sender: EventSender = TRUSTED_CODE,
     ) -> Task:
-        """Tell a task's durable handler something: what it waits for with `Context.wait_for`.
+        """Send an event to a task's durable handler, which takes it with `Context.wait_for`.
 
         Args:
             task_id: The task.
             name: The event's name.
             payload: Any JSON.
-            execution_id: Tells this execution alone, and goes when that ends; else the first that asks takes it, be
-                that the task's next one.
+            execution_id: The only execution that may take it; the event is removed when that ends. If None, the first
+                execution that waits for it takes it, which may be the task's next one.
             sender: Who sends it; `Context.wait_for` says whose events count. The app's own code counts as an admin.
 
         Raises:
-            InvalidInput: The payload is too large, or JSON cannot say it.
-            NotAllowed: The task or the execution has ended, or too many events wait for it already.
+            InvalidInput: The payload is too large, or not JSON.
+            NotAllowed: The task or the execution has ended, or too many events are waiting for it.
         """
         return self.scheduler.send_event(task_id, name, payload, execution_id, sender=sender)
 
     def tree(self, task_id: str, execution_id: str | None = None) -> Tree:
-        """Return a task with the calls below it, of all its executions or of one.
+        """Return a task with the tasks that it called, from all its executions or from one.
 
-        Of a tree that is too large, each node says how many calls of it are left out. Raises NotFound.
+        If the tree is too large, each node has the number of its calls that are left out. Raises NotFound.
         """
         return load_tree(self.scheduler.get(task_id), self._durable.child_tasks, execution_id)
 
@@ -251,11 +252,11 @@ class App(Container):
     # ── What the functions call ──────────────────────────────────────────────────────────────────────────────────
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Do what a delivered dispatch asks for; see `Executor.deliver`."""
+        """Process a delivered dispatch; see `Executor.deliver`."""
         return self.executor.deliver(body, token)
 
     def sweep(self) -> Sweep:
-        """Repair what was lost; see `Sweeper.sweep`. To be called once a minute."""
+        """Repair lost work; see `Sweeper.sweep`. Call it once a minute."""
         return self.sweeper.sweep()
 
 

@@ -1,46 +1,46 @@
-"""Everything that cloudsched raises on purpose.
+"""All errors that cloudsched raises on purpose.
 
 ::
 
     CloudschedError
-    ├── InvalidInput                 the caller's data is wrong; `field` and `hint` say what and how to mend it
+    ├── InvalidInput                 the caller's data is wrong; `field` and `hint` say what, and how to fix it
     │   ├── InvalidSchedule          a rule, zone, date or policy of a schedule
     │   │   └── AmbiguousSchedule    plain words with several meanings; `readings` has them
-    │   ├── InvalidPayload           a payload that does not fit its handler's model
+    │   ├── InvalidPayload           a payload that is not valid for its handler's model
     │   ├── UnknownHandler           no handler is registered by that name
-    │   └── KeyReused                an idempotency key that came before, with another request
-    ├── WorkflowError                what a durable handler met; every replay meets it again, so no attempt follows
-    │   ├── StepFailed               a step failed as often as it may
+    │   └── KeyReused                an idempotency key that was used for a different request
+    ├── WorkflowError                an error in a durable handler; every replay repeats it, so no attempt follows
+    │   ├── StepFailed               a step failed, and has no attempts left
     │   ├── CallFailed               a nested call did not succeed
-    │   ├── EventTimedOut            what was waited for did not come in time
-    │   ├── JournalMismatch          a replay asks for something else than what was recorded
-    │   ├── ScriptFailed             a task's own script failed, and caught nothing
-    │   └── LimitExceeded            too deep, too many calls, too long a journal, or a script that uses too much
-    ├── NotFound                     no such task or execution (or not this caller's)
-    ├── NotAllowed                   this status does not permit that change
-    ├── LeaseLost                    a worker's claim on a run has ended, or was never its own
+    │   ├── EventTimedOut            an awaited event did not arrive in time
+    │   ├── JournalMismatch          a replay requests something else than what was recorded
+    │   ├── ScriptFailed             a task's script threw an error that it did not catch
+    │   └── LimitExceeded            nesting, calls, journal or a script's resources exceed a limit
+    ├── NotFound                     no such task or execution, or not visible to this caller
+    ├── NotAllowed                   the task's status does not allow the change
+    ├── LeaseLost                    a worker's claim on a run has ended, or was never valid
     ├── VersionConflict              the document changed since it was read
-    │   └── PreconditionFailed       it is not in the state that the caller says it is (If-Match)
+    │   └── PreconditionFailed       it is not in the state that the caller expects (If-Match)
     ├── Unauthenticated              a token is missing, wrong or expired
-    ├── Forbidden                    the caller is known, and may not do this
-    ├── QuotaExceeded                an owner has as much as one owner may have
-    ├── Unavailable                  an outside service did not answer; trying again may help
+    ├── Forbidden                    the caller is authenticated, but may not do this
+    ├── QuotaExceeded                an owner has reached a limit
+    ├── Unavailable                  an external service did not respond; retrying may help
     │   ├── StoreUnavailable
-    │   │   └── BlobsUnavailable     the place for what is too large for a document, and not the store itself
+    │   │   └── BlobsUnavailable     the blob storage, not the store itself
     │   ├── QueueUnavailable
-    │   └── InterpreterUnavailable   what runs scripts did not start, or died
+    │   └── InterpreterUnavailable   the script interpreter did not start, or died
     ├── UnsupportedDocument          a stored document of a schema version that this code does not know
     └── Misconfigured                a setting is missing or contradicts another
 
-Every error says what is wrong and what to do, and keeps its data as attributes. `NotFound` and its siblings are
-answers to a caller, not bugs; the web layer turns each into one RFC 9457 problem document.
+Every error says what is wrong and what to do, and keeps its data as attributes. `NotFound` and the
+like are responses to a caller, not bugs; the web layer turns each into an RFC 9457 problem document.
 """
 
 from __future__ import annotations
 
 
 class CloudschedError(Exception):
-    """The root of all that cloudsched raises on purpose."""
+    """The base class of all errors that cloudsched raises on purpose."""
 
 
 class InvalidInput(CloudschedError):
@@ -49,7 +49,7 @@ class InvalidInput(CloudschedError):
     Attributes:
         field: The camelCase path of the offending field, as on the wire, such as ``schedule.rrule``.
         problem: What is wrong with it.
-        hint: What to do about it; may be empty.
+        hint: How to fix it; may be empty.
     """
 
     def __init__(self, field: str, problem: str, hint: str = "") -> None:
@@ -77,7 +77,7 @@ class AmbiguousSchedule(InvalidSchedule):
 
 
 class InvalidPayload(InvalidInput):
-    """A payload does not fit the model of its handler."""
+    """A payload is not valid for the model of its handler."""
 
 
 class UnknownHandler(InvalidInput):
@@ -85,20 +85,20 @@ class UnknownHandler(InvalidInput):
 
 
 class KeyReused(InvalidInput):
-    """An idempotency key stands for one request, and came again with another."""
+    """An idempotency key was used again with a different request."""
 
 
 class WorkflowError(CloudschedError):
-    """What a durable handler met. It may catch it; left uncaught it fails the execution, and no attempt follows."""
+    """An error in a durable handler. The handler may catch it; uncaught, it fails the execution without a retry."""
 
 
 class StepFailed(WorkflowError):
-    """A step failed as often as it may.
+    """A step failed, and has no attempts left.
 
     Attributes:
         step: The step's name.
-        type: The class of the exception that the last try raised, as it was recorded; it is also the ``__cause__``
-            when the step has just failed, but not in a replay.
+        type: The class of the exception that the last attempt raised, as recorded. The exception is the ``__cause__``
+            if the step has just failed, but not in a replay.
     """
 
     def __init__(self, step: str, type_: str, message: str) -> None:
@@ -111,9 +111,9 @@ class CallFailed(WorkflowError):
     """A nested call did not succeed.
 
     Attributes:
-        handler: What was called.
+        handler: The called handler.
         task_id: The call's task.
-        status: How it ended: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED; REFUSED if it could not begin.
+        status: Its final status: FAILED, TIMED_OUT, CANCELLED, EXPIRED or DELETED; REFUSED if it could not start.
         type: The class of the exception that its last attempt raised, if there was one.
     """
 
@@ -128,20 +128,20 @@ class CallFailed(WorkflowError):
 
 
 class EventTimedOut(WorkflowError):
-    """The event that was waited for did not come in time."""
+    """An awaited event did not arrive in time."""
 
     def __init__(self, event: str) -> None:
         self.event = event
-        super().__init__(f"No event {event!r} came in time.")
+        super().__init__(f"No event {event!r} arrived in time.")
 
 
 class JournalMismatch(WorkflowError):
-    """A replay asks for something else than what was recorded: the code was changed, or is not deterministic.
+    """A replay requests something else than what was recorded: the code was changed, or is not deterministic.
 
     Attributes:
         number: Which step it is, counted from 1.
-        expected: What the journal says.
-        found: What the handler asks for.
+        expected: What the journal has.
+        found: What the handler requests.
     """
 
     def __init__(self, number: int, expected: str, found: str) -> None:
@@ -149,19 +149,19 @@ class JournalMismatch(WorkflowError):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"Step {number} was {expected} when it was recorded, and is {found} now. A durable handler asks for the "
-            "same things in the same order in every replay: keep chance, clocks and I/O inside ctx.step, and guard "
-            "changed code with ctx.version."
+            f"Step {number} was {expected} when it was recorded, and is {found} now. A durable handler must make the "
+            "same requests in the same order in every replay: keep randomness, clocks and I/O inside ctx.step, and "
+            "guard changed code with ctx.version."
         )
 
 
 class ScriptFailed(WorkflowError):
-    """A task's own script failed, and caught nothing.
+    """A task's script threw an error that it did not catch.
 
     Attributes:
         problem: What is wrong.
-        name: The name of what it threw, such as ``TypeError``; empty where it threw none.
-        line: Which line of the script threw it, counted from 1; None if that is not known.
+        name: The name of the error, such as ``TypeError``; empty if it has none.
+        line: The line of the script that threw it, from 1; None if unknown.
     """
 
     def __init__(self, problem: str, name: str = "", line: int | None = None) -> None:
@@ -173,11 +173,11 @@ class ScriptFailed(WorkflowError):
 
 
 class LimitExceeded(WorkflowError):
-    """A durable handler or a script asks for more than one may have: depth, calls, entries in its journal, memory."""
+    """A durable handler or a script exceeds a limit: nesting depth, calls, journal entries, memory."""
 
 
 class NotFound(CloudschedError):
-    """There is no such task or execution, or it is not this caller's to see."""
+    """There is no such task or execution, or this caller may not see it."""
 
     def __init__(self, kind: str, key: str) -> None:
         self.kind = kind
@@ -186,7 +186,7 @@ class NotFound(CloudschedError):
 
 
 class NotAllowed(CloudschedError):
-    """The task's status does not permit the change that was asked for."""
+    """The task's status does not allow the requested change."""
 
     def __init__(self, action: str, status: str, hint: str = "") -> None:
         self.action = action
@@ -196,17 +196,17 @@ class NotAllowed(CloudschedError):
 
 
 class LeaseLost(CloudschedError):
-    """A worker's claim on a run has ended, or was never its own; what it says of that run is dropped.
+    """A worker's claim on a run has ended, or was never valid; its report is dropped.
 
     Attributes:
-        key: The execution.
+        key: The execution's id.
     """
 
     def __init__(self, key: str) -> None:
         self.key = key
         super().__init__(
             f"The claim on execution {key} has ended: its lease ran out, its task was changed by its owner, or it was "
-            "never yours. Somebody else may run it; drop what you did. Send heartbeats to keep a claim."
+            "never yours. Another worker may run it; discard your result. Send heartbeats to keep a claim."
         )
 
 
@@ -215,28 +215,28 @@ class VersionConflict(CloudschedError):
 
     def __init__(self, key: str) -> None:
         self.key = key
-        super().__init__(f"{key} was changed by somebody else since it was read; read it and try again.")
+        super().__init__(f"{key} was changed since it was read; read it and try again.")
 
 
 class PreconditionFailed(VersionConflict):
-    """A document is not in the state that its caller has seen. Nothing was changed."""
+    """A document is not in the state that its caller expects. Nothing was changed."""
 
 
 class Unauthenticated(CloudschedError):
-    """A token is missing, wrong or expired. The message never repeats it."""
+    """A token is missing, wrong or expired. The message never contains it."""
 
 
 class Forbidden(CloudschedError):
-    """The caller is known, and may not do this."""
+    """The caller is authenticated, but may not do this."""
 
 
 class QuotaExceeded(CloudschedError):
-    """An owner has as much as one owner may have.
+    """An owner has reached a limit.
 
     Attributes:
-        quota: What there is enough of, such as ``active tasks``.
-        limit: How many an owner may have.
-        retry_after: In how many seconds there may be room again; None if that is in the owner's own hands.
+        quota: The exhausted quota, for example ``active tasks``.
+        limit: The most that an owner may have.
+        retry_after: After how many seconds a retry may succeed; None if the owner has to free something first.
     """
 
     def __init__(self, quota: str, limit: int, hint: str, retry_after: int | None = None) -> None:
@@ -248,7 +248,7 @@ class QuotaExceeded(CloudschedError):
 
 
 class Unavailable(CloudschedError):
-    """An outside service did not answer in time. Trying again later may help."""
+    """An external service did not respond in time. Retrying later may help."""
 
     def __init__(self, service: str, reason: str) -> None:
         self.service = service
@@ -257,19 +257,19 @@ class Unavailable(CloudschedError):
 
 
 class StoreUnavailable(Unavailable):
-    """The document store did not answer."""
+    """The document store did not respond."""
 
 
 class BlobsUnavailable(StoreUnavailable):
-    """The place for what is too large for a document did not answer; the store itself may be well."""
+    """The blob storage, which holds data too large for a document, did not respond; the store itself may work."""
 
 
 class QueueUnavailable(Unavailable):
-    """The task queue did not answer. What was committed to the store is safe; the sweep dispatches it."""
+    """The task queue did not respond. Committed tasks are safe; the sweep dispatches them."""
 
 
 class InterpreterUnavailable(Unavailable):
-    """What runs scripts did not start, or died in the middle."""
+    """The script interpreter did not start, or died while running."""
 
 
 class UnsupportedDocument(CloudschedError):

@@ -1,7 +1,7 @@
-"""Who may come in, as far as that can be set from outside: a part of `Settings`.
+"""Who may use the API: the part of `Settings` for authentication, networks and quotas.
 
-Nobody may, unless something here lets them; only where nothing is set at all, and only outside the cloud, is the API
-open. Nothing here is secret: API keys are kept as hashes.
+Nobody has access unless a setting here grants it; only if nothing is set at all, and only outside the cloud, is the API
+open. Nothing here is secret: API keys are stored as hashes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Who may come in, from where, and how much of it they may use.
+    """Who may use the API, from where, and how much.
 
     Attributes:
-        firebase_project: The Firebase project whose users come in with their ID tokens; None for none.
+        firebase_project: The Firebase project whose users authenticate with ID tokens; None for none.
         firebase_emulator: ``host:port`` of the Firebase Auth emulator, whose unsigned tokens are then accepted.
-        audiences: What the Google OIDC tokens of service accounts must have been made for: this API's addresses.
+        audiences: The accepted audiences of service accounts' Google OIDC tokens: this API's addresses.
         service_accounts: Each service account's role, as ``email=role``.
-        trust_cloud_run: Whether Cloud Run checks the tokens before this does (the service is not public). It takes
-            the signature off a token that it has checked; such a token is then believed.
-        api_keys: The servers' keys, as ``name:role:hash`` or ``name:role:hash:owner``; see `web.auth.api_keys`.
-        sweeper: The service account by which Cloud Scheduler proves itself to the sweep; None leaves that to Cloud Run.
+        trust_cloud_run: Whether Cloud Run verifies the tokens first (the service is not public). It removes the
+            signature from a token that it has verified; such a token is then accepted.
+        api_keys: The API keys, as ``name:role:hash`` or ``name:role:hash:owner``; see `web.auth.api_keys`.
+        sweeper: The service account that Cloud Scheduler calls the sweep with; None leaves the check to Cloud Run.
         origins: The web origins whose pages may call the API (CORS); ``*`` for all, none by default.
-        reachable: The networks that handlers may reach for users' URLs besides the public internet; none by default.
-        max_active_tasks: How many tasks that have not ended one user may have; None for any number.
-        max_creations: How many tasks one user may create a minute; None for any number.
+        reachable: The networks besides the public internet from which handlers may fetch users' URLs; none by default.
+        max_active_tasks: The most unfinished tasks of one user; None for no limit.
+        max_creations: The most tasks that one user may create per minute; None for no limit.
     """
 
     firebase_project: str | None = None
@@ -60,12 +60,12 @@ class Access:
 
     @property
     def is_configured(self) -> bool:
-        """Whether there is any way in."""
+        """Whether any authentication method is configured."""
         return bool(self.firebase_project or self.service_accounts or self.api_keys)
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Access:
-        """Read it from variables; what is not set keeps its default.
+        """Read the settings from variables; those not set keep their defaults.
 
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.
@@ -85,15 +85,15 @@ class Access:
                 values[name] = _parse_switch(variable, text)
             else:
                 values[name] = text
-        access = cls(**values)  # type: ignore[arg-type]  # each by its own kind, above
+        access = cls(**values)  # type: ignore[arg-type]  # each parsed by its type above
         if access.firebase_emulator and "K_SERVICE" in env:
             raise Misconfigured(
-                "FIREBASE_AUTH_EMULATOR_HOST is set in the cloud: anybody could make a token. Take it away."
+                "FIREBASE_AUTH_EMULATOR_HOST is set in the cloud, where anyone could then forge a token. Remove it."
             )
         return access
 
     def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads it again."""
+        """Return the variables from which `from_environment` reads the same settings."""
         return {VARIABLES[each.name]: _format_value(getattr(self, each.name)) for each in fields(self)}
 
 

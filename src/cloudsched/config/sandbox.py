@@ -1,6 +1,6 @@
-"""How much one script may use, as far as that can be set from outside: a part of `Settings`.
+"""The limits of one script: a part of `Settings`.
 
-A script is what a user brings along in place of a handler; see ``docs/sandbox.md``. One that asks for more fails.
+A script is a user's code in place of a handler; see ``docs/sandbox.md``. One that exceeds a limit fails.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """What one execution of a script may use.
+    """The limits of one execution of a script.
 
     Attributes:
-        memory: How many bytes its interpreter may have for it.
-        time: How long it may run, from its beginning; waiting for tools and sleeping are not counted.
-        output: How many bytes it may say: its result, its log and what it gives to tools, together.
-        calls: How many calls of tools and sleeps it may ask for.
+        memory: The memory of its interpreter, in bytes.
+        time: How long it may run in total; waiting for tools and sleeping are not counted.
+        output: The most bytes of its result, its log and its arguments to tools, together.
+        calls: The most tool calls and sleeps.
     """
 
     memory: int = 64 * _MIB
@@ -37,7 +37,7 @@ class Sandbox:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Sandbox:
-        """Read it from variables; what is not set keeps its default.
+        """Read the limits from variables; those not set keep their defaults.
 
         Raises:
             Misconfigured: A variable cannot be understood. The message names it.
@@ -51,7 +51,7 @@ class Sandbox:
         )
 
     def to_variables(self) -> dict[str, str | None]:
-        """Return the variables from which `from_environment` reads it again."""
+        """Return the variables from which `from_environment` reads the same limits."""
         return {
             VARIABLES["memory"]: str(self.memory // _MIB),
             VARIABLES["time"]: f"{self.time.total_seconds():g}",

@@ -1,4 +1,4 @@
-"""What can be set from outside: one frozen object, read once from the environment and handed down.
+"""The settings: one frozen object, read once from the environment and passed down.
 
 This is the only module that reads the environment. Every variable is listed in the table of ``docs/configuration.md``.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EXECUTE_PATH = "/v1/tasks/execute"
-"""Where the executor listens, below its function's address."""
+"""The executor's path below its function's address."""
 
 
 _DAY = timedelta(days=1)
@@ -27,25 +27,25 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How one app reaches its surroundings.
+    """How one app reaches its store, its queue and its users.
 
     Attributes:
         project: The Google Cloud project of the store and the queue.
         location: The queue's region.
         queue: The queue's short id.
         executor_url: The executor function's address, without a path.
-        secret: What dispatches are signed with.
-        previous_secret: The secret before it, which is still accepted.
+        secret: The key that signs dispatches.
+        previous_secret: The previous key, still accepted.
         store: ``firestore`` or ``sqlite``.
         database: The Firestore database.
         data: The SQLite file; None keeps everything in memory.
         tasks_emulator: ``host:port`` of a local Cloud Tasks, whose clock the app then follows.
         firestore_emulator: ``host:port`` of Google's Firestore emulator.
-        invoker: The service account by which the queue proves itself to Cloud Run (OIDC); None for none.
-        default_lead: When a task runs whose caller gives no time, from now.
+        invoker: The service account that the queue authenticates to Cloud Run with (OIDC); None for none.
+        default_lead: How long from now a task runs if its caller gives no time.
         minimum_lead: The least time between a task's creation and its first run.
-        fallback: Whether the sweep hands due dispatches to the executor itself while the queue cannot be reached.
-        retention: How long ended tasks are kept whose callers do not say; None for ever.
+        fallback: Whether the sweep delivers due dispatches to the executor itself while the queue cannot be reached.
+        retention: How long finished tasks are kept if their callers do not say; None for ever.
         bucket: The Cloud Storage bucket for results too large for a document; None keeps them in local files.
         time_limit: How long the executor function may run; a durable handler is suspended before that.
         replays_each_step: Whether durable handlers are suspended at every durable point, to test that they replay the
@@ -149,12 +149,12 @@ class Settings:
             "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
             **self.access.to_variables(),
             **self.sandbox.to_variables(),
-            "K_SERVICE": None,  # whether it is deployed, nobody but the cloud says
+            "K_SERVICE": None,  # only the cloud sets it
         }
 
 
 def is_firebase_emulated() -> bool:
-    """Return whether Google's library, which looks at the environment itself, takes unsigned tokens in this process."""
+    """Return whether Google's library, which reads this variable itself, accepts unsigned tokens in this process."""
     return bool(os.environ.get("FIREBASE_AUTH_EMULATOR_HOST"))
 
 
@@ -183,7 +183,7 @@ def _parse_retention(env: Mapping[str, str], default: timedelta | None) -> timed
 def _parse_time_limit(env: Mapping[str, str], default: timedelta) -> timedelta:
     limit = _parse_seconds(env, "CLOUDSCHED_TIME_LIMIT_SECONDS", default)
     if not limit:
-        raise Misconfigured("CLOUDSCHED_TIME_LIMIT_SECONDS is 0; it must be above that: no handler could do anything.")
+        raise Misconfigured("CLOUDSCHED_TIME_LIMIT_SECONDS is 0; it must be above 0, or no handler could run.")
     return limit
 
 

@@ -1,4 +1,4 @@
-"""Parts of an app that are made when they are first needed, and imported then: only who uses one pays for it."""
+"""Open the parts of an app, importing each one's packages only when it is used."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class lazy_property(Generic[T]):  # noqa: N801 - it is used as `property` is
-    """A part that is made when it is first needed, once, whichever thread needs it."""
+class lazy_property(Generic[T]):  # noqa: N801 - used like `property`
+    """A property that is computed on first use, once for all threads."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
         self._name = make.__name__
         self.__doc__ = make.__doc__
 
-    def __get__(self, app: Any, owner: type) -> T:  # noqa: ANN401 - the app, which is above this
+    def __get__(self, app: Any, owner: type) -> T:  # noqa: ANN401 - the app, which this layer may not import
         if app is None:
             return cast("T", self)  # as seen from the class, by help() and the like
         with app.build_lock:

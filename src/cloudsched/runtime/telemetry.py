@@ -1,8 +1,8 @@
-"""What an operator sees: log lines as Cloud Logging reads them, and the spans and metrics of OpenTelemetry.
+"""Logs for Cloud Logging, and OpenTelemetry spans and metrics.
 
-In the cloud each line of the log is one JSON object on standard output. Cloud Logging takes its severity, its message
-and its trace from fields of their own (cloud.google.com/logging/docs/structured-logging); what else a line says is kept
-as it is, so that ``jsonPayload.taskId="…"`` finds all that happened to a task.
+In the cloud each log line is one JSON object on standard output. Cloud Logging reads severity, message and trace from
+special fields (cloud.google.com/logging/docs/structured-logging); all other fields are kept, so that
+``jsonPayload.taskId="…"`` finds everything that happened to a task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cloudsched.config.settings import Settings
 
 _STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
-"""What each record has; all else was said by whoever logged it."""
+"""The standard attributes of a record; all others came with the log call."""
 
 
 class CloudFormatter(logging.Formatter):
@@ -35,7 +35,7 @@ class CloudFormatter(logging.Formatter):
         self._project = project
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line. A traceback stands at the end of the message, where Error Reporting looks for it."""
+        """Return the line. A traceback goes at the end of the message, where Error Reporting expects it."""
         message = record.getMessage()
         if record.exc_info:
             message += "\n" + self.formatException(record.exc_info)
@@ -55,7 +55,7 @@ class CloudFormatter(logging.Formatter):
 
 
 def make_tracer(settings: Settings) -> Tracer:
-    """Return what makes spans: in the cloud OpenTelemetry, if it is installed, whose spans and metrics are exported."""
+    """Return the tracer: in the cloud OpenTelemetry with exporters, if installed; else one that does nothing."""
     is_local = settings.firestore_emulator or settings.tasks_emulator
     if not settings.is_deployed or is_local or not _has_exporters():
         return Tracer()
@@ -63,15 +63,15 @@ def make_tracer(settings: Settings) -> Tracer:
 
     try:
         configure_exporters(settings.project)
-    except Exception:  # whatever is wrong with it, tasks run without being watched
-        logging.getLogger(__name__).exception("nothing is exported", extra={"action": "nothing is exported"})
+    except Exception:  # whatever is wrong, tasks must run, even without telemetry
+        logging.getLogger(__name__).exception("telemetry_export_failed", extra={"action": "telemetry_export_failed"})
         return Tracer()
     logging.getLogger("cloudsched").addHandler(Meter())
     return OpenTelemetryTracer()
 
 
 def configure_cloud_logging(settings: Settings) -> None:
-    """Log as Cloud Logging reads it, if this is the cloud. Harmless to repeat."""
+    """Log in Cloud Logging's format when deployed. May be called more than once."""
     root = logging.getLogger()
     if not settings.is_deployed or any(isinstance(each.formatter, CloudFormatter) for each in root.handlers):
         return

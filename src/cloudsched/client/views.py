@@ -1,4 +1,4 @@
-"""What the API answers, as the client gives it to its callers. What a newer API says besides is in `model_extra`."""
+"""The API's responses as the client returns them. Fields that only a newer API has are kept in `model_extra`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _View(BaseModel):
 
 
 class TaskView(_View):
-    """A task as the API shows it. What a newer API says besides is in `model_extra`."""
+    """A task as returned by the API; unknown fields are kept in `model_extra`."""
 
     id: str
     owner: str
@@ -37,7 +37,7 @@ class TaskView(_View):
     message: str = ""
     next_execution_time: datetime | None = None
     offered_at: datetime | None = None
-    """Since when it waits for a worker; None if it does not."""
+    """Since when it has been waiting for a worker; None if it is not."""
     created_at: datetime
     updated_at: datetime
     run_count: int = 0
@@ -46,11 +46,11 @@ class TaskView(_View):
     failed_execution: dict[str, Any] | None = None
     """In the answer to `fail`: the record, if it has failed for good and the API has called no hook; call yours."""
     etag: str = Field(default="", exclude=True)
-    """The state that was seen: give it to an edit to make just that one."""
+    """Identifies this state: pass it to an edit, which fails if the task has changed since."""
 
     @classmethod
     def from_response(cls, content: object, etag: str = "") -> TaskView:
-        """Read what the API answered. Raises Unavailable if that is no task: somebody else has answered."""
+        """Parse a response. Raises Unavailable if it is not a task: it does not come from the API."""
         try:
             return cls.model_validate({**content, "etag": etag} if isinstance(content, dict) else content)
         except ValidationError as error:
@@ -58,7 +58,7 @@ class TaskView(_View):
 
 
 class Created(BaseModel):
-    """What became of one task of a batch: the task, or the error with it."""
+    """The result of one task of a batch: the task or an error."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
@@ -72,7 +72,7 @@ class TreeView(_View):
     task: TaskView
     children: tuple[TreeView, ...] = ()
     omitted_children: int = 0
-    """How many calls of this task are not among the children, since there are too many; at least so many."""
+    """How many calls of this task were left out of the children, at least."""
 
 
 class ClaimView(_View):
@@ -92,16 +92,16 @@ class ClaimView(_View):
     attempt: int
     """Which attempt this is, counted from 1."""
     started_at: AwareDatetime
-    """When this attempt began."""
+    """When this attempt started."""
     progress: tuple[ProgressNote, ...] = ()
-    """What earlier attempts have said."""
+    """The progress notes of earlier attempts."""
     lease_token: str = Field(repr=False)
     lease_until: AwareDatetime
     """When another worker may begin the next attempt, unless a heartbeat comes before."""
 
     @classmethod
     def from_response(cls, content: object) -> ClaimView:
-        """Read what the API answered. Raises Unavailable if that is no claim."""
+        """Parse a response. Raises Unavailable if it is not a claim."""
         try:
             data = {**content, "taskData": content.get("task")} if isinstance(content, dict) else content
             return cls.model_validate(data)
@@ -110,10 +110,10 @@ class ClaimView(_View):
 
 
 class HeartbeatResult(_View):
-    """What a heartbeat found."""
+    """The result of a heartbeat."""
 
     lease_until: AwareDatetime
-    """When the lease ends now."""
+    """When the renewed lease ends."""
     renewed_at: AwareDatetime | None = None
     """When it was renewed, by the clock that leases are measured by; None if the API is too old to say so."""
     is_cancelled: bool
@@ -121,7 +121,7 @@ class HeartbeatResult(_View):
 
     @classmethod
     def from_response(cls, content: object) -> HeartbeatResult:
-        """Read what the API answered. Raises Unavailable if that is no heartbeat's answer."""
+        """Parse a response. Raises Unavailable if it is not the result of a heartbeat."""
         try:
             return cls.model_validate(content)
         except ValidationError as error:
@@ -129,5 +129,5 @@ class HeartbeatResult(_View):
 
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:
-    """Return the error for an answer that is not what was asked for; its words repeat nothing of the answer."""
+    """Return the error for an unexpected response; the message repeats nothing of the response."""
     return Unavailable("The API", f"what answered is not the API: it is not {what}, {error.error_count()} errors")

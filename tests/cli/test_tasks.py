@@ -148,7 +148,7 @@ def test_a_time_that_means_nothing_is_refused(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--rrule", "0 9 * * 1"), "schedule.rrule: '0 9 * * 1' is no rule (write it like FREQ=WEEKLY;BYDAY=MO,WE)"),
+        (("--rrule", "0 9 * * 1"), "schedule.rrule: '0 9 * * 1' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE)"),
         (("--id", "a/b"), "id: must be 1 to 128 letters, digits, hyphens and underscores"),
         (("--set", "pull=a b"), "pull.queue: must be 1 to 64 letters, digits, hyphens and underscores"),
         (("--set", "until=tomorrow"), "until: "),

@@ -4,7 +4,7 @@ The fields are minute, hour, day of the month, month and day of the week (0 and 
 range, a step or a list; months and weekdays also by name. ``L`` as day of the month is its last day (``L-2`` the one
 two days earlier), ``5L`` or ``FRIL`` as weekday the month's last Friday, ``5#2`` its second.
 
-Two habits of cron are kept, as Debian's cron and crontab(5) have them:
+Two rules follow Debian's cron and crontab(5):
 
 - If day of the month and weekday are both restricted, a day that fits either counts; unless one of the fields begins
   with ``*`` (such as ``*/2``), when it must fit both.
@@ -61,13 +61,13 @@ class _Weekday(NamedTuple):
 
 
 def is_cron(text: str) -> bool:
-    """Return whether a text has the look of a cron expression."""
+    """Return whether a text looks like a cron expression."""
     fields = text.split()
     return text.lower() in _MACROS or (len(fields) == 5 and all(map(_FIELD.match, fields)))  # noqa: PLR2004 -- see above
 
 
 def cron_rules(text: str) -> tuple[str, ...]:
-    """Return the RRULE values whose union a cron expression means.
+    """Return the RRULE values whose union is equivalent to a cron expression.
 
     Raises:
         InvalidSchedule: A field is not valid.

@@ -1,11 +1,11 @@
-"""Which days a rule names: the BYxxx parts of RFC 5545 above the hour, period by period.
+"""The days that a rule selects: the BYxxx parts of RFC 5545 above the hour, period by period.
 
-Days are numbered from 1970-01-01, day 0; weekdays from Monday, 0. A rule without the parts that its period needs takes
-them from DTSTART, once: a monthly rule that starts on the 31st means the 31st for ever.
+Days are numbered from 1970-01-01, day 0; weekdays from Monday, 0. A rule takes missing parts that its
+period needs from DTSTART, once: a monthly rule that starts on the 31st means the 31st for ever.
 
-The Gregorian calendar repeats after 400 years, and has few kinds of years and 28 kinds of months. What a rule
-names in a period depends on its kind alone, so each kind is worked out once, and a rule that names nothing in a whole
-cycle never will.
+The Gregorian calendar repeats after 400 years, and has few kinds of years and 28 kinds of months. The days that a rule
+selects in a period depend only on the period's kind, so each kind is computed once, and a rule that selects nothing in
+a whole cycle never will.
 """
 
 from __future__ import annotations
@@ -51,38 +51,38 @@ def first_week(year: int, week_start: int) -> int:
 
 
 def year_kind(year: int, new_year: int) -> Hashable:
-    """Return what all years with the same calendar and the same week numbers have in common.
+    """Return a key that years with the same calendar and the same week numbers share.
 
-    The neighbouring years settle the week numbers of the first and last days.
+    The neighbouring years determine the week numbers of the first and last days.
     """
     return weekday_from_day_number(new_year), isleap(year), isleap(year - 1), isleap(year + 1)
 
 
 class Days(Protocol):
-    """The days that a rule names, period by period. A period's index grows by one from each to the next."""
+    """The days that a rule selects, period by period. Consecutive periods have consecutive indexes."""
 
     cycle: int
     """The number of periods after which the pattern of days repeats."""
     max_days: int
     """The largest number of days that a period can have."""
     lookback: int
-    """1 if a period may name days that lie in the next one, else 0."""
+    """1 if a period may select days that lie in the next one, else 0."""
 
     def period_index(self, day: int) -> int:
         """Return the index of the period that a day lies in."""
 
     def base(self, period: int) -> tuple[int, Hashable]:
-        """Return the first day of a period, and its kind: periods of one kind name the same days after their first."""
+        """Return the first day of a period, and its kind: periods of one kind select the same offsets."""
 
     def offsets(self, period: int) -> tuple[int, ...]:
-        """Return the days that the rule names in a period, counted from its first day, ascending."""
+        """Return the days that the rule selects in a period, as offsets from its first day, ascending."""
 
     def next_period(self, period: int) -> int:
-        """Return the first later period that may name a day."""
+        """Return the first later period that may have a selected day."""
 
 
 class DayFilter:
-    """The parts that limit days, whatever the period: BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO, BYDAY."""
+    """The parts that limit days, for any period: BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO, BYDAY."""
 
     def __init__(self, rule: Rule, *, weekdays: Iterable[int] = ()) -> None:
         self._months = frozenset(rule.months)
@@ -97,7 +97,7 @@ class DayFilter:
         self._by_kind: dict[Hashable, tuple[int, ...]] = {}
 
     def matches(self, day: int) -> bool:
-        """Return whether a day passes."""
+        """Return whether a day passes all limits."""
         if self._weekdays and weekday_from_day_number(day) not in self._weekdays:
             return False
         if self._week_numbers and not self._matches_week(day):
@@ -303,10 +303,10 @@ def resolve_day(number: int, length: int, skip: str) -> int | None:
     return 0 if skip == "BACKWARD" else 1
 
 
-def nth_weekdays(wanted: Iterable[NthDay], first_weekday: int, length: int) -> set[int]:
-    """Return the zero-based days of a month or year that BYDAY names, given its first weekday and its length."""
+def nth_weekdays(entries: Iterable[NthDay], first_weekday: int, length: int) -> set[int]:
+    """Return the zero-based days of a month or year that BYDAY selects, given its first weekday and its length."""
     days: set[int] = set()
-    for nth, weekday in wanted:
+    for nth, weekday in entries:
         first = (weekday - first_weekday) % 7
         each = range(first, length, 7)
         if nth == 0:

@@ -1,4 +1,4 @@
-"""Which days a yearly rule names; the longest row of the table in RFC 5545, section 3.3.10."""
+"""The days that a yearly rule selects: the longest row of the table in RFC 5545, section 3.3.10."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class YearlyDays(Days):
-    """The days of each calendar year that all of a rule's parts agree on, with DTSTART's where the rule says nothing.
+    """The days of each calendar year that satisfy all of a rule's parts; DTSTART supplies missing ones.
 
-    A week that reaches into the next year belongs, day by day, to both: that is how BYSETPOS and INTERVAL count it.
+    A week that extends into the next year belongs, day by day, to both: that is how BYSETPOS and INTERVAL count it.
     """
 
     cycle = CYCLE_YEARS
@@ -87,13 +87,13 @@ class YearlyDays(Days):
         return days
 
     def _weekdays(self, year: int, new_year: int, length: int) -> set[int]:
-        """Return BYDAY's days; its numbers count in the month where BYMONTH stands beside it, else in the year."""
-        wanted = self._rule.weekdays
+        """Return BYDAY's days; its numbers count within the month if the rule has BYMONTH, else within the year."""
+        entries = self._rule.weekdays
         if not self._rule.months:
-            return nth_weekdays(wanted, weekday_from_day_number(new_year), length)
+            return nth_weekdays(entries, weekday_from_day_number(new_year), length)
         days = set()
         for month in self._rule.months:
             first = day_number(year, month, 1)
-            in_month = nth_weekdays(wanted, weekday_from_day_number(first), monthrange(year, month)[1])
+            in_month = nth_weekdays(entries, weekday_from_day_number(first), monthrange(year, month)[1])
             days |= {first - new_year + offset for offset in in_month}
         return days

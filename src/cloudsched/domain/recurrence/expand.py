@@ -1,7 +1,7 @@
-"""From days to wall-clock times: the part of a rule that knows no time zone.
+"""Expand a rule's days to wall-clock times, without regard to time zones.
 
-Wall-clock seconds count from 1970-01-01T00:00:00 as a clock shows them. Every search begins at the period that the
-asked-for time lies in, reached by arithmetic from DTSTART's period; how long ago DTSTART was makes no difference.
+Wall-clock seconds count from 1970-01-01T00:00:00 as shown by a clock. Every search starts at the period that contains
+the requested time, computed from DTSTART's period; how long ago DTSTART was makes no difference.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WallTimes(Protocol):
 
 
 class TimesOfDay:
-    """The times of day that BYHOUR, BYMINUTE and BYSECOND name together, never written out."""
+    """The times of day that BYHOUR, BYMINUTE and BYSECOND produce together, never listed in memory."""
 
     def __init__(self, hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> None:
         self._hours, self._minutes, self._seconds = hours, minutes, seconds
@@ -118,7 +118,7 @@ class DatedTimes(WallTimes):
             members = self._days.offsets(period)
             if self._positions:
                 members = self._select_positions(members)
-            if len(self._members) > 1000:  # noqa: PLR2004 -- a bound on memory for rules that know no kinds
+            if len(self._members) > 1000:  # noqa: PLR2004 -- bounds the memory of rules whose periods are all different
                 self._members.clear()
             self._members[kind] = members
         if not members:
@@ -141,7 +141,7 @@ class DatedTimes(WallTimes):
         return (base + members[at]) * DAY + self._times.first
 
     def _select_positions(self, offsets: tuple[int, ...]) -> tuple[int, ...]:
-        """Return what BYSETPOS picks from one period, in seconds after the period's start."""
+        """Return the times that BYSETPOS picks from one period, in seconds after the period's start."""
         a_day = self._times.count
         total = len(offsets) * a_day
         places = {place - 1 if place > 0 else total + place for place in self._positions}
@@ -163,7 +163,7 @@ def _make_days(rule: Rule, start_day: int) -> Days:
 
 
 class StepBudget:
-    """The share of work that one search may take, so that no rule can burn time without end."""
+    """The steps that one search may take, so that no rule can take unlimited time."""
 
     __slots__ = ("remaining",)
 
@@ -174,7 +174,7 @@ class StepBudget:
         """Take one step.
 
         Raises:
-            InvalidSchedule: All steps are spent.
+            InvalidSchedule: No step is left.
         """
         self.remaining -= 1
         if self.remaining < 0:
@@ -182,7 +182,7 @@ class StepBudget:
 
 
 def refuse_sparse() -> NoReturn:
-    """Give up a search that has had its share of work."""
+    """Stop a search that has used up its steps."""
     raise InvalidSchedule(
         "rrule",
         f"nothing was found in {MAX_SEARCH_STEPS} steps of the search; the rule may never fire",

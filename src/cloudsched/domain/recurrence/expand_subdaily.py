@@ -1,8 +1,8 @@
-"""Hourly, minutely and secondly rules on one unbroken stretch of wall-clock time.
+"""Hourly, minutely and secondly rules within one interval of constant offset.
 
 A rule's periods lie on a grid: ``phase`` plus a multiple of INTERVAL hours, minutes or seconds. Within a period the
-finer parts name its members. BYHOUR and what lies above it limit by what the clock shows; each mismatch lets the
-search leap to the next hour, day or year that can match.
+finer parts select its members. BYHOUR and coarser parts limit by what the clock shows; at each mismatch the search
+skips to the next hour, day or year that can match.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MINUTE = 60
 CALENDAR_DAYS = 146_097
 """The days of 400 years, after which the calendar and its weekdays repeat."""
 _UNITS = {Frequency.HOURLY: HOUR, Frequency.MINUTELY: MINUTE, Frequency.SECONDLY: 1}
-_MAX_EXHAUSTIVE_CHECKS = 9_000  # the most times of day that are tried one by one for a rule that may never match
+_MAX_EXHAUSTIVE_CHECKS = 9_000  # the most times of day that are checked one by one for a rule that may never match
 
 
 class Periods:
@@ -55,7 +55,7 @@ class Periods:
         return grid
 
     def members(self, phase: int) -> tuple[int, ...]:
-        """Return the seconds after a period's start that the parts within a period name, ascending."""
+        """Return the offsets in seconds from a period's start that the parts below the period select, ascending."""
         rule, into_hour = self._rule, phase % HOUR
         if self.unit == 1:
             return (0,)
@@ -71,7 +71,7 @@ class Periods:
         return tuple(each)
 
     def next_possible(self, wall: int) -> int | None:
-        """Return the next time at which the limits may let something through; None if they do already."""
+        """Return the next time that may pass the limits; None if this one passes."""
         day = wall // DAY
         if not self._days.is_unrestricted and not self._days.matches(day):
             following = self._days.first_from(day + 1)
@@ -84,7 +84,7 @@ class Periods:
         return None
 
     def allows_time(self, time: int) -> bool:
-        """Return whether the limits below the day let a time of day through."""
+        """Return whether a time of day passes the limits below the day."""
         return not any(
             slots.next_allowed(time) for slots in (self._hours, self._minutes, self._seconds) if slots.is_limit
         )
@@ -108,7 +108,7 @@ class Grid:
         """Return the first member that is not before ``wall``; None if there is none until ``last``.
 
         Raises:
-            InvalidSchedule: The work is spent.
+            InvalidSchedule: The budget is used up.
         """
         if self.is_empty:
             return None

@@ -1,7 +1,7 @@
 """Schedules as iCalendar properties: DTSTART, RRULE, RDATE and EXDATE (RFC 5545, section 3.8).
 
 A block may be bare properties or a whole VEVENT. TZID is an IANA name; a prefix before it, as some programs write, is
-dropped. The policies for clock changes, which iCalendar has no words for, travel as ``X-CLOUDSCHED-`` properties.
+dropped. The policies for clock changes, which iCalendar cannot express, are ``X-CLOUDSCHED-`` properties.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def to_ical(schedule: ScheduleFields) -> str:
 
 
 def _iter_properties(text: str) -> Iterator[_Property]:
-    """Yield the properties of the one event in a block; other components, such as VTIMEZONE, are passed over."""
+    """Yield the properties of the one event in a block; other components, such as VTIMEZONE, are ignored."""
     inside: list[str] = []
     events = 0
     for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
@@ -89,7 +89,7 @@ def _iter_properties(text: str) -> Iterator[_Property]:
             continue
         found = _LINE.match(line.strip())
         if not found:
-            raise InvalidSchedule("text", f"{line[:40]!r} is no iCalendar property", "write NAME:value, one a line")
+            raise InvalidSchedule("text", f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
         name, parameters, value = found.group(1).upper(), found.group(2), found.group(3)
         if name == "BEGIN":
             inside.append(value.strip().upper())
@@ -118,12 +118,12 @@ def _find_zone(tzid: str) -> str:
         name = "/".join(parts[start:])
         if name in zone_names():
             return name
-    return load_zone(tzid).name  # refuses it with a hint
+    return load_zone(tzid).name  # raises InvalidSchedule with a hint
 
 
 def _parse_date(value: str, tzid: str | None, field: str, timezone: str) -> str:
     """Return one date of a list as ISO text; a local time in another zone than the schedule's becomes an instant."""
-    moment = parse_moment(value.partition("/")[0], field)  # of a period only the start counts
+    moment = parse_moment(value.partition("/")[0], field)  # only the start of a period counts
     if moment.offset is None and not moment.is_date and tzid not in {None, timezone}:
         instant = wall_clock(str(tzid)).instants(moment.wall)[0]
         moment = Moment(instant, 0, is_date=False)

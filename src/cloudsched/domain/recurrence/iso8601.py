@@ -1,4 +1,4 @@
-"""Dates, local times and instants as text: ISO 8601, extended or basic, and so those of iCalendar too."""
+"""Parse and format dates, local times and instants: ISO 8601, extended or basic, which includes iCalendar's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Moment(NamedTuple):
     """A parsed time.
 
     Attributes:
-        wall: Seconds since 1970 as a clock shows them.
+        wall: Seconds since 1970 as shown by a clock.
         offset: Seconds east of UTC if the text named an offset.
         is_date: The text was a date without a time.
     """
@@ -49,12 +49,12 @@ def parse_moment(text: str, field: str) -> Moment:
     """Parse a date, a local time or an instant, to the second.
 
     Raises:
-        InvalidSchedule: The text, given for ``field``, is none of them.
+        InvalidSchedule: The text, given for ``field``, is not valid.
     """
     found = _MOMENT.match(text.strip())
     hint = "write it like 2027-01-31T09:00:00"
     if not found:
-        raise InvalidSchedule(field, f"{text[:40]!r} is no date or time, to the second", hint)
+        raise InvalidSchedule(field, f"{text[:40]!r} is not a date or time, to the second", hint)
     *numbers, offset = found.groups()
     year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     if not FIRST_YEAR <= year <= LAST_YEAR:

@@ -1,4 +1,4 @@
-"""Schedules as people write them: which notation is it, and what are the schedule's fields?"""
+"""Detect the notation of a schedule's text, and parse it to the schedule's fields."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
     """Return the fields of the schedule that a text describes.
 
     Raises:
-        InvalidSchedule: The text is in no notation that is known, or not valid in its own.
+        InvalidSchedule: The notation is unknown, or the text is not valid in it.
     """
     text = text.strip()
     if len(text) > MAX_LENGTH:
@@ -56,11 +56,11 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
     if _DATE.match(text):
         return {"at": _parse_instant(text, timezone), "timezone": timezone}
     if is_cron(text):
-        # A cron expression means the same whenever it begins, so it needs no DTSTART of its own.
+        # A cron expression means the same from any start, so any DTSTART will do.
         return {"rrule": cron_rules(text), "dtstart": None if now else CRON_START, "timezone": timezone}
     raise InvalidSchedule(
         "text",
-        f"{text[:40]!r} is no schedule",
+        f"{text[:40]!r} is not a schedule",
         "write an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) "
         "or a duration from now (PT5M); for plain words use cloudsched.language.read",
     )

@@ -1,7 +1,7 @@
 """The rule that a time zone follows after the last clock change that its file lists.
 
 A TZif file ends with such a rule in the form of the POSIX ``TZ`` variable (RFC 8536, section 3.3.1), for example
-``EST5EDT,M3.2.0,M11.1.0``: two offsets and the two days of each year on which one gives way to the other.
+``EST5EDT,M3.2.0,M11.1.0``: two offsets and the two days of each year on which the clocks change between them.
 """
 
 from __future__ import annotations

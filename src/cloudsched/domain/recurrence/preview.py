@@ -1,4 +1,4 @@
-"""What a schedule will do, for people to look at before they trust it."""
+"""Preview a schedule's occurrences, with what clock changes do to them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ MAX_PREVIEW = 1000
 
 
 class ClockChange(StrEnum):
-    """How a clock change touches an occurrence."""
+    """How a clock change affects an occurrence."""
 
     SHIFTED = "shifted"
-    """The local time that the schedule names does not exist on that day; it fires as much later as the clocks jump."""
+    """The local time of the schedule does not exist on that day; the occurrence is as much later as the clocks jump."""
     REPEATED = "repeated"
     """The clock shows this local time twice."""
     CHANGED = "changed"
-    """The clocks have changed since the occurrence before, and all is as the schedule says."""
+    """The offset differs from the previous occurrence's; the local time is as scheduled."""
 
 
 class Preview(NamedTuple):
-    """One occurrence: the instant in UTC, the same on the schedule's clock, and what a clock change did to it."""
+    """One occurrence: the instant in UTC, the local time, and how a clock change affects it."""
 
     at: datetime
     local: datetime
@@ -50,14 +50,14 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
     Raises:
         InvalidSchedule: The schedule is not anchored.
     """
-    clock, of = load_tzinfo(schedule.timezone), load_zone(schedule.timezone)
+    clock, zone = load_tzinfo(schedule.timezone), load_zone(schedule.timezone)
     unshifted = schedule.model_copy(update={"gap": "skip"})
     previews = []
     before = start.astimezone(clock)
     for at in schedule.upcoming(start, min(count, MAX_PREVIEW)):
         local = at.astimezone(clock)
         change: ClockChange | None = None
-        near = _find_nearby_change(of, utc_seconds(at))
+        near = _find_nearby_change(zone, utc_seconds(at))
         if near > 0 and schedule.at is None and not unshifted.occurs(at):
             change = ClockChange.SHIFTED
         elif near < 0:
@@ -70,7 +70,7 @@ def preview(schedule: Schedule, start: datetime, count: int) -> list[Preview]:
 
 
 def _find_nearby_change(zone_table: Zone, instant: int) -> int:
-    """Return 1 as long after a gap as it was wide, -1 within one of a fold's two halves, else 0."""
+    """Return 1 within a gap's width after it, -1 within either half of a fold, else 0."""
     table = zone_table.table_for(instant + 100_000)
     at = bisect_right(table.changes, instant)
     for number in range(max(at - 1, 0), min(at + 1, len(table.changes))):

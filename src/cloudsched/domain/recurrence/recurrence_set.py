@@ -1,8 +1,8 @@
-"""A whole schedule on the time line: the union of its rules and RDATEs without its EXDATEs (RFC 5545, section 3.8.5).
+"""The instants of a schedule: the union of its rules and RDATEs without its EXDATEs (RFC 5545, section 3.8.5).
 
-All is compared as instants. A rule's COUNT and UNTIL are its own; an EXDATE takes away an instant that COUNT has
-already counted; a date that comes twice is one occurrence. DTSTART is an occurrence only if a rule names it, or if
-there is no rule at all.
+Everything is compared as instants. COUNT and UNTIL apply to their own rule; an EXDATE removes an instant that COUNT has
+already counted; an instant produced twice is one occurrence. DTSTART is an occurrence only if a rule produces it, or if
+there is no rule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Recurrence:
         """Return the first instant that is not before ``instant``; None if there is none.
 
         Raises:
-            InvalidSchedule: The search took more than its share of work.
+            InvalidSchedule: The search used up its steps.
         """
         work = StepBudget()
         while True:
@@ -59,7 +59,7 @@ class Recurrence:
 
 
 class Dates(Stream):
-    """A few instants given one by one."""
+    """Instants that are listed one by one."""
 
     def __init__(self, instants: set[int]) -> None:
         self._instants = sorted(instants)
@@ -81,7 +81,7 @@ def compile_recurrence(  # noqa: PLR0913, PLR0917 -- the arguments are the parts
     fold: Fold,
     sub_daily: SubDaily,
 ) -> Recurrence:
-    """Work out the parts of a schedule once, so that each search pays for the search alone.
+    """Compile the parts of a schedule once, so that each search costs only the search.
 
     Raises:
         InvalidSchedule: A part is not valid.

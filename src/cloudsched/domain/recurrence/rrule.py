@@ -1,16 +1,16 @@
 """A recurrence rule as data: RFC 5545, section 3.3.10, with SKIP of RFC 7529.
 
-Parsing says what a rule *is*; what it *names* is worked out by the calendar, expansion and wallclock modules.
+This module only parses; `days`, `expand` and `wall_clock` compute the occurrences.
 
-Where the RFC leaves room, or others are kinder than it, this is the reading:
+Where the RFC leaves room, or other implementations accept more than it allows, this is the reading:
 
 - Parts may come in any order and any case; each at most once.
 - ``SKIP`` may stand without ``RSCALE``, and the only calendar is the Gregorian one.
 - ``BYSECOND=60`` is second 59: there are no leap seconds here (RFC 5545, section 3.3.12).
-- ``UNTIL`` as a date is the midnight on which that day begins, as elsewhere: occurrences later on that day are out.
+- ``UNTIL`` as a date is the midnight at which that day begins, as elsewhere: occurrences later that day are excluded.
   As a local time it is read in the schedule's zone.
 - ``BYYEARDAY``, ``BYWEEKNO`` and ``BYMONTHDAY`` where the RFC does not allow them (``FREQ=MONTHLY;BYYEARDAY=…``) limit
-  the days that the rule would otherwise name, as in every other implementation that takes them.
+  the days that the rule would otherwise select, as in every other implementation that accepts them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class NthDay(NamedTuple):
 
 
 class Until(NamedTuple):
-    """The last moment of a rule, in seconds since 1970 as a clock shows them: one in UTC or one in the zone."""
+    """The last moment of a rule, in seconds since 1970 as shown by a clock: UTC, or the zone's."""
 
     seconds: int
     is_utc: bool
@@ -107,7 +107,7 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- seconds "as a clock shows them"
 
 
 def normalize_rule(text: str) -> str:
-    """Return a rule's text in upper case, without spaces and without the property's name."""
+    """Return a rule's text in upper case, without spaces and without the prefix ``RRULE:``."""
     return "".join(text.split()).upper().removeprefix("RRULE:").rstrip(";")
 
 
@@ -116,7 +116,7 @@ def parse_rule(text: str) -> Rule:
     """Parse the value of an RRULE property, such as ``FREQ=WEEKLY;BYDAY=MO,WE``.
 
     Raises:
-        InvalidSchedule: The text is no rule, or a rule that RFC 5545 forbids.
+        InvalidSchedule: The text is not a rule, or a rule that RFC 5545 forbids.
     """
     if len(text) > MAX_LENGTH:
         _refuse(f"the rule is {len(text)} characters long", f"at most {MAX_LENGTH} are allowed")
@@ -219,7 +219,7 @@ _PARTS: dict[str, tuple[str, Callable[[str, str], object]]] = {
 
 
 def _check(rule: Rule) -> None:
-    """Refuse the combinations that RFC 5545 forbids and that have no single meaning."""
+    """Refuse combinations that RFC 5545 forbids and that have no single meaning."""
     if rule.count is not None and rule.until is not None:
         _refuse("COUNT and UNTIL exclude each other", "keep one of them")
     if any(day.nth for day in rule.weekdays):

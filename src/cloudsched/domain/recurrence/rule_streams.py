@@ -1,13 +1,13 @@
-"""One rule on the time line: from its DTSTART, under its policies, to its end.
+"""The instants of one rule, from its DTSTART to its end, under the schedule's policies.
 
-Rules of a day or longer name wall-clock times, which `cloudsched.domain.recurrence.wall_clock` puts on the time line.
+Rules of a day or longer produce wall-clock times, which `cloudsched.domain.recurrence.wall_clock` converts to instants.
 
 A rule finer than a day can be read in two ways (``subDaily``):
 
-- ``elapsed``: its periods are real hours, minutes or seconds after DTSTART, through clock changes and all, so that an
+- ``elapsed``: its periods are real hours, minutes or seconds after DTSTART, across clock changes, so that an
   hourly task fires once every real hour. Its BYxxx parts filter by what the clock shows at each instant.
-- ``wall``: its periods are those of the clock face, put on the time line like a daily rule's: every six hours stays
-  at 2, 8, 14 and 20, and an instant that two of them fall on fires once.
+- ``wall``: its periods are those of the clock face, converted like a daily rule's times: every six hours stays
+  at 2, 8, 14 and 20, and an instant that two of them map to fires once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RuleStream(Stream):
         return self._unbounded.first_from(-LAST_SECOND)
 
     def _resolve_count(self, count: int) -> None:
-        """Turn COUNT into an end, once, and only when something beyond the first instant is asked for."""
+        """Convert COUNT to an end, once, and only when an instant after the first is requested."""
         if isinstance(self._unbounded, FixedInterval):
             self._last = self._unbounded.at(count - 1)
         else:
@@ -102,7 +102,7 @@ class FixedInterval(Stream):
 
 
 class WallClockStream(Stream):
-    """Wall-clock times, put on the time line by a clock with its policies."""
+    """Wall-clock times, converted to instants by a clock with its policies."""
 
     def __init__(self, times: WallTimes, clock: WallClock) -> None:
         self._times, self._clock = times, clock
@@ -113,7 +113,7 @@ class WallClockStream(Stream):
 
 
 class ElapsedPeriods(Stream):
-    """A rule finer than a day whose periods are real time."""
+    """A rule finer than a day whose periods are elapsed time."""
 
     def __init__(self, periods: Periods, days: DayFilter, zone: Zone, first_period: int, until: int) -> None:
         self._periods, self._days, self._zone = periods, days, zone
@@ -184,7 +184,7 @@ class ElapsedPeriods(Stream):
 
 
 class WallPeriods(WallTimes):
-    """A rule finer than a day whose periods are those of the clock face."""
+    """A rule finer than a day whose periods are those of the wall clock."""
 
     def __init__(self, periods: Periods, first_period: int, last: int) -> None:
         self._grid = periods.grid_at(first_period)
@@ -196,7 +196,7 @@ class WallPeriods(WallTimes):
 
 
 class SetPositionFilter(Stream):
-    """What BYSETPOS picks from each period of a rule finer than a day."""
+    """The instants that BYSETPOS picks from each period of a rule finer than a day."""
 
     def __init__(self, members: Stream, periods: Periods, first_period: int, positions: tuple[int, ...]) -> None:
         self._members, self._periods, self._first_period = members, periods, first_period
@@ -226,7 +226,7 @@ class SetPositionFilter(Stream):
         return instant - (instant - self._first_period) % self._periods.step
 
     def _select_in_period(self, period: int) -> tuple[int, ...]:
-        known, picked = self._known  # read at once: another thread may be at another period
+        known, picked = self._known  # read together: another thread may be at another period
         if known == period:
             return picked
         members = []

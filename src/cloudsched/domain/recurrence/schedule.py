@@ -1,7 +1,7 @@
-r"""The schedule: when a task is due, for ever and in any time zone.
+r"""The schedule: when a task is due, in any time zone.
 
-A schedule is one instant, or the recurrence set of RFC 5545: the union of RRULEs and RDATEs from a DTSTART on, without
-the EXDATEs, on the wall clock of an IANA time zone. What it means near a clock change is a policy of the schedule:
+A schedule is one instant, or a recurrence set of RFC 5545: the union of RRULEs and RDATEs from a DTSTART on, without
+the EXDATEs, on the wall clock of an IANA time zone. Policies of the schedule say what clock changes do to it:
 
 ======== ============ =====================================================================================
 policy   value        meaning
@@ -9,16 +9,16 @@ policy   value        meaning
 gap      ``shift``    a local time that does not exist is read with the offset before the gap: 02:30 fires
                       at 03:30, and counts (RFC 5545, section 3.3.5, erratum 4271)
 \         ``skip``     it does not fire, and COUNT does not count it
-fold     ``first``    a local time that comes twice fires the first time
+fold     ``first``    a local time that occurs twice fires the first time
 \         ``last``     it fires the second time
 \         ``both``     it fires both times
 subDaily ``elapsed``  a rule finer than a day steps in real time: hourly is once every real hour. Its BYxxx
                       parts filter by what the clock shows
 \         ``wall``     it steps on the clock face, under ``gap`` and ``fold``: every six hours stays at 2, 8,
-                      14 and 20. An instant that is named twice fires once
+                      14 and 20. An instant that two periods produce fires once
 ======== ============ =====================================================================================
 
-COUNT counts the instants that its rule names under these policies, before EXDATEs are taken away. All occurrences lie
+COUNT counts the instants that its rule produces under these policies, before EXDATEs are removed. All occurrences are
 on whole seconds, except one given as a single instant.
 """
 
@@ -38,7 +38,6 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.recurrence import time_zones as zones
 from cloudsched.domain.recurrence.iso8601 import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -51,6 +50,7 @@ from cloudsched.domain.recurrence.iso8601 import (
 from cloudsched.domain.recurrence.recurrence_set import Recurrence, compile_recurrence
 from cloudsched.domain.recurrence.rrule import MAX_LENGTH, normalize_rule, parse_rule
 from cloudsched.domain.recurrence.rule_streams import SubDaily
+from cloudsched.domain.recurrence.time_zones import load_tzinfo, load_zone
 from cloudsched.domain.recurrence.wall_clock import Fold, Gap
 from cloudsched.errors import InvalidSchedule
 
@@ -75,7 +75,7 @@ def _to_utc(at: datetime) -> datetime:
 
 
 def _normalize_rules(value: object) -> object:
-    """Bring one or several rules to their canonical text: a string for one, a tuple for several, None for none."""
+    """Return the canonical text of one or several rules: a string for one, a tuple for several, None for none."""
     if isinstance(value, str):
         if len(value) > MAX_LENGTH:
             raise InvalidSchedule("rrule", f"the rule is {len(value)} characters long", f"at most {MAX_LENGTH}")
@@ -83,7 +83,7 @@ def _normalize_rules(value: object) -> object:
         if not text:
             raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
         if "=" not in text:
-            raise InvalidSchedule("rrule", f"{value[:40]!r} is no rule", "write it like FREQ=WEEKLY;BYDAY=MO,WE")
+            raise InvalidSchedule("rrule", f"{value[:40]!r} is not a rule", "write it like FREQ=WEEKLY;BYDAY=MO,WE")
         return text
     if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
         if len(value) > MAX_RULES:
@@ -126,18 +126,18 @@ class Schedule(BaseModel):
 
     Attributes:
         at: The one instant of a schedule that fires once; aware.
-        rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, whose union counts.
-        dtstart: The local time, as ISO text, from which the rules count; it gives them the parts they do not name.
+        rrule: One RRULE value such as ``FREQ=WEEKLY;BYDAY=MO``, or several, which are united.
+        dtstart: The local time, as ISO text, from which the rules count; it supplies the parts that they do not name.
             Without it the schedule is not anchored yet: see `anchored`.
         timezone: The IANA name of the zone of all local times here. With ``at`` it is only for display.
         rdates: More occurrences: local times, instants with an offset, or dates (at DTSTART's time of day).
         exdates: Occurrences to leave out: local times, instants, or dates (everything on that local day).
-        gap: What becomes of a local time that a clock change skips.
-        fold: Which of the two instants a local time means that a clock change repeats.
+        gap: What happens to a local time that a clock change skips.
+        fold: Which of the two instants a local time means if a clock change repeats it.
         sub_daily: Whether rules finer than a day step in elapsed time or on the wall clock.
 
     Raises:
-        InvalidSchedule: A part is not valid, the parts contradict each other, or the schedule can never fire.
+        InvalidSchedule: A field is not valid, the fields contradict each other, or the schedule can never fire.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
@@ -187,30 +187,30 @@ class Schedule(BaseModel):
 
     @classmethod
     def parse(cls, text: str, timezone: str = "UTC", *, now: datetime | None = None) -> Self:
-        """Read a schedule as people write it.
+        """Parse a schedule from text.
 
         Accepts an RRULE value, an iCalendar block, a cron expression of five fields, an ISO 8601 instant or local
         time, and an ISO 8601 duration from ``now``.
 
         Args:
-            text: What they wrote.
-            timezone: The zone of local times that name none.
-            now: What a duration counts from. An RRULE without DTSTART is anchored here if it is given.
+            text: The schedule.
+            timezone: The zone of local times without one.
+            now: The start of a duration. If given, an RRULE without DTSTART is anchored here.
 
         Raises:
             InvalidSchedule: The text is none of these, or not valid.
         """
-        from cloudsched.domain.recurrence.parse import parse_fields  # noqa: PLC0415 -- stored schedules never need it
+        from cloudsched.domain.recurrence.parse import parse_fields  # noqa: PLC0415 -- not needed for stored schedules
 
         schedule = cls(**parse_fields(text, timezone=timezone, now=now))
         return schedule.anchored(now) if now is not None and not schedule.is_anchored else schedule
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> Self:
-        """Refuse what contradicts itself or never fires; a document from the store was checked when it was made."""
+        """Refuse a schedule that contradicts itself or never fires; one from the store was validated when created."""
         if info.context and info.context.get("stored"):
             return self
-        zones.load_zone(self.timezone)
+        load_zone(self.timezone)
         if self.at is not None:
             for field in ("rrule", "dtstart", "rdates", "exdates"):
                 if getattr(self, field):
@@ -238,14 +238,14 @@ class Schedule(BaseModel):
 
     @property
     def is_anchored(self) -> bool:
-        """Whether the schedule says from when its rules count."""
+        """Whether the schedule has a start."""
         return self.at is not None or self.dtstart is not None
 
     def anchored(self, start: datetime) -> Self:
         """Return the schedule with DTSTART at ``start``, to the second; unchanged if it is anchored already.
 
-        What a rule names coarsely begins at the full hour or minute: ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever
-        the minute and second of ``start``.
+        A rule with BYHOUR and no finer part starts at the full hour, one with BYMINUTE at the full minute:
+        ``FREQ=DAILY;BYHOUR=9`` means 9:00:00, whatever the minute and second of ``start``.
 
         Raises:
             InvalidSchedule: ``start`` has no time zone, or the schedule can never fire from there.
@@ -254,7 +254,7 @@ class Schedule(BaseModel):
             return self
         if start.tzinfo is None:
             raise InvalidSchedule("dtstart", "cannot begin at a time without a zone", "give an aware datetime")
-        local = start.astimezone(zones.load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
+        local = start.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
         rules = [parse_rule(rule) for rule in self.rules]
         if any(rule.hours and not rule.minutes for rule in rules):
             local = local.replace(minute=0)
@@ -273,28 +273,28 @@ class Schedule(BaseModel):
             raise ValueError("the instant has no time zone; give an aware datetime")
         if self.at is not None:
             return self.at if self.at > instant else None
-        found = self._recurrence.first_from(utc_seconds(instant) + 1)
-        return None if found is None else UTC_EPOCH + timedelta(seconds=found)
+        seconds = self._recurrence.first_from(utc_seconds(instant) + 1)
+        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def occurs(self, instant: datetime) -> bool:
         """Return whether ``instant`` is an occurrence."""
         return self.after(instant - timedelta(microseconds=1)) == instant
 
     def first(self) -> datetime | None:
-        """Return the first occurrence of all, in UTC."""
+        """Return the first occurrence, in UTC; None if there is none."""
         if self.at is not None:
             return self.at
-        found = self._recurrence.first_from(_DISTANT_PAST)
-        return None if found is None else UTC_EPOCH + timedelta(seconds=found)
+        seconds = self._recurrence.first_from(_DISTANT_PAST)
+        return None if seconds is None else UTC_EPOCH + timedelta(seconds=seconds)
 
     def upcoming(self, start: datetime, count: int) -> list[datetime]:
         """Return the next ``count`` occurrences strictly later than ``start``, in UTC; fewer if there are no more."""
-        found: list[datetime] = []
+        occurrences: list[datetime] = []
         for occurrence in self._iter_after(start):
-            if len(found) == count:
+            if len(occurrences) == count:
                 break
-            found.append(occurrence)
-        return found
+            occurrences.append(occurrence)
+        return occurrences
 
     def between(self, start: datetime, end: datetime) -> list[datetime]:
         """Return the occurrences from ``start`` on and before ``end``, in UTC.
@@ -302,14 +302,14 @@ class Schedule(BaseModel):
         Raises:
             InvalidSchedule: There are more than 100,000 of them.
         """
-        found: list[datetime] = []
+        occurrences: list[datetime] = []
         for occurrence in self._iter_after(start - timedelta(microseconds=1)):
             if occurrence >= end:
                 break
-            if len(found) == MAX_LISTED:
+            if len(occurrences) == MAX_LISTED:
                 raise InvalidSchedule("rrule", f"more than {MAX_LISTED} occurrences in that range", "ask for less")
-            found.append(occurrence)
-        return found
+            occurrences.append(occurrence)
+        return occurrences
 
     @property
     def policies(self) -> dict[str, str]:
@@ -320,26 +320,26 @@ class Schedule(BaseModel):
 
     def describe(self) -> str:
         """Return the schedule in English, such as ``every weekday at 09:00, Europe/Paris``."""
-        from cloudsched.domain.recurrence.describe import describe  # noqa: PLC0415 -- only those who show it pay for it
+        from cloudsched.domain.recurrence.describe import describe  # noqa: PLC0415 -- imported only when used
 
         return describe(self)
 
     def to_ical(self) -> str:
         """Return the schedule as iCalendar properties, one a line, that `parse` reads back."""
-        from cloudsched.domain.recurrence.icalendar import to_ical  # noqa: PLC0415 -- only those who export pay for it
+        from cloudsched.domain.recurrence.icalendar import to_ical  # noqa: PLC0415 -- imported only when used
 
         return to_ical(self)
 
     @property
     def _recurrence(self) -> Recurrence:
         if self.dtstart is None:
-            raise InvalidSchedule("dtstart", "is missing, so the rule has no beginning", "give dtstart, or anchor it")
+            raise InvalidSchedule("dtstart", "is missing, so the rule has no start", "give dtstart, or anchor it")
         return compile_recurrence(
             self.rules, self.dtstart, self.timezone, self.rdates, self.exdates, self.gap, self.fold, self.sub_daily
         )
 
     def _iter_after(self, instant: datetime) -> Iterator[datetime]:
-        found = self.after(instant)
-        while found is not None:
-            yield found
-            found = self.after(found)
+        occurrence = self.after(instant)
+        while occurrence is not None:
+            yield occurrence
+            occurrence = self.after(occurrence)

@@ -1,4 +1,4 @@
-"""The fields of a schedule, for the modules that print one and that `schedule.py` itself imports."""
+"""The fields of a schedule, for modules that format one and that `schedule.py` itself imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleFields(Protocol):
-    """A schedule as it is printed; `Schedule` says what each field means."""
+    """The fields needed to format a schedule; `Schedule` documents them."""
 
     @property
     def at(self) -> datetime | None:
@@ -34,7 +34,7 @@ class ScheduleFields(Protocol):
 
     @property
     def exdates(self) -> tuple[str, ...]:
-        """The occurrences that are left out."""
+        """The excluded occurrences."""
 
     @property
     def policies(self) -> Mapping[str, str]:

@@ -1,10 +1,10 @@
 """IANA time zones, always from the ``tzdata`` package.
 
-``zoneinfo`` alone prefers the operating system's files where there are any, so that a laptop, a function and CI can
-disagree about the same instant. Here the package decides, and `version` says which release it is.
+``zoneinfo`` prefers the operating system's files, so that a laptop, a function and CI can disagree about the same
+instant. Here only the package counts, and `version` returns its release.
 
-A `Zone` is a table of clock changes in plain integers, because a search for the next occurrence asks for offsets
-far more often than it needs a datetime. All seconds count from 1970-01-01; offsets are seconds east of UTC.
+A `Zone` is a table of clock changes in plain integers, because a search for the next occurrence needs offsets far more
+often than a datetime. All seconds count from 1970-01-01; offsets are seconds east of UTC.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _FIRST_TABLE_ENDS = 2100
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """What a zone's clocks do until ``end``.
+    """A zone's offsets until ``end``.
 
     Attributes:
         changes: The instants of the clock changes, ascending.
         offsets: One more than there are changes: ``offsets[i]`` holds until ``changes[i]``.
-        end: The first instant that the table does not answer for.
+        end: The first instant that the table does not cover.
         next_year: The first year whose changes are not listed yet.
     """
 
@@ -46,7 +46,7 @@ class Offsets:
 
 
 class Zone:
-    """One time zone and its table of clock changes, extended into the future as far as it is asked about."""
+    """One time zone and its table of clock changes, extended into the future as needed."""
 
     __slots__ = ("_footer", "_listed_until", "_table", "largest", "name", "smallest")
 
@@ -55,7 +55,7 @@ class Zone:
     ) -> None:
         self.name = name
         self._footer = footer
-        self._listed_until = listed_until  # the footer rules only what comes later
+        self._listed_until = listed_until  # the footer applies only after this
         recurring = footer is not None and footer.summer is not None
         end = float("-inf") if recurring else float("inf")
         self._table = Offsets(tuple(changes), tuple(offsets), end, (EPOCH + timedelta(seconds=listed_until)).year)
@@ -69,7 +69,7 @@ class Zone:
         return self._listed_until
 
     def table_for(self, seconds: int) -> Offsets:
-        """Return a table that answers for an instant."""
+        """Return a table that covers an instant."""
         if self._table.end <= seconds:
             year = (EPOCH + timedelta(seconds=seconds)).year
             self._extend(min(year + _TABLE_YEARS, LAST_TABLE_YEAR))
@@ -130,7 +130,7 @@ def zone_names() -> tuple[str, ...]:
 
 def _load_file(name: str) -> bytes:
     if name not in _name_set():
-        from difflib import get_close_matches  # noqa: PLC0415 -- only who is refused waits for it
+        from difflib import get_close_matches  # noqa: PLC0415 -- needed only for errors
 
         close = get_close_matches(name[:64], zone_names(), n=1)
         hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Paris"

@@ -1,18 +1,18 @@
-"""Wall-clock times on the time line: what a clock change does to a schedule.
+"""Convert wall-clock times to instants, with the policies for clock changes.
 
-When clocks go forward, some local times do not exist (a *gap*); when they go back, some come twice (a *fold*).
+When clocks go forward, some local times do not exist (a *gap*); when they go back, some occur twice (a *fold*).
 
 ``gap``
     - ``shift``: a time in the gap is read with the offset before it, so that 02:30 fires at 03:30. RFC 5545, section
-      3.3.5; its erratum 4271 settles that this holds for recurrences too, against 3.3.10.
+      3.3.5; its erratum 4271 confirms that this holds for recurrences too, against 3.3.10.
     - ``skip``: a time in the gap does not fire, and COUNT does not count it.
 ``fold``
     - ``first``: the first of the two. RFC 5545, section 3.3.5.
     - ``last``: the second.
     - ``both``: one occurrence each.
 
-Whole skipped or repeated days are gaps and folds like any other. Two times that the policies put on one instant are
-one occurrence.
+Whole skipped or repeated days are gaps and folds like any other. Two times that the policies map to one instant are one
+occurrence.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class _OffsetIntervals(NamedTuple):
 class WallClock:
     """The clock of one zone under one pair of policies.
 
-    The time line is cut into stretches. In each, the occurrences are the wall-clock times of the schedule read with
-    each of the stretch's offsets: usually one; two after a gap, whose times are shifted there; none where a fold's
-    repeated times do not fire.
+    The time line is cut into intervals. In each, the occurrences are the schedule's wall-clock times read with each of
+    the interval's offsets: usually one; two after a gap, whose times are shifted there; none where a fold's repeated
+    times do not fire.
     """
 
     def __init__(self, zone_table: Zone, gap: Gap, fold: Fold) -> None:
@@ -56,10 +56,10 @@ class WallClock:
     def first_from(self, times: WallTimes, instant: int) -> int | None:
         """Return the first instant, not before ``instant``, on which one of the wall-clock times falls."""
         while True:
-            stretches = self._intervals_for(instant)
-            at = bisect_right(stretches.boundaries, instant)
-            end = stretches.boundaries[at] if at < len(stretches.boundaries) else stretches.table.end
-            offsets = stretches.offsets[at]
+            intervals = self._intervals_for(instant)
+            at = bisect_right(intervals.boundaries, instant)
+            end = intervals.boundaries[at] if at < len(intervals.boundaries) else intervals.table.end
+            offsets = intervals.offsets[at]
             best = following = None
             for offset in offsets:
                 wall = times.first_from(instant + offset)
@@ -71,13 +71,13 @@ class WallClock:
                 return best
             if end == float("inf"):
                 return None
-            # Nothing lies between here and `following` on the clock; beyond a clock change that is known to hold only
-            # if the stretch was longer than the change.
-            settled = offsets and end - instant > _MAX_CLOCK_CHANGE
-            if settled and following is None:
+            # No wall-clock time lies between here and `following`; beyond a clock change that is certain only if the
+            # interval was longer than the change.
+            is_certain = offsets and end - instant > _MAX_CLOCK_CHANGE
+            if is_certain and following is None:
                 return None
             instant = int(end)
-            if settled and following is not None:
+            if is_certain and following is not None:
                 instant = max(instant, following - self.zone.largest)
 
     def instants(self, wall: int) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ class WallClock:
         return self._intervals
 
     def _build_intervals(self, table: Offsets) -> _OffsetIntervals:
-        """Cut the time line where the zone's offset, or what the policies make of it, changes."""
+        """Cut the time line where the zone's offset, or the policies' reading of it, changes."""
         shifted: list[tuple[int, int, int]] = []  # from, until, offset before the gap
         silent: list[tuple[int, int]] = []
         for at, change in enumerate(table.changes):

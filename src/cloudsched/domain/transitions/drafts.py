@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from pydantic import BaseModel, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from cloudsched.domain.documents import children
-from cloudsched.domain.documents import script as scripts
+from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.document import WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.pull import QueueName, Skill
+from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import EventName, Owner, Task, TaskId, TaskSpec, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
@@ -51,7 +51,7 @@ class LeadTimes:
     """The least time between a task's creation and its first run."""
 
 
-_BUILT_IN_HANDLERS = {"children": children.CHILDREN_HANDLER, "script": scripts.SCRIPT_HANDLER}
+_BUILT_IN_HANDLERS = {"children": CHILDREN_HANDLER, "script": SCRIPT_HANDLER}
 """The fields that replace a handler, and the built-in handler that runs each."""
 
 

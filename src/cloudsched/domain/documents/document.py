@@ -40,7 +40,7 @@ def _to_seconds(value: timedelta) -> int | float:
     return int(seconds) if seconds.is_integer() else seconds
 
 
-_WITHOUT_INSTANTS = (str, int, float, dict, type(None))
+_WITHOUT_INSTANTS = frozenset({str, int, float, bool, dict, timedelta, type(None)})
 
 Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(reject_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
@@ -80,7 +80,7 @@ class Document(WireModel):
         Raises:
             InvalidInput: An instant in it could not be read again.
         """
-        _require_readable(self, "")
+        _require_readable(self)
         return self.model_dump(mode="python", by_alias=True, exclude_none=True)
 
     def to_stored_json(self) -> str:
@@ -89,7 +89,7 @@ class Document(WireModel):
         Raises:
             InvalidInput: An instant in it could not be read again.
         """
-        _require_readable(self, "")
+        _require_readable(self)
         return self.model_dump_json(by_alias=True, exclude_none=True)
 
     @classmethod
@@ -105,16 +105,28 @@ class Document(WireModel):
         return cls.model_validate(data, context=STORED_CONTEXT)
 
 
-def _require_readable(part: object, path: str) -> None:
+def _require_readable(document: Document) -> None:
     """Check the instants of a document: they were computed since it was read, and reading it checks them again."""
-    if isinstance(part, datetime):
-        if part.tzinfo is None or not FIRST_YEAR <= part.year <= LAST_YEAR:
-            problem = f"is {part.isoformat()}, which no document can hold"
-            raise InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")
-    elif isinstance(part, WireModel):
-        for name, value in part.__dict__.items():
-            if not isinstance(value, _WITHOUT_INSTANTS):
-                _require_readable(value, f"{path}.{to_camel(name)}" if path else to_camel(name))
-    elif isinstance(part, tuple):
-        for number, value in enumerate(part):
-            _require_readable(value, f"{path}.{number}")
+    unreadable = _find_unreadable(document)
+    if unreadable is not None:
+        path, instant = unreadable
+        problem = f"is {instant.isoformat()}, which no document can hold"
+        raise InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")
+
+
+def _find_unreadable(part: WireModel) -> tuple[str, datetime] | None:
+    for name, value in part.__dict__.items():
+        kind = type(value)
+        if kind in _WITHOUT_INSTANTS or not value:
+            continue
+        for number, item in enumerate(value) if kind is tuple else ((None, value),):
+            path = None
+            if isinstance(item, datetime):
+                if item.tzinfo is None or not FIRST_YEAR <= item.year <= LAST_YEAR:
+                    path = "", item
+            elif hasattr(type(item), "to_wire"):  # a WireModel; isinstance is slow for pydantic's classes
+                path = _find_unreadable(item)
+            if path is not None:
+                place = to_camel(name) if number is None else f"{to_camel(name)}.{number}"
+                return ".".join(filter(None, (place, path[0]))), path[1]
+    return None

@@ -160,7 +160,8 @@ _ONCE = 1
         (C.PERMISSION_DENIED, _ONCE, _ONCE),
         (C.UNAUTHENTICATED, _ONCE, _ONCE),
         (C.CANCELLED, _ONCE, _ONCE),
-        (C.DEADLINE_EXCEEDED, _ONCE, _ONCE),
+        (C.DEADLINE_EXCEEDED, _AGAIN, _AGAIN),
+        (C.ABORTED, _AGAIN, _AGAIN),
     ],
 )
 def test_a_call_is_made_again_where_google_says_so(
@@ -187,7 +188,7 @@ def test_a_call_is_made_again_where_google_says_so(
         assert len(handler.calls) == expected
 
 
-@pytest.mark.parametrize("code", [C.FAILED_PRECONDITION, C.ALREADY_EXISTS, C.NOT_FOUND, C.ABORTED])
+@pytest.mark.parametrize("code", [C.FAILED_PRECONDITION, C.ALREADY_EXISTS, C.NOT_FOUND])
 def test_a_commit_that_met_another_is_a_conflict(
     fake: tuple[Fake, FirestoreStore], make_task: MakeTask, code: grpc.StatusCode
 ) -> None:

@@ -1,4 +1,10 @@
-"""Firestore's calls on one channel: each with a deadline, and made again where Google says that this is safe."""
+"""Firestore's calls on one channel, each with a deadline, and retried after contention and overload.
+
+A failed precondition (the document has changed) is told from a commit that Firestore could not carry out at present.
+ABORTED is the latter: Firestore returns it for contention, and also for hot spots and for traffic that grows too fast
+(cloud.google.com/firestore/docs/understand-error-codes). Trying again at once would add to the load that causes it, so
+it is retried with growing random pauses. When the deadline is over, `StoreUnavailable` lets the queue redeliver.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +28,22 @@ if TYPE_CHECKING:
 
 _Query: Message = proto.StructuredQuery.pb()
 
-_RETRYABLE_READ_CODES = {
-    grpc.StatusCode.UNAVAILABLE,
+_RETRYABLE_COMMIT_CODES = {
+    grpc.StatusCode.ABORTED,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
-    grpc.StatusCode.INTERNAL,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
 }
-_RETRYABLE_COMMIT_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
-"""The codes after which a call may be made again: those of firestore_grpc_service_config.json in
-github.com/googleapis/googleapis, which Google's own clients are made from."""
+"""The codes of contention and overload. Every commit has a precondition, so making one again is safe: if it had taken
+effect, the precondition fails, and the caller reads its own write."""
+_RETRYABLE_READ_CODES = _RETRYABLE_COMMIT_CODES | {grpc.StatusCode.INTERNAL}
+"""Google's clients retry reads after INTERNAL as well (firestore_grpc_service_config.json in
+github.com/googleapis/googleapis)."""
 
 _PRECONDITION_FAILED = {
     grpc.StatusCode.FAILED_PRECONDITION,  # another update_time
     grpc.StatusCode.ALREADY_EXISTS,
     grpc.StatusCode.NOT_FOUND,
-    grpc.StatusCode.ABORTED,  # somebody else's commit was in the way
 }
 
 
@@ -48,8 +56,8 @@ class FirestoreRpc:
         Args:
             database: The resource name, ``projects/…/databases/…``.
             emulator: ``host:port`` of the emulator; None for the service itself, with the credentials of the
-                surroundings.
-            deadline: How long one call may take, with its repetitions.
+                environment.
+            deadline: How long one call may take, retries included.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -60,7 +68,7 @@ class FirestoreRpc:
         self._metadata = [prefix, ("x-goog-request-params", f"database={quote(database, safe='')}")]
         self._channel = open_channel(FirestoreGrpcTransport, emulator)
         if emulator is not None:
-            self._metadata.append(("authorization", "Bearer owner"))  # past the security rules, as a server is
+            self._metadata.append(("authorization", "Bearer owner"))  # bypasses the security rules, as a server does
         self._get = self._bind_method("GetDocument", firestore.GetDocumentRequest, document.Document)
         self._commit = self._bind_method("Commit", firestore.CommitRequest, firestore.CommitResponse)
         self._query = self._bind_method(
@@ -82,13 +90,14 @@ class FirestoreRpc:
             raise _translate_error(error, "name") from error
 
     def commit(self, writes: Sequence[Message]) -> Message:
-        """Write all or nothing; return the answer, with a result for each write, or None if a precondition failed.
+        """Write all or nothing; return the response, with a result for each write, or None if a precondition failed.
 
-        A commit that was made again may find the effect of its own first try, and then fails its precondition.
+        A retried commit whose first try took effect fails its own precondition.
 
         Raises:
-            StoreUnavailable: Firestore did not answer, or refused; the commit may have taken effect or not.
-            InvalidInput: Firestore does not keep such a document.
+            StoreUnavailable: Firestore refused, or could not commit before the deadline: contention, overload, no
+                response. The commit may have taken effect or not.
+            InvalidInput: Firestore does not store such a document.
         """
         request = firestore.CommitRequest.pb()(database=self._database, writes=writes)
         try:
@@ -99,16 +108,16 @@ class FirestoreRpc:
             raise _translate_error(error, "task") from error
 
     def query(self, parent: str, query: Message) -> list[Message]:
-        """Return the documents that a query finds.
+        """Return the documents that match a query.
 
         Raises:
             StoreUnavailable: Firestore did not answer, or refused.
-            InvalidInput: The query goes on behind something that cannot be a document.
+            InvalidInput: The query continues after something that cannot be a document.
         """
         return [answer.document for answer in self._run_query(parent, query) if answer.HasField("document")]
 
     def fetch_time(self, parent: str) -> datetime:
-        """Return what time it is at Firestore, by a query that finds nothing.
+        """Return Firestore's current time, from a query without results.
 
         Raises:
             StoreUnavailable: Firestore did not answer, or refused.
@@ -152,7 +161,7 @@ class FirestoreRpc:
     def _call(self, retryable: Collection[grpc.StatusCode], call: Callable[[float], Message]) -> Message:
         try:
             return retry(call, retryable, self._deadline)
-        except ValueError as error:  # gRPC's word for a closed channel
+        except ValueError as error:  # gRPC raises it for a closed channel
             raise StoreUnavailable("Firestore", str(error)) from error
 
 
@@ -164,9 +173,9 @@ def _lacks_database(error: grpc.RpcError) -> bool:
 def _translate_error(error: grpc.RpcError, field: str) -> CloudschedError:
     code, details = error.code(), error.details() or ""
     if _lacks_database(error):
-        return Misconfigured(f"{details} Make it with `gcloud firestore databases create`.")
+        return Misconfigured(f"{details} Create it with `gcloud firestore databases create`.")
     if code is grpc.StatusCode.FAILED_PRECONDITION and "index" in details:
         return Misconfigured(f"{details} Deploy infra/firestore.indexes.json.")
     if code is grpc.StatusCode.INVALID_ARGUMENT:
-        return InvalidInput(field, "is not taken by Firestore", details)
+        return InvalidInput(field, "is not accepted by Firestore", details)
     return StoreUnavailable("Firestore", f"{code.name}: {details}")

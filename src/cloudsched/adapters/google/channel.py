@@ -1,7 +1,7 @@
-"""How Google's services are called: a channel to the service or to its emulator, deadlines, and repetitions.
+"""Call Google's services: a channel to the service or to its emulator, deadlines, and retries.
 
-The adapters use the messages of Google's client libraries, and their way to a channel with credentials, but not their
-clients: those add a fifth to the time of a call on the local machine, and repeat for a minute and more.
+The adapters use the protobuf messages of Google's client libraries and their channels with credentials, but not their
+clients: those add a fifth to the time of a call on the local machine, and retry for a minute and more.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Message: TypeAlias = Any
-"""A protobuf message, or its class: those are made at import, so there is no static type."""
+"""A protobuf message or its class. The classes are created at import, so there is no static type."""
 
 _OPTIONS = (
-    ("grpc.max_receive_message_length", -1),  # a page of tasks may pass gRPC's 4 MiB
+    ("grpc.max_receive_message_length", -1),  # a page of tasks may exceed gRPC's default of 4 MiB
     ("grpc.keepalive_time_ms", 30_000),
 )
 _INITIAL_BACKOFF = 0.1
-_MAX_BACKOFF = 1.0
+_MAX_BACKOFF = 4.0
+"""The first and the longest pause between two tries, in seconds; each is twice the one before."""
 
 
 def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa: ANN401 - a class of Google's libraries
@@ -52,15 +53,15 @@ def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa:
 
 
 def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], deadline: float) -> T:
-    """Make a call, and make it again after one of the codes that are safe for it, until the deadline.
+    """Make a call, and retry it after certain codes, with exponential backoff and jitter, until the deadline.
 
     Args:
-        call: What to do, given the seconds that are left.
-        retryable: The codes after which it may be done again.
-        deadline: How many seconds it may take in all.
+        call: The call, given the seconds that are left.
+        retryable: The codes after which it is retried.
+        deadline: How many seconds all tries and pauses may take together.
 
     Raises:
-        grpc.RpcError: What the last try ended with.
+        grpc.RpcError: The error of the last try.
     """
     give_up_at = time.monotonic() + deadline
     wait = _INITIAL_BACKOFF
@@ -68,7 +69,7 @@ def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], de
         try:
             return call(give_up_at - time.monotonic())
         except grpc.RpcError as error:
-            pause = wait * random.uniform(0.5, 1)  # noqa: S311 - spreads callers, keeps no secret
+            pause = wait * random.uniform(0.5, 1)  # noqa: S311 - spreads callers out, protects no secret
             if error.code() not in retryable or time.monotonic() + pause >= give_up_at:
                 raise
         time.sleep(pause)

@@ -25,7 +25,7 @@ from cloudsched.domain.transitions.locks import (
 )
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.store import VersionedLock
-from cloudsched.errors import QueueUnavailable, VersionConflict
+from cloudsched.errors import QueueUnavailable, StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 _FIRST_TURN = 1_000_000_000_000
 """What the dispatches that wake a worker's run are counted from: more than any clock shows in seconds, by which
 those that wake an executor's are counted. So no two of them have one name."""
+
+_MAX_CONFLICTS = 20
+"""How often a lock that others keep changing is read and decided again; then the delivery or the sweep comes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +210,7 @@ class Locks:
         now: datetime,
         should_abort: Callable[[], bool] = lambda: False,
     ) -> None:
-        while True:
+        for _ in range(_MAX_CONFLICTS):
             stored = self._store.load_lock(key)
             lock, woken = change(stored.lock)
             if lock == stored.lock or should_abort():
@@ -218,6 +221,7 @@ class Locks:
                 continue
             self.notify(Grants(key, woken), now)
             return
+        raise StoreUnavailable("The store", f"lock {key} changed {_MAX_CONFLICTS} times")
 
     # ── Waking ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,82 @@
+"""Retries of a call: exponential, jittered, and never beyond the deadline of the whole."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+import pytest
+
+from cloudsched.adapters.google import channel
+
+DEADLINE = 10.0
+
+
+class Failure(grpc.RpcError):  # type: ignore[misc]  # grpcio ships no types
+    def code(self) -> Any:  # noqa: ANN401 - grpcio ships no types
+        return grpc.StatusCode.ABORTED
+
+
+class SteppedTime:
+    """A clock that advances by what is slept, and keeps the pauses."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.pauses: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.at += seconds
+
+
+@pytest.fixture
+def stepped_time(monkeypatch: pytest.MonkeyPatch) -> SteppedTime:
+    stepped = SteppedTime()
+    monkeypatch.setattr(channel, "time", stepped)
+    return stepped
+
+
+def test_pauses_double_up_to_a_limit_within_the_deadline(stepped_time: SteppedTime) -> None:
+    """A service in trouble gets a handful of tries, ever further apart, and then the caller gets the error."""
+    left: list[float] = []
+
+    def fail(seconds: float) -> None:
+        left.append(seconds)
+        raise Failure
+
+    with pytest.raises(Failure):
+        channel.retry(fail, {grpc.StatusCode.ABORTED}, DEADLINE)
+    bases = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 4.0, 4.0, 4.0]
+    assert 6 <= len(stepped_time.pauses) <= len(bases)
+    for pause, base in zip(stepped_time.pauses, bases, strict=False):
+        assert base / 2 <= pause <= base
+    assert stepped_time.at < DEADLINE
+    assert left == [DEADLINE - slept for slept in itertools.accumulate([0.0, *stepped_time.pauses])]
+
+
+def test_callers_that_fail_together_come_again_apart(stepped_time: SteppedTime) -> None:
+    """The pauses are random, so that a burst of callers does not stay a burst."""
+    for _ in range(20):
+        tries = iter((True, False))
+
+        def fail_once(_: float, tries: Any = tries) -> None:  # noqa: ANN401 - an iterator
+            if next(tries):
+                raise Failure
+
+        channel.retry(fail_once, {grpc.StatusCode.ABORTED}, DEADLINE)
+    assert len(set(stepped_time.pauses)) == 20
+
+
+def test_other_codes_are_not_retried(stepped_time: SteppedTime) -> None:
+    """An error that a retry cannot mend is raised at once."""
+
+    def fail(_: float) -> None:
+        raise Failure
+
+    with pytest.raises(Failure):
+        channel.retry(fail, {grpc.StatusCode.UNAVAILABLE}, DEADLINE)
+    assert not stepped_time.pauses

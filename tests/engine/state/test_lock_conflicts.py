@@ -1,0 +1,34 @@
+"""A lock that others keep changing is not read and decided without end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+from unittest.mock import Mock
+
+import pytest
+
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.transitions.locks import Holder, Lock
+from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.engine.state.locks import Locks
+from cloudsched.errors import StoreUnavailable, VersionConflict
+
+if TYPE_CHECKING:
+    from cloudsched.engine.dispatch.sender import DispatchSender
+
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+def test_a_lock_that_keeps_changing_is_left_to_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a bounded number of lost races the delivery ends with an error, and comes again later."""
+    store = SqliteStore()
+    holders = (Holder(task_id="t", execution_id="e", until=NOW),)
+    store.commit_lock(VersionedLock(Lock(key="k", holders=holders), None))
+    commits = Mock(side_effect=VersionConflict("lock k"))
+    monkeypatch.setattr(store, "commit_lock", commits)
+    locks = Locks(store, cast("DispatchSender", Mock()))
+    with pytest.raises(StoreUnavailable, match="lock k changed 20 times"):
+        locks.cancel_wait("k", "t", "e", NOW)
+    assert commits.call_count == 20
+    store.close()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_STORE", "redis", "is 'redis'; it must be firestore or sqlite."),
         ("CLOUDSCHED_MAX_ACTIVE_TASKS", "-1", "is '-1'; it must be a whole number from 1 on."),
         ("CLOUDSCHED_SANDBOX_SECONDS", "0", "is '0'; it must be a number of seconds from 0.01 to 3600."),
+        ("CLOUDSCHED_SANDBOX_FILTER", "off", "is 'off'; it must be required or best-effort."),
         ("CLOUDSCHED_REACHABLE", "10.1", "has '10.1'; each must be a network such as 10.1.0.0/16 ("),
         ("CLOUDSCHED_REACHABLE", "10.0.0.0/8 10.1.2.3/16", "has '10.1.2.3/16'; each must be a network such as"),
     ],
@@ -82,3 +83,14 @@ def test_a_task_takes_the_retries_that_a_handler_takes(sim: Simulation) -> None:
         assert sim.app.create(**fields, retry=given).retry.max_retries == retries
     with pytest.raises(InvalidInput, match="retry: is 99"):
         sim.app.create(**fields, retry=99)
+
+
+def test_scripts_need_the_filter_unless_a_machine_outside_the_cloud_accepts_less() -> None:
+    """The default is to run no script without the filter of system calls; the cloud refuses any other setting."""
+    variables = {"CLOUDSCHED_SANDBOX_FILTER": "best-effort"}
+    assert Settings.from_environment({}).sandbox.requires_filter
+    accepting = Settings.from_environment(variables)
+    assert not accepting.sandbox.requires_filter
+    assert not Settings.from_environment(accepting.to_environment()).sandbox.requires_filter
+    with pytest.raises(Misconfigured, match="CLOUDSCHED_SANDBOX_FILTER=best-effort"):
+        Settings.from_environment({**variables, "K_SERVICE": "execute"})

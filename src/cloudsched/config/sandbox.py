@@ -28,12 +28,14 @@ class Sandbox:
         time: How long it may run in total; waiting for tools and sleeping are not counted.
         output: The most bytes of its result, its log and its arguments to tools, together.
         calls: The most tool calls and sleeps.
+        requires_filter: Whether scripts run only where the kernel can filter their system calls.
     """
 
     memory: int = 64 * _MIB
     time: timedelta = timedelta(seconds=5)
     output: int = 256 * _KIB
     calls: int = 100
+    requires_filter: bool = True
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> Sandbox:
@@ -48,6 +50,7 @@ class Sandbox:
             time=timedelta(seconds=_parse_seconds(env, VARIABLES["time"], defaults.time.total_seconds())),
             output=_parse_integer(env, "output", defaults.output // _KIB, 32 * 1024) * _KIB,
             calls=_parse_integer(env, "calls", defaults.calls, 2000),
+            requires_filter=_parse_filter(env),
         )
 
     def to_variables(self) -> dict[str, str | None]:
@@ -57,6 +60,7 @@ class Sandbox:
             VARIABLES["time"]: f"{self.time.total_seconds():g}",
             VARIABLES["output"]: str(self.output // _KIB),
             VARIABLES["calls"]: str(self.calls),
+            VARIABLES["filter"]: "required" if self.requires_filter else "best-effort",
         }
 
 
@@ -65,7 +69,18 @@ VARIABLES: Final[Mapping[str, str]] = {
     "time": "CLOUDSCHED_SANDBOX_SECONDS",
     "output": "CLOUDSCHED_SANDBOX_OUTPUT_KIB",
     "calls": "CLOUDSCHED_SANDBOX_CALLS",
+    "filter": "CLOUDSCHED_SANDBOX_FILTER",
 }
+
+
+def _parse_filter(env: Mapping[str, str]) -> bool:
+    variable = VARIABLES["filter"]
+    text = env.get(variable, "").strip() or "required"
+    if text not in {"required", "best-effort"}:
+        raise Misconfigured(f"{variable} is {text!r}; it must be required or best-effort.")
+    if text == "best-effort" and "K_SERVICE" in env:
+        raise Misconfigured(f"{variable}=best-effort is for machines without secrets; in the cloud it is required.")
+    return text == "required"
 
 
 def _parse_integer(env: Mapping[str, str], name: str, default: int, maximum: int) -> int:

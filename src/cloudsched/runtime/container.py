@@ -190,7 +190,9 @@ class Container:
         from cloudsched.adapters.quickjs.interpreter import QuickJs  # noqa: PLC0415 - imported only when used
 
         limits = self.settings.sandbox
-        return QuickJs(memory=limits.memory, time=limits.time, output=limits.output)
+        return QuickJs(
+            memory=limits.memory, time=limits.time, output=limits.output, requires_filter=limits.requires_filter
+        )
 
     @lazy_property
     def _handlers(self) -> Registry:

@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.contract.script_cases import GENEROUS_SECONDS, NOW, Json, limited_interpreter, script_input
+from tests.contract.script_cases import GENEROUS_SECONDS, NOW, OUTPUT, Json, limited_interpreter, script_input
 
+from cloudsched.adapters.quickjs.interpreter import QuickJs
 from cloudsched.adapters.quickjs.process import ScriptProcess
 from cloudsched.engine.ports.interpreter import ScriptResponse
-from cloudsched.errors import InterpreterUnavailable, LimitExceeded, ScriptFailed
+from cloudsched.errors import InterpreterUnavailable, LimitExceeded, Misconfigured, ScriptFailed
 
 
 def _children() -> set[int]:
@@ -37,11 +39,11 @@ def test_its_process_has_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
         script.resume((), NOW)
         (child,) = _children() - before
         home = Path(f"/proc/{child}")
-        assert (home / "environ").read_bytes() == b"TZ=UTC0\0"
+        assert (home / "environ").read_bytes() == b""
         assert {each.name for each in (home / "fd").iterdir()} <= {"0", "1", "2"}
         limits = {line[:26].strip(): line[26:].split()[:2] for line in (home / "limits").read_text().splitlines()}
         assert limits["Max cpu time"] == ["62", "63"]  # SIGXCPU, which says why it ended, comes before SIGKILL
-        assert limits["Max open files"] == ["3", "3"]
+        assert limits["Max open files"] == ["0", "0"]
         assert limits["Max file size"] == limits["Max processes"] == limits["Max core file size"] == ["0", "0"]
         status = dict(line.split(":\t", 1) for line in (home / "status").read_text().splitlines())
         assert (status["Seccomp"], status["NoNewPrivs"]) == ("2", "1")
@@ -97,6 +99,69 @@ def test_the_sandbox_holds_even_for_machine_code() -> None:
     command = [sys.executable, "-I", "-c", WALLED, str(Path(__file__).parents[3] / "src")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert run.stdout == "begun done", run.stderr
+
+
+UNFILTERED = """
+import sys
+sys.path[:0] = sys.argv[1:]
+from cloudsched.adapters.quickjs import sandbox
+import _socket, errno, posix
+sandbox._MACHINES.clear()
+assert sandbox.enter_sandbox(2**28, 9) is False
+posix.close(0)
+posix.close(2)
+for open_one in (
+    lambda: posix.open("/etc/passwd", posix.O_RDONLY),
+    lambda: _socket.socket(),
+    lambda: posix.pipe(),
+    lambda: posix.dup(1),
+    lambda: posix.dup2(1, 0),
+):
+    try:
+        open_one()
+    except OSError as error:
+        assert error.errno in (errno.EMFILE, errno.EBADF, errno.EINVAL), error
+    else:
+        posix.write(1, b"opened ")
+posix.write(1, b"done")
+"""
+
+
+@linux
+def test_no_descriptor_can_be_opened_even_without_the_filter() -> None:
+    """Closing one makes no room for another: not for a file, a socket, a pipe or a copy."""
+    command = [sys.executable, "-I", "-c", UNFILTERED, str(Path(__file__).parents[3] / "src")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert run.stdout == "done", run.stderr
+
+
+def test_without_the_filter_no_script_runs_unless_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that cannot filter system calls runs scripts only where the setting accepts it."""
+    child = (
+        "from posix import read, write\nwrite(1, b'ready, system calls are not filtered\\n')\nread(0, 65536)\n"
+        'write(1, b\'{"ended":true,"result":1,"asks":[],"log":[]}\\n\')'
+    )
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", child)
+    limits = {"memory": 2**25, "time": timedelta(seconds=GENEROUS_SECONDS), "output": OUTPUT}
+    refusing: list[QuickJs] = [QuickJs(**limits), QuickJs(**limits, requires_filter=True)]  # type: ignore[arg-type]
+    for interpreter in refusing:
+        with pytest.raises(Misconfigured, match="CLOUDSCHED_SANDBOX_FILTER"), interpreter.run(script_input("return 1")):
+            raise AssertionError("the script was started")
+    accepting = QuickJs(**limits, requires_filter=False)  # type: ignore[arg-type]
+    with accepting.run(script_input("return 1")) as script:
+        assert script.resume((), NOW).result == 1
+
+
+@linux
+def test_other_processes_cannot_inspect_the_parent() -> None:
+    """Its memory and variables, which hold the secrets, are closed to a script that broke out."""
+    code = (
+        "import ctypes\nfrom cloudsched.adapters.quickjs.process import ScriptProcess\n"
+        "prctl = ctypes.CDLL(None).prctl\nbefore = prctl(3, 0, 0, 0, 0)\n"
+        "ScriptProcess(['/bin/true'], 1, 1).close()\nprint(before, prctl(3, 0, 0, 0, 0))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert run.stdout.split() == ["1", "0"], run.stderr
 
 
 # ── What it says is a stranger's word ────────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 """The `Interpreter` over QuickJS (the optional package ``quickjs-ng``), each script in a process of its own.
 
-QuickJS is written in C, and some of its built-ins heed no time limit: ``Array(2**32 - 1).join()`` runs for minutes. So
-a script runs in a process that can be killed, that has none of this one's memory, variables and files, and that
-`seccomp` shuts in. This process never imports QuickJS, and takes nothing that the other one says for granted.
+QuickJS is written in C, and some of its built-ins ignore time limits: ``Array(2**32 - 1).join()`` runs for minutes. So
+a script runs in a process that can be killed, that shares no memory, variables or files with this one, and that
+`seccomp` confines. This process never imports QuickJS and trusts nothing that the other one outputs.
 """
 
 from __future__ import annotations
@@ -40,28 +40,30 @@ sys.path.append(sys.argv[2])
 from cloudsched.adapters.quickjs.child import main
 main(*sys.argv[3:])
 """
-"""What the process begins with. The package's own ``__init__`` is left out: it would be a third of the start."""
+"""The process's first code. It skips the package's ``__init__``, which would take a third of the start."""
 _BINDING = "_quickjs"
 _PROTOCOL_OVERHEAD_BYTES = 1024
-"""How many bytes the child's own words may have, beyond what the script says."""
+"""How many bytes the child's own protocol may take in addition to the script's output."""
 
 
 class QuickJs:
     """Starts a process for each script.
 
     Args:
-        memory: How many bytes a script may have.
-        time: How long it may run: so much of the processor's time, and on the clock twice that and a second.
-        output: How many bytes it may say.
+        memory: How many bytes of memory a script may use.
+        time: How much processor time it may use; by the clock it gets twice that and a second.
+        output: How many bytes it may output.
+        requires_filter: Whether to run no script where system calls cannot be filtered.
 
     Raises:
         Misconfigured: The package is not installed.
     """
 
-    def __init__(self, *, memory: int, time: timedelta, output: int) -> None:
+    def __init__(self, *, memory: int, time: timedelta, output: int, requires_filter: bool = True) -> None:
         binding = find_spec(_BINDING)
         if binding is None or binding.origin is None:
             raise Misconfigured("Scripts need QuickJS: pip install 'cloudsched[sandbox]'")
+        self._requires_filter = requires_filter
         self._limits = Limits(memory, time.total_seconds(), output)
         paths = (str(_HOME.parents[1]), str(Path(binding.origin).parent), str(_HOME / "glue.js"))
         limits = (str(memory), str(time.total_seconds()), str(output))
@@ -79,7 +81,7 @@ class QuickJs:
 
     @contextmanager
     def run(self, script_input: ScriptInput) -> Iterator[_RunningScript]:
-        """Start a process for a script, and end it."""
+        """Start a process for a script, and end it with the context."""
         with self._start_process() as process:
             yield _RunningScript(process, script_input, self._limits)
 
@@ -89,27 +91,27 @@ class QuickJs:
             self._command, self._limits.seconds * 2 + 1, self._limits.output + _PROTOCOL_OVERHEAD_BYTES
         )
         try:
-            process.wait_until_ready()
+            process.wait_until_ready(requires_filter=self._requires_filter)
             yield process
         finally:
             process.close()
 
 
 class _RunningScript:
-    """One script under way."""
+    """A script in progress."""
 
-    def __init__(self, process: ScriptProcess, brief: ScriptInput, limits: Limits) -> None:
+    def __init__(self, process: ScriptProcess, script_input: ScriptInput, limits: Limits) -> None:
         self._process = process
-        self._input = brief
+        self._input = script_input
         self._limits = limits
         self._has_started = False
 
     def resume(self, responses: Sequence[ScriptResponse], now: datetime) -> Round:
-        """Let it run until it has ended, or waits for what it asked for."""
-        begins = not self._has_started
+        """Run it until it ends or waits for the responses to its requests."""
+        is_first = not self._has_started
         self._has_started = True
-        message = encode_input(self._input, now, self._limits) if begins else encode_responses(responses, now)
-        found = parse_round(self._process.exchange(message), self._input.source, self._limits)
-        if not found.asks and not found.has_ended:
+        message = encode_input(self._input, now, self._limits) if is_first else encode_responses(responses, now)
+        outcome = parse_round(self._process.exchange(message), self._input.source, self._limits)
+        if not outcome.asks and not outcome.has_ended:
             raise make_failure("It waits for something that can never come: a promise that nothing settles.")
-        return found
+        return outcome

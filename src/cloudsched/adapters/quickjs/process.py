@@ -1,17 +1,19 @@
-"""The process that a script runs in, seen from outside: started, spoken to in lines, watched, and killed."""
+"""The process that a script runs in, as its parent handles it: start, exchange lines, limit, kill."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, cast
 
-from cloudsched.errors import InterpreterUnavailable
+from cloudsched.errors import InterpreterUnavailable, Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,11 +21,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 START_TIMEOUT_SECONDS = 60
-"""How long the process may take to be ready. That is no part of the script's time."""
+"""How long the process may take to be ready. It does not count as the script's time."""
 READY = b"ready\n"
 READY_UNFILTERED = b"ready, system calls are not filtered\n"
 _CHUNK_SIZE = 1 << 16
 _SERVICE = "The interpreter of a script"
+_PR_SET_DUMPABLE = 4
 _CPU_LIMIT_EXIT_CODES = {-getattr(signal, name) for name in ("SIGXCPU",) if hasattr(signal, name)}
 
 
@@ -31,23 +34,24 @@ class ScriptProcess:
     """One process, for one script.
 
     Args:
-        command: What to start. It sees none of this process's variables, and its errors go nowhere.
-        seconds: How long it may take to answer, over all messages.
-        output: How many bytes it may answer, over all messages.
+        command: The command to start, with an empty environment. Its standard error is discarded.
+        seconds: How long all responses together may take.
+        output: How many bytes all responses together may have.
     """
 
     def __init__(self, command: Sequence[str], seconds: float, output: int) -> None:
+        deny_inspection()
         self._seconds_left = seconds
         self._output = output
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own words
+            self._process = subprocess.Popen(  # noqa: S603 - a command of our own
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C is for this process, which may let its handlers finish
-                env={"TZ": "UTC0"},  # the only thing that it is told: without it, it would look into the system's files
+                start_new_session=True,  # Ctrl-C is for this process, which lets its handlers finish
+                env={},
                 cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root, whatever the platform calls it
             )
         except OSError as error:
@@ -56,25 +60,31 @@ class ScriptProcess:
         self._out = cast("IO[bytes]", self._process.stdout)
         os.set_blocking(self._in.fileno(), False)
 
-    def wait_until_ready(self) -> None:
-        """Return once its walls are closed.
+    def wait_until_ready(self, *, requires_filter: bool) -> None:
+        """Return once it has entered its sandbox.
 
         Raises:
-            InterpreterUnavailable: It did not come that far.
+            Misconfigured: Its system calls are not filtered, and a filter is required.
+            InterpreterUnavailable: It failed to start.
         """
-        said, _ = self._exchange(b"", START_TIMEOUT_SECONDS, len(READY_UNFILTERED))
-        if said == READY_UNFILTERED:
+        line, _ = self._exchange(b"", START_TIMEOUT_SECONDS, len(READY_UNFILTERED))
+        if line == READY_UNFILTERED:
+            if requires_filter:
+                raise Misconfigured(
+                    "Scripts need a filter of system calls (seccomp), and this machine has none. On a machine without "
+                    "secrets, CLOUDSCHED_SANDBOX_FILTER=best-effort runs them without it."
+                )
             _warn_unfiltered()
-        elif said != READY:
+        elif line != READY:
             raise InterpreterUnavailable(_SERVICE, f"it did not start ({self._kill()})")
 
     def exchange(self, message: bytes) -> bytes | None:
-        """Send a line and return the line that answers it; None if its time was over first.
+        """Send a line and return the response; None if the time is up.
 
-        One that says more than it may is cut off there.
+        A response that is too long is cut off.
 
         Raises:
-            InterpreterUnavailable: It died.
+            InterpreterUnavailable: The process died.
         """
         began = time.monotonic()
         line, is_late = self._exchange(message, self._seconds_left, self._output + 1)
@@ -82,52 +92,52 @@ class ScriptProcess:
         self._output -= len(line)
         if line.endswith(b"\n") or self._output < 0:
             return line
-        how = self._kill()
+        ending = self._kill()
         if is_late or self._process.returncode in _CPU_LIMIT_EXIT_CODES:
             return None
-        raise InterpreterUnavailable(_SERVICE, f"it died ({how})")
+        raise InterpreterUnavailable(_SERVICE, f"it died ({ending})")
 
     def _exchange(self, message: bytes, seconds: float, max_bytes: int) -> tuple[bytes, bool]:
-        """Write a message and read until a line or `max_bytes` bytes are there, or it has ended; say if time was over."""
+        """Write a message, read a line of at most `max_bytes`; return what was read, and whether time ran out."""
         until = time.monotonic() + seconds
         rest = memoryview(message)
-        said = bytearray()
+        received = bytearray()
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
         if rest:
             poll.register(self._in, select.POLLOUT)
-        while len(said) < max_bytes and not said.endswith(b"\n"):
+        while len(received) < max_bytes and not received.endswith(b"\n"):
             left = until - time.monotonic()
             if left <= 0:
-                return bytes(said), True
+                return bytes(received), True
             for descriptor, _ in poll.poll(left * 1000 + 1):
                 if descriptor == self._out.fileno():
-                    piece = os.read(descriptor, min(_CHUNK_SIZE, max_bytes - len(said)))
+                    piece = os.read(descriptor, min(_CHUNK_SIZE, max_bytes - len(received)))
                     if not piece:
-                        return bytes(said), False
-                    said += piece
+                        return bytes(received), False
+                    received += piece
                 else:
                     rest = rest[_write_some(descriptor, rest) :]
                     if not rest:
                         poll.unregister(descriptor)
-        return bytes(said), False
+        return bytes(received), False
 
     def close(self) -> None:
-        """Kill it, if it still lives, and let go of it."""
+        """Kill the process if it still runs, and close its pipes."""
         self._process.kill()
         self._process.wait()
         self._in.close()
         self._out.close()
 
     def _kill(self) -> str:
-        """Return how it ended, killing it if it has not."""
+        """Kill the process if it still runs; return how it ended."""
         self._process.kill()
         code = self._process.wait()
         return f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 def _write_some(descriptor: int, rest: memoryview) -> int:
-    """Write as much as goes; a process that is not there any more takes all."""
+    """Write as much as the pipe takes; what a dead process would read counts as written."""
     try:
         return os.write(descriptor, rest)
     except BrokenPipeError:
@@ -135,6 +145,18 @@ def _write_some(descriptor: int, rest: memoryview) -> int:
 
 
 @lru_cache(maxsize=1)
+def deny_inspection() -> None:
+    """Keep other processes of this user from reading this one's memory, variables and descriptors (Linux).
+
+    A script that broke out of its process would find the secrets of its parent in ``/proc`` otherwise. Only a process
+    with the rights of the system's administrator can still read them; core dumps and debuggers are denied as well
+    (man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html).
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+@lru_cache(maxsize=1)
 def _warn_unfiltered() -> None:
-    """Say it once: the other walls stand."""
+    """Warn once per process."""
     log.warning("scripts run without a filter of system calls", extra={"action": "unfiltered"})

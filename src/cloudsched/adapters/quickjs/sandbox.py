@@ -1,8 +1,9 @@
-"""The walls around a script's process: what not even machine code in it could do.
+"""The sandbox around a script's process: what not even machine code in it can do.
 
-Two of them, where the platform has them. The resource limits: processor time, memory, no new descriptor, no process, no
-byte in any file. On Linux, besides, a filter of system calls (docs.kernel.org/userspace-api/seccomp_filter.html): but
-for memory, the clock, the pipes that it has and its own end, every call is refused. Nothing inside can undo either.
+It has two parts, where the platform has them. Resource limits: processor time, memory, no new descriptor, no process,
+no byte written to any file. On Linux also a system call filter (docs.kernel.org/userspace-api/seccomp_filter.html):
+every call is refused but those for memory, the clock, the existing pipes and the process's own end. The process cannot
+undo either of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ADDRESS_SPACE_OVERHEAD = 256 * 1024 * 1024
-"""How many bytes of address space Python and QuickJS have besides the script's memory."""
+"""How many bytes of address space Python and QuickJS get in addition to the script's memory."""
 
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
@@ -24,15 +25,15 @@ _MACHINES = {
     "x86_64": (0xC000003E, (0, 1, 9, 11, 12, 15, 24, 25, 28, 60, 96, 202, 228, 231, 318)),
     "aarch64": (0xC00000B7, (63, 64, 93, 94, 98, 113, 124, 139, 169, 214, 215, 216, 222, 233, 278)),
 }
-"""What the kernel calls each machine, and there the numbers of: read, write, mmap, munmap, brk, rt_sigreturn,
-sched_yield, mremap, madvise, exit, gettimeofday, futex, clock_gettime, exit_group, getrandom."""
+"""For each machine, the kernel's identifier and the numbers of these calls: read, write, mmap, munmap, brk,
+rt_sigreturn, sched_yield, mremap, madvise, exit, gettimeofday, futex, clock_gettime, exit_group, getrandom."""
 
 
 def enter_sandbox(memory: int, seconds: float) -> bool:
-    """Close them for this process, for good; return whether system calls are filtered, too."""
-    close_filter = _prepare_filter() if sys.platform == "linux" else None  # imports, which the limits forbid
+    """Confine this process for good; return whether the system call filter is active as well."""
+    install_filter = _prepare_filter() if sys.platform == "linux" else None  # imports need files
     _set_resource_limits(memory, seconds)
-    return close_filter is not None and close_filter()
+    return install_filter is not None and install_filter()
 
 
 def _set_resource_limits(memory: int, seconds: float) -> None:
@@ -46,24 +47,24 @@ def _set_resource_limits(memory: int, seconds: float) -> None:
         "RLIMIT_CORE": 0,
         "RLIMIT_FSIZE": 0,
         "RLIMIT_NPROC": 0,
-        "RLIMIT_NOFILE": 3,  # those that it has
+        "RLIMIT_NOFILE": 0,  # the open ones stay; closing one makes no room for another
     }
-    for name, most in limits.items():
+    for name, limit in limits.items():
         which = getattr(resource, name, None)
         if which is None:
             continue
         try:
-            # Linux kills what is at both limits of the processor's time at once, and then nobody sees why it ended.
-            resource.setrlimit(which, (most, most + 1 if name == "RLIMIT_CPU" else most))
+            # A process that reaches both limits of processor time at once is killed without SIGXCPU, which says why.
+            resource.setrlimit(which, (limit, limit + 1 if name == "RLIMIT_CPU" else limit))
         except (ValueError, OSError):
-            continue  # it is lower already, or this platform knows it by name only
+            continue  # it is lower already, or this platform does not support it
 
 
 def _prepare_filter() -> Callable[[], bool] | None:
-    """Return what lets this process make no system call from then on but those listed above."""
+    """Return a function that limits this process to the system calls listed above."""
     try:
         import ctypes  # noqa: PLC0415 - only Linux pays for it
-    except ImportError:  # a Python that was built without it
+    except ImportError:  # Python was built without it
         return None
     import posix  # noqa: PLC0415 - the same
     import struct  # noqa: PLC0415 - the same
@@ -72,16 +73,16 @@ def _prepare_filter() -> Callable[[], bool] | None:
     if machine is None or sys.maxsize < 2**32:
         return None
     kind, calls = machine
-    # Is it this machine's own numbering? Then allow what is in the list, and refuse the rest.
+    # If the call uses this machine's own numbering, allow what is in the list; refuse everything else.
     steps = [(_LOAD, 0, 0, 4), (_EQUAL, 0, len(calls) + 1, kind), (_LOAD, 0, 0, 0)]
-    steps += [(_EQUAL, len(calls) - place, 0, call) for place, call in enumerate(calls)]
+    steps += [(_EQUAL, len(calls) - index, 0, call) for index, call in enumerate(calls)]
     steps += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     prctl = ctypes.CDLL(None).prctl
 
-    def close() -> bool:
+    def install() -> bool:
         header = struct.pack("HP", len(steps), ctypes.addressof(program))
         done: tuple[int, ...] = (prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), prctl(_SET_SECCOMP, _FILTER, header, 0, 0))
         return done == (0, 0)
 
-    return close
+    return install

@@ -9,7 +9,7 @@ import pytest
 from tests.web.api.test_claim_identity import KEYS, ApiWorld
 from tests.web.api.test_worker_routes import run_of
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Fail, Settings
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.testing import START, Simulation
@@ -47,6 +47,10 @@ def world() -> Iterator[ApiWorld]:
     @app.handler("flow", pull=None)
     def flow(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
         return ctx.call("work", {}, pull="gpu")
+
+    @app.handler("broken")
+    def broken() -> Fail:
+        return Fail("broken")
 
     @app.handler("nest", pull=None)
     def nest(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
@@ -152,3 +156,32 @@ def test_an_admin_may_change_a_call(world: ApiWorld, fields: dict[str, Any]) -> 
     for name in ("update_task", "cancel"):
         method, path, body = CHANGES[name]
         assert world.ask("root", call + path, body, method).status_code == 200, name
+
+
+@pytest.mark.parametrize("fields", BY_OWNER.values(), ids=BY_OWNER)
+def test_an_owner_s_results_do_not_become_those_of_code(world: ApiWorld, fields: dict[str, Any]) -> None:
+    """An owner claims a call, edits the task to a handler that makes the same call, and completes it: that fails."""
+    top = create(world, **fields)
+    (claim,) = claimable(world, "ada")
+    edit = {**dict.fromkeys(fields), "handler": "flow"}
+    assert world.ask("ada", f"/v1/tasks/{top}", edit, "PATCH").status_code == 200
+    said = {"leaseToken": claim["leaseToken"], "content": "forged"}
+    assert world.ask("ada", f"{run_of(claim)}/complete", said).status_code == 200
+    world.sim.advance(timedelta(days=1))
+    (execution,) = world.sim.executions(top)
+    assert (execution.status, execution.error and execution.error.type) == ("FAILED", "JournalMismatch")
+
+
+def test_a_retry_does_not_give_an_owner_s_results_to_code(world: ApiWorld) -> None:
+    """The same, where the task had failed in a later child, and is retried after the edit."""
+    top = create(world, children=[PULL_CHILD, {"handler": "broken"}])
+    (claim,) = claimable(world, "ada")
+    said = {"leaseToken": claim["leaseToken"], "content": "forged"}
+    assert world.ask("ada", f"{run_of(claim)}/complete", said).status_code == 200
+    world.sim.advance(timedelta(days=1))
+    assert [each.status for each in world.sim.executions(top)] == ["FAILED"]
+    assert world.ask("ada", f"/v1/tasks/{top}", {"children": None, "handler": "flow"}, "PATCH").status_code == 200
+    assert world.ask("ada", f"/v1/tasks/{top}/retry").status_code == 200
+    world.sim.advance(timedelta(days=1))
+    (execution,) = world.sim.executions(top)
+    assert (execution.status, execution.error and execution.error.type) == ("FAILED", "JournalMismatch")

@@ -88,6 +88,8 @@ class StepRecord(WireModel):
     """Where the result is stored, if it is too large for the entry."""
     is_by_name: bool | None = None
     """Whether models in a step's result are stored by field name, because their aliases do not round-trip."""
+    is_owners: bool | None = None
+    """Whether the task's owner wrote what requested it (children or a script): no handler's code may rely on it."""
     error: StepError | None = None
     sender: EventSender | None = None
     """Who sent the event that was taken."""
@@ -100,14 +102,24 @@ class StepRecord(WireModel):
         """The text for error messages, such as ``step 'collect'``."""
         return describe_step(self.kind, self.name)
 
-    def require(self, kind: StepKind, name: str) -> None:
-        """Check that a replay requests what was recorded.
+    def require(self, kind: StepKind, name: str, *, is_owners: bool = False) -> None:
+        """Check that a replay requests what was recorded, and that the same kind of author did.
+
+        The owner of a task may edit it from children or a script to a handler, and may have claimed its calls before:
+        their results must not become those of the handler's calls.
 
         Raises:
-            JournalMismatch: It requests something else.
+            JournalMismatch: It requests something else, or the entry is the owner's and the handler is not, or the
+                other way round.
         """
+        asked = describe_step(kind, name)
         if (self.kind, self.name) != (kind, name):
-            raise JournalMismatch(self.number, self.description, describe_step(kind, name))
+            raise JournalMismatch(self.number, self.description, asked)
+        if bool(self.is_owners) != is_owners:
+            by = {True: "of the owner's children or script", False: "of a handler"}
+            raise JournalMismatch(
+                self.number, f"{self.description} {by[bool(self.is_owners)]}", f"{asked} {by[is_owners]}"
+            )
 
 
 class FailureCause(WireModel):

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, Field, StringConstraints
 
 from cloudsched.domain.documents.authority import Authority, EventSender, SenderRole
-from cloudsched.domain.documents.children import MAX_CHILDREN, Child, OnChildFailure
+from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
-from cloudsched.domain.documents.script import Script
+from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
 from cloudsched.domain.recurrence.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -280,6 +280,11 @@ class Task(Document, TaskSpec):
     def is_made_by_code(self) -> bool:
         """Whether it is a call that a handler's code made: what it is and how it ends is not for its owner to say."""
         return self.parent is not None and not self.parent.is_owners
+
+    @property
+    def is_written_by_owner(self) -> bool:
+        """Whether its owner wrote what it runs, as children or a script, and it is no call that code made."""
+        return self.handler in {CHILDREN_HANDLER, SCRIPT_HANDLER} and not self.is_made_by_code
 
     @property
     def is_active(self) -> bool:

@@ -58,7 +58,13 @@ def _reset_call(step: StepRecord, execution: Execution, now: datetime, *, is_mad
     """
     child = step.child if is_made else _next_call_id(step, execution)
     record = StepRecord(
-        number=step.number, kind=step.kind, name=step.name, started_at=now, child=child, is_made=is_made
+        number=step.number,
+        kind=step.kind,
+        name=step.name,
+        started_at=now,
+        child=child,
+        is_made=is_made,
+        is_owners=step.is_owners,
     )
     return JournalEntry.from_record(record, execution.id)
 

@@ -76,6 +76,7 @@ class JournalCursor:
         self._claimed_run = surroundings.claimed_run
         self._clock = surroundings.clock
         self._run = run
+        self._is_owners = surroundings.claimed_run.task.is_written_by_owner
         claim = f"{run.attempt}-{run.lease.token_hash[:12]}"
         self._results = Results(surroundings.blobs, f"{surroundings.claimed_run.task.id}/{execution_id}", claim)
         self._execution_id = execution_id
@@ -219,7 +220,7 @@ class JournalCursor:
         if entry is not None:
             self._position = number
             try:
-                entry.require(kind, name)
+                entry.require(kind, name, is_owners=self._is_owners)
             except JournalMismatch as mismatch:
                 self._mismatch = mismatch
                 raise
@@ -238,7 +239,12 @@ class JournalCursor:
 
     def _new_entry(self, number: int, kind: StepKind, name: str) -> JournalEntry:
         return JournalEntry(
-            number=number, kind=kind, name=name, execution_id=self._execution_id, started_at=self._clock.now()
+            number=number,
+            kind=kind,
+            name=name,
+            execution_id=self._execution_id,
+            started_at=self._clock.now(),
+            is_owners=self._is_owners or None,
         )
 
     def _put(self, entry: JournalEntry, **changes: Any) -> JournalEntry:

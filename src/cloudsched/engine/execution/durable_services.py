@@ -6,8 +6,6 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cloudsched.domain.documents.children import CHILDREN_HANDLER
-from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, new_task
 from cloudsched.engine.children.child_tasks import ChildTasks
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 _NO_LEAD_TIME = LeadTimes(timedelta(0), timedelta(0))
 TIME_BUDGET_FRACTION = 0.8
 """Which part of its function's time a handler may use before it is suspended at its next durable point."""
-_OWNER_HANDLERS = frozenset({CHILDREN_HANDLER, SCRIPT_HANDLER})
-"""The handlers whose calls the task's owner writes, as children or in a script."""
 _NOT_ALLOWED_IN_CALLS = {
     "id": "It is made from the call's place in the journal; the call itself stands for it.",
     "owner": "A call is its caller's owner's.",
@@ -144,11 +140,10 @@ class DurableServices:
             raise  # it says which
         except InvalidInput as error:
             raise type(error)(error.field, f"{error.problem}, in the call of {handler!r}", error.hint) from error
-        is_owners = task.handler in _OWNER_HANDLERS and not task.is_made_by_code
         kept = [each for each in (made.retention, made.execution_retention) if each is not None]
         return made.model_copy(
             update={
-                "parent": parent.model_copy(update={"is_owners": is_owners}),
+                "parent": parent.model_copy(update={"is_owners": task.is_written_by_owner}),
                 "retention": min(kept, default=None),
             }
         )

@@ -1,6 +1,7 @@
 """Log what a commit has changed: one line for each change of state, with an ``action`` and the ids.
 
-Cloud Logging shows these lines, and log-based metrics are computed from them. No line has a payload, a result or a token.
+Cloud Logging shows these lines, and log-based metrics are computed from them. No line has a payload, a result or a
+token.
 
 ============================================  =====================================================================
 ``created edited deleted``                    of a task

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from dateutil.rrule import rrulestr
 
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
@@ -74,14 +74,14 @@ def weekdays(chance: random.Random, frequency: str, highest: int) -> str:
 
 def on_the_time_line(naive: datetime, zone: str) -> datetime:
     """Return a wall-clock time as PEP 495 reads it with fold=0: before the gap, the first of a fold."""
-    return naive.replace(tzinfo=zones.load_tzinfo(zone)).astimezone(UTC)
+    return naive.replace(tzinfo=time_zones.load_tzinfo(zone)).astimezone(UTC)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_agrees_with_dateutil_in_every_zone(batch: int) -> None:
     """From a random instant on, our next occurrences are dateutil's, put on the time line."""
     chance = random.Random(batch)  # noqa: S311 -- reproducible examples, no secret
-    names = zones.zone_names()
+    names = time_zones.zone_names()
     for number in range(CASES // BATCHES):
         zone = names[(batch * (CASES // BATCHES) + number) % len(names)]
         years_ago = chance.choice([0, 1, 3, 10, 30])
@@ -119,12 +119,12 @@ def expand(rule: str, start: datetime, zone: str, asked: datetime) -> list[datet
 
 def next_change(zone: str, after: datetime) -> datetime:
     """Return the first clock change after an instant, or the instant itself if there is none."""
-    table = zones.load_zone(zone).table_for(4_000_000_000)
+    table = time_zones.load_zone(zone).table_for(4_000_000_000)
     seconds = after.timestamp()
     return next((datetime.fromtimestamp(change, UTC) for change in table.changes if change > seconds), after)
 
 
 def clocks_change_within(zone: str, start: datetime, found: list[datetime]) -> bool:
-    changes = zones.load_zone(zone).table_for(4_000_000_000).changes
+    changes = time_zones.load_zone(zone).table_for(4_000_000_000).changes
     end = found[-1].timestamp() if found else 4_000_000_000
     return any(start.replace(tzinfo=UTC).timestamp() - 90_000 < change < end for change in changes)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
@@ -47,7 +47,7 @@ class Reference:
             if name.startswith("BY") and name != "BYDAY"
         }
         self.weekdays = [(int(day[:-2] or 0), DAYS.index(day[-2:])) for day in parts.get("BYDAY", "").split(",") if day]
-        self.start, self.zone = start, zones.load_tzinfo(zone)
+        self.start, self.zone = start, time_zones.load_tzinfo(zone)
         self.gap = policies.get("gap", "shift")
         self.fold = policies.get("fold", "first")
         self.elapsed = self.frequency in SUB_DAILY and policies.get("sub_daily", "elapsed") == "elapsed"
@@ -260,7 +260,7 @@ def random_rule(chance: random.Random) -> str:
 def test_agrees_with_the_definition_around_clock_changes(batch: int) -> None:
     """Under every policy, in every zone, however old the schedule: the same instants as by definition."""
     chance = random.Random(1000 + batch)  # noqa: S311 -- reproducible examples, no secret
-    names = zones.zone_names()
+    names = time_zones.zone_names()
     for number in range(CASES // BATCHES):
         zone = names[(batch * (CASES // BATCHES) + number) % len(names)]
         rule = random_rule(chance)
@@ -298,7 +298,9 @@ def between(begin: datetime, end: datetime, **fields: str) -> list[datetime]:
 def near_a_change(chance: random.Random, zone: str, start: datetime) -> datetime:
     """Return an instant up to a day before a clock change after ``start`` or, where there is none, any instant."""
     changes = [
-        change for change in zones.load_zone(zone).table_for(0).changes if start.timestamp() < change < 2_000_000_000
+        change
+        for change in time_zones.load_zone(zone).table_for(0).changes
+        if start.timestamp() < change < 2_000_000_000
     ]
     if not changes or chance.random() < 0.1:
         return start + timedelta(hours=chance.randrange(-30, 40_000))

@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
 
 
 def local(schedule: Schedule, start: str, count: int) -> list[str]:
     """Return the next occurrences after a UTC instant as local times with their offsets."""
-    zone = zones.load_tzinfo(schedule.timezone)
+    zone = time_zones.load_tzinfo(schedule.timezone)
     found = schedule.upcoming(datetime.fromisoformat(start + "+00:00"), count)
     return [f"{at.astimezone(zone):%m-%dT%H:%M%z}" for at in found]
 
@@ -180,7 +180,7 @@ def test_minutes_and_seconds_are_the_clocks(rule: str, zone: str, start: str, af
     schedule = Schedule(rrule=rule, dtstart=start, timezone=zone)
     assert local(schedule, after, len(expected)) == expected
     found = schedule.upcoming(datetime.fromisoformat(after + "+00:00"), len(expected))
-    assert {at.astimezone(zones.load_tzinfo(zone)).second for at in found} == {0}
+    assert {at.astimezone(time_zones.load_tzinfo(zone)).second for at in found} == {0}
 
 
 def test_a_skipped_day() -> None:
@@ -213,7 +213,7 @@ def test_southern_summers() -> None:
     """Where summer is in winter, 09:00 stays 09:00 on both sides of both changes."""
     schedule = Schedule(rrule="FREQ=DAILY", dtstart="2000-01-01T09:00:00", timezone="America/Santiago")
     occurrences = schedule.between(datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
-    zone = zones.load_tzinfo("America/Santiago")
+    zone = time_zones.load_tzinfo("America/Santiago")
     assert {f"{at.astimezone(zone):%H:%M}" for at in occurrences} == {"09:00"}
     assert len({at.astimezone(zone).utcoffset() for at in occurrences}) == 2
 
@@ -222,7 +222,7 @@ def test_southern_summers() -> None:
 def test_the_far_future(rule: str) -> None:
     """Nothing happens where a table of clock changes is extended, decades ahead."""
     schedule = Schedule(rrule=rule, dtstart="2027-01-01T09:00:00", timezone="Europe/Paris")
-    zone = zones.load_tzinfo("Europe/Paris")
+    zone = time_zones.load_tzinfo("Europe/Paris")
     found = schedule.between(datetime(2097, 12, 1, tzinfo=UTC), datetime(2099, 12, 1, tzinfo=UTC))
     assert {at.astimezone(zone).hour for at in found} == {9}
     assert len(found) == (105 if "SU" in rule else 730)

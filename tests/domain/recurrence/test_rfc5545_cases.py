@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
 
 HERE = Path(__file__).parent
@@ -28,7 +28,7 @@ def check(case: dict[str, Any]) -> None:
         exdates=case.get("exdates", ()),
     )
     expected = [datetime.fromisoformat(text) for text in case["expected"]]
-    zone = zones.load_tzinfo(case["tzid"])
+    zone = time_zones.load_tzinfo(case["tzid"])
     begin = expected[0]
     if case.get("listFromStartAt"):
         begin = min(begin, datetime.fromisoformat(case["startAt"]).replace(tzinfo=zone))

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched.domain.recurrence import recurrence_set as recurrence
-from cloudsched.domain.recurrence import rrule
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import rrule, time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
 
@@ -53,7 +52,7 @@ def seconds_for(rule: str, later: datetime | None = None) -> tuple[float, float,
 
     One that is refused costs nothing more, and what is returned in its place says why.
     """
-    zones.load_zone(START["timezone"])  # reading a zone's file is not the rule's work
+    time_zones.load_zone(START["timezone"])  # reading a zone's file is not the rule's work
     made, asked = list[float](), list[float]()
     result: Schedule | InvalidSchedule | None = None
     for _ in range(3):

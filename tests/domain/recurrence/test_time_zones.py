@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.posix_tz import parse_footer
 from cloudsched.errors import InvalidSchedule
 
@@ -21,12 +21,12 @@ def test_every_zone_agrees_with_zoneinfo() -> None:
     """At every clock change, a second around it, and at random instants from 1811 to 2603."""
     chance = random.Random(3)  # noqa: S311 -- reproducible examples, no secret
     asked = 0
-    for name in zones.zone_names():
-        of, shown = zones.load_zone(name), zones.load_tzinfo(name)
+    for name in time_zones.zone_names():
+        of, shown = time_zones.load_zone(name), time_zones.load_tzinfo(name)
         instants = [change + beside for change in of.table_for(0).changes for beside in (-1, 0, 1)]
         instants += [chance.randrange(-5_000_000_000, FAR) for _ in range(20)]
         for instant in instants:
-            offset = (zones.EPOCH + timedelta(seconds=instant)).astimezone(shown).utcoffset()
+            offset = (time_zones.EPOCH + timedelta(seconds=instant)).astimezone(shown).utcoffset()
             assert timedelta(seconds=of.offset_at(instant)) == offset, (name, instant)
         asked += len(instants)
     assert asked > 150_000
@@ -36,27 +36,27 @@ def test_the_package_decides_not_the_system() -> None:
     """The data is the same with the system's zones in the way, and its release is visible."""
     program = (
         "import zoneinfo; zoneinfo.reset_tzpath(['/nowhere']);"
-        "from cloudsched.domain.recurrence import time_zones as zones;"
-        "print(zones.load_zone('America/Vancouver').table_for(0).changes)"
+        "from cloudsched.domain.recurrence import time_zones;"
+        "print(time_zones.load_zone('America/Vancouver').table_for(0).changes)"
     )
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout  # noqa: S603 -- our own program
-    assert printed.strip() == str(zones.load_zone("America/Vancouver").table_for(0).changes)
-    assert zones.load_tzinfo("Europe/Paris") is not zoneinfo.ZoneInfo("Europe/Paris")
-    assert zones.version()[:4].isdigit()
+    assert printed.strip() == str(time_zones.load_zone("America/Vancouver").table_for(0).changes)
+    assert time_zones.load_tzinfo("Europe/Paris") is not zoneinfo.ZoneInfo("Europe/Paris")
+    assert time_zones.version()[:4].isdigit()
 
 
 @pytest.mark.parametrize(
     "name", ["Europe/Pariss", "europe/paris", "", "../../etc/passwd", "/etc/localtime", "x" * 9999]
 )
 def test_an_unknown_zone_is_refused_with_a_hint(name: str) -> None:
-    for ask in (zones.load_zone, zones.load_tzinfo):
+    for ask in (time_zones.load_zone, time_zones.load_tzinfo):
         with pytest.raises(InvalidSchedule, match="timezone"):
             ask(name)
 
 
 def test_a_near_miss_is_named() -> None:
     with pytest.raises(InvalidSchedule, match="Europe/Paris"):
-        zones.load_zone("Europe/Pariss")
+        time_zones.load_zone("Europe/Pariss")
 
 
 @pytest.mark.parametrize(

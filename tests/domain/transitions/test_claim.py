@@ -190,7 +190,7 @@ def test_a_dispatch_for_an_earlier_attempt_is_dropped() -> None:
 
 
 def test_a_dispatch_for_another_occurrence_is_dropped() -> None:
-    """Only the next occurrence may be begun, and only by its own id."""
+    """Only the next occurrence may be started, and only by its own id."""
     task, dispatch = planned()
     later = replace(dispatch, scheduled_for=START + 2 * HOUR, execution_id="20270101T020000Z")
     assert isinstance(on_dispatch(task, later, START + 2 * HOUR, "mine"), Drop)

@@ -1,4 +1,4 @@
-"""Where results are kept that are too large for a document: files here, a Cloud Storage bucket in the cloud."""
+"""Storage for results that are too large for a document: local files, or a Cloud Storage bucket in the cloud."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class FileBlobs:
     """`Blobs` in the files of a folder, or in memory."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Name the folder; it is made when something is kept. None keeps everything in memory."""
+        """Set the folder, which is created on the first write. None keeps everything in memory."""
         self._folder = folder
         self._memory: dict[str, bytes] = {}
 
     def put(self, key: str, content: bytes) -> None:
-        """Keep a content: written beside its place, synced, and moved there whole."""
+        """Store a result: write a temporary file, sync it, and rename it into place."""
         if self._folder is None:
             self._memory[_validate_key(key)] = content
             return
@@ -51,7 +51,7 @@ class FileBlobs:
             raise BlobsUnavailable("The folder for results", str(error)) from error
 
     def get(self, key: str) -> bytes:
-        """Return what is kept under a key."""
+        """Return the result with this key."""
         try:
             return (
                 self._memory[_validate_key(key)]
@@ -64,7 +64,7 @@ class FileBlobs:
             raise BlobsUnavailable("The folder for results", str(error)) from error
 
     def delete(self, key: str) -> None:
-        """Remove what is kept under a key, and below it."""
+        """Remove the result with this key, and all results below it."""
         below = f"{_validate_key(key)}/"
         if self._folder is None:
             for each in [each for each in self._memory if f"{each}/".startswith(below)]:
@@ -83,12 +83,12 @@ class BucketBlobs:
     """`Blobs` in a Cloud Storage bucket, over its JSON API (cloud.google.com/storage/docs/json_api)."""
 
     def __init__(self, bucket: str, *, session: Any = None, address: str = _STORAGE) -> None:  # noqa: ANN401 - untyped
-        """Open a session with the surroundings' credentials.
+        """Open a session with the environment's credentials.
 
         Args:
-            bucket: The bucket's name; it exists.
+            bucket: The name of an existing bucket.
             session: A `requests.Session` to use instead.
-            address: Where Cloud Storage answers.
+            address: The base URL of Cloud Storage.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -98,13 +98,13 @@ class BucketBlobs:
         self._session = session if session is not None else _open_session()
 
     def put(self, key: str, content: bytes) -> None:
-        """Keep a content, in one upload."""
+        """Store a result in one upload."""
         parameters = {"uploadType": "media", "name": _validate_key(key)}
         headers = {"Content-Type": "application/json"}
         self._send("POST", self._upload, key, params=parameters, data=content, headers=headers)
 
     def get(self, key: str) -> bytes:
-        """Return what is kept under a key."""
+        """Return the result with this key."""
         address = f"{self._objects}/{quote(_validate_key(key), safe='')}"
         content: bytes = self._send("GET", address, key, params={"alt": "media"}).content
         return content
@@ -116,7 +116,7 @@ class BucketBlobs:
     def _send(self, method: str, address: str, key: str, **more: Any) -> Any:  # noqa: ANN401 - a requests.Response
         try:
             answer = self._session.request(method, address, timeout=_TIMEOUT_SECONDS, **more)
-        except OSError as error:  # what requests raises derives from it
+        except OSError as error:  # the base of all errors of requests
             raise BlobsUnavailable("Cloud Storage", str(error)) from error
         if answer.status_code == 404 and method == "GET":  # noqa: PLR2004 - not found
             raise NotFound("result", key)
@@ -139,7 +139,7 @@ def _open_session() -> Any:  # noqa: ANN401 - google-auth ships no types for it
 
 
 def open_blobs(bucket: str | None, data: Path | None) -> FileBlobs | BucketBlobs:
-    """Return the bucket, if there is one; else a folder beside the store's file, or memory as for the store."""
+    """Return the bucket if one is set; else a folder beside the store's file, or memory if the store is in memory."""
     if bucket is not None:
         return BucketBlobs(bucket)
     return FileBlobs(None if data is None else data.with_name(f"{data.name}-results"))

@@ -1,4 +1,4 @@
-"""Where the present comes from: the system, a local Cloud Tasks, or a test's own hand."""
+"""Clocks: the system's, that of a local Cloud Tasks, and one that a test sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class SystemClock:
-    """The computer's own clock. The only place that reads it."""
+    """The system clock. Nothing else reads it."""
 
     def now(self) -> datetime:
         """Return the present instant in UTC."""
@@ -17,7 +17,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved; never backwards."""
+    """A clock that stands still until it is moved. It never goes back."""
 
     def __init__(self, at: datetime) -> None:
         if at.tzinfo is None:
@@ -25,7 +25,7 @@ class ManualClock:
         self._at = at.astimezone(UTC)
 
     def now(self) -> datetime:
-        """Return the instant that it was last moved to."""
+        """Return the instant that the clock was last set to."""
         return self._at
 
     def move_to(self, at: datetime) -> None:
@@ -33,12 +33,12 @@ class ManualClock:
         self._at = max(self._at, at.astimezone(UTC))
 
     def advance(self, by: timedelta) -> None:
-        """Set it forward by so much."""
+        """Set it forward by a duration."""
         self.move_to(self._at + by)
 
 
 class EmulatorClock:
-    """The clock of a local Cloud Tasks, asked each time: whoever moves that one moves this one.
+    """The clock of a local Cloud Tasks, read on every call, so that moving that clock moves this one.
 
     Args:
         address: ``host:port`` of the emulator.
@@ -55,7 +55,7 @@ class EmulatorClock:
             try:
                 return self._fetch_now()
             except (OSError, http.client.HTTPException) as error:
-                self._drop_connection()  # it was kept alive too long, or the emulator was restarted
+                self._drop_connection()  # the idle connection was closed, or the emulator was restarted
                 if is_last:
                     raise ConnectionError(
                         f"The local Cloud Tasks at {self._address} does not tell the time: {error}. Is it running?"
@@ -63,7 +63,7 @@ class EmulatorClock:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Close the connections of all threads; asking for the time opens one again."""
+        """Close the connections of all threads; the next `now` opens a new one."""
         while self._connections:
             self._connections.pop().close()
 

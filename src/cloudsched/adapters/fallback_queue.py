@@ -1,7 +1,7 @@
-"""Delivering without the queue: what the sweep may do while Cloud Tasks cannot be reached.
+"""Delivery without the queue, for the sweep while Cloud Tasks cannot be reached.
 
-A dispatch that is due is handed to the executor at once, in the sweep's own process. One that is due later cannot be
-kept here, so that remains an error: the document knows of it, and a later sweep finds it.
+A dispatch that is due is handed to the executor at once, in the sweep's process. One that is due later cannot be stored
+here, so it remains an error: its task's document has its time, and a later sweep finds it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class FallbackDispatcher:
-    """A `Dispatcher` that delivers what is due by itself when the other one cannot be reached."""
+    """A `Dispatcher` that delivers due dispatches itself when the wrapped one cannot be reached."""
 
     def __init__(self, dispatcher: Dispatcher, deliver: Callable[[bytes, str], object], clock: Clock) -> None:
         self._dispatcher = dispatcher
@@ -35,11 +35,11 @@ class FallbackDispatcher:
         except QueueUnavailable:
             if message.at > self._clock.now():
                 raise
-            log.warning("delivered by the sweep", extra={"action": "delivered by the sweep"})
+            log.warning("delivered by the sweep", extra={"action": "delivered_by_sweep"})
             try:
                 self._deliver(message.body, message.token)
             except QueueUnavailable:
-                return  # it has run, and what follows it could not be sent: the sweep finds that when it is due
+                return  # it ran, but its follow-up could not be sent: the sweep finds that when it is due
 
     def close(self) -> None:
-        """Leave the other one to its owner."""
+        """Do nothing: the wrapped dispatcher belongs to its owner."""

@@ -1,7 +1,7 @@
-"""The queue inside this process: for one process that schedules and runs, and needs no server.
+"""The queue inside this process: for one process that both schedules and runs tasks, without a server.
 
-It is a hint and no more, as every queue is: what waits in it is gone with the process, and the sweep sends it again
-from the documents. One thread watches the time; others deliver.
+Like every queue it is only a hint: its content is lost with the process, and the sweep dispatches it again from the
+documents. One thread watches the time; others deliver.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MAX_BACKOFF = timedelta(minutes=1)
 """The wait before a dispatch that was not accepted is delivered again doubles from the first of these to the last."""
 
 MAX_REMEMBERED_NAMES = 100_000
-"""So many names of delivered dispatches stay taken, the latest ones."""
+"""How many names of delivered dispatches stay taken: the latest ones."""
 
 CLOCK_CHECK_SECONDS = 1.0
-"""After so many seconds the clock is read again though nothing should be due: somebody may have set it."""
+"""How often the clock is read although nothing should be due: it may have been set."""
 
 
 class _PendingMessage(NamedTuple):
@@ -71,7 +71,7 @@ class InProcessDispatcher:
         ]
 
     def start(self) -> None:
-        """Begin to deliver."""
+        """Start the threads that deliver."""
         for thread in (self._timer_thread, *self._workers):
             thread.start()
 
@@ -86,7 +86,7 @@ class InProcessDispatcher:
             self._put(_PendingMessage(message.at, next(self._numbers), message, 0))
 
     def close(self) -> None:
-        """Finish what is being delivered, and stop. What waits is dropped; the sweep makes it good."""
+        """Finish the deliveries in progress and stop. Waiting dispatches are dropped; the sweep sends them again."""
         with self._changed:
             if self._is_closed:
                 return

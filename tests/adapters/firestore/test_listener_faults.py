@@ -100,7 +100,7 @@ def test_what_no_try_can_mend_is_said_once(
     assert len(fake.requests) == 1
     (record,) = [each for each in caplog.records if each.name == firestore_listening.__name__]
     assert record.levelname == "ERROR"
-    assert "looking every few seconds" in record.getMessage()
+    assert "polling every few seconds" in record.getMessage()
 
 
 def test_a_missing_index_says_what_to_deploy(caplog: pytest.LogCaptureFixture) -> None:

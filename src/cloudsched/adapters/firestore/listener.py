@@ -1,6 +1,6 @@
-"""Listening to Firestore for new offers, by its Listen call: one stream, on which it tells what changes in a query.
+"""Listen to Firestore for new offers with its Listen call: a stream that reports the changes of a query's result.
 
-The query is for the few offers that were written last, whatever their place in the queue: Firestore bills a read for
+The query is for the few offers that were written last, whatever their order in the queue: Firestore bills a read for
 each document that comes into a query's result, so a backlog of any length costs a handful, and each new offer one.
 Firestore itself stamps when an offer was written (``offerWrittenAt``): the clocks of those who write do not matter.
 
@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 WATCHED_OFFERS = 3
 """How many offers the query is for. One alone would hide another of the same instant behind it."""
 STREAM_LIFETIME = timedelta(minutes=5)
-"""How long a stream is used: a connection that died without a word is noticed then, if not before."""
+"""How long a stream is used; a connection that died silently is noticed then at the latest."""
 INITIAL_BACKOFF, MAX_BACKOFF = timedelta(seconds=0.5), timedelta(minutes=1)
-"""How long it waits before the stream is made again, at first and at the most."""
+"""The first and the longest pause before the stream is opened again."""
 
 FALLBACK_POLL = timedelta(seconds=4)
-"""How often it rings where it cannot listen."""
+"""How often `notify` is called where listening is impossible."""
 
 _DEADLINE = timedelta(seconds=10)
 _MAX_SEEN = 100
@@ -57,13 +57,13 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def build_arrival_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
-    """Return how to list the offers in some lanes, those that were written last first."""
+    """Return the listing of the offers in some queues, the last written first."""
     equals = {"offer.queueKey": queue_keys, **({} if owner is None else {"owner": owner})}
     return Listing("tasks", "offerWrittenAt", is_descending=True, equals=equals)
 
 
 def reconnect_delay(failures: int) -> timedelta:
-    """Return how long to wait at the most after so many failures in a row."""
+    """Return the longest pause after this many failures in a row."""
     return min(INITIAL_BACKOFF * (1 << min(failures - 1, 10)), MAX_BACKOFF)
 
 
@@ -83,7 +83,7 @@ class FirestoreListener:
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """Call `ring` about offers in these lanes, and of that owner if one is given, while the context lasts.
+        """Call `notify` about offers in these queues (and of that owner, if given) while the context lasts.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -98,10 +98,10 @@ class FirestoreListener:
 
 
 class ListenRpc(FirestoreRpc):
-    """Firestore's calls, and the one that lasts."""
+    """Firestore's calls, and the streaming Listen."""
 
     def listen(self, request: Message, is_over: threading.Event) -> Message:
-        """Return the stream of what Firestore says to a request; it is kept open until `is_over` is set."""
+        """Return the stream of responses to a request; it stays open until `is_over` is set."""
 
         def requests() -> Iterator[Message]:
             yield request
@@ -118,15 +118,15 @@ class ListenRpc(FirestoreRpc):
 class _ListenThread(AbstractContextManager[None]):
     """A context, and the thread in it that reads one stream after the other.
 
-    It is no generator: the interpreter would run the end of one that was never left when it ends itself, and gRPC can
-    end nothing any more by then.
+    It is no generator: Python would finalize one that was never closed during its own shutdown, when gRPC can no longer
+    close anything.
     """
 
-    def __init__(self, calls: ListenRpc, request: Message, ring: Callable[[], None]) -> None:
+    def __init__(self, calls: ListenRpc, request: Message, notify: Callable[[], None]) -> None:
         self._thread = threading.Thread(target=self._run, name="cloudsched-listener", daemon=True)
         self._rpc = calls
         self._request = request
-        self._notify = ring
+        self._notify = notify
         self._has_ended = threading.Event()
         self._stream: Message = None
         self._stream_lock = threading.Lock()
@@ -151,7 +151,7 @@ class _ListenThread(AbstractContextManager[None]):
         self._rpc.close()
 
     def _run(self) -> None:
-        """Read one stream after the other, until it is ended or nothing can mend it."""
+        """Read one stream after the other, until the context ends or an error is permanent."""
         while not self._has_ended.is_set():
             self._is_current, began_at = False, time.monotonic()
             code, details = self._read_stream()
@@ -164,7 +164,7 @@ class _ListenThread(AbstractContextManager[None]):
                 self._request.add_target.ClearField("resume_token")
             lasted = timedelta(seconds=time.monotonic() - began_at)
             self._failures = 1 if lasted > MAX_BACKOFF else self._failures + 1
-            if self._failures > 1 and not self._is_current and not self._is_failing:  # that one ends is no news
+            if self._failures > 1 and not self._is_current and not self._is_failing:  # that a stream ends is normal
                 self._is_failing = True
                 log.warning("Firestore cannot be listened to at present: %s: %s", code.name, details, extra=_ACTION)
             pause = reconnect_delay(self._failures).total_seconds()
@@ -205,11 +205,11 @@ class _ListenThread(AbstractContextManager[None]):
             return
         if self._is_failing:
             log.info("Firestore is listened to again", extra=_ACTION)
-        self._is_current, self._is_failing = True, False  # all that was there has been told
+        self._is_current, self._is_failing = True, False  # the existing documents have been reported
         self._notify()
 
     def _on_document(self, document: Message) -> None:
-        """Ring unless it is one that has been told of: the emulator tells all again after any write."""
+        """Notify unless this version was seen before: the emulator repeats all documents after any write."""
         version = document.update_time.ToNanoseconds()
         if self._seen.get(document.name) == version:
             return
@@ -225,7 +225,7 @@ class _ListenThread(AbstractContextManager[None]):
             return True
         hint = " Deploy infra/firestore.indexes.json." if code is grpc.StatusCode.FAILED_PRECONDITION else ""
         log.error(
-            "Firestore cannot be listened to, new work is found by looking every few seconds: %s: %s%s",
+            "Firestore cannot be listened to, new work is found by polling every few seconds: %s: %s%s",
             code.name,
             details,
             hint,

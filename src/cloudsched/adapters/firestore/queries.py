@@ -1,8 +1,8 @@
-"""The lists that are asked of Firestore, as its structured queries.
+"""The store's lists as Firestore's structured queries.
 
-A list has equal fields and one order. Firestore serves it by merging indexes, each of one equal field and the order
-(firebase.google.com/docs/firestore/query-data/index-overview): `Listing.composite_indexes` says which, and
-``infra/firestore.indexes.json`` deploys them.
+A list filters by equality of fields and has one order. Firestore serves it by merging indexes, each of one filtered
+field and the order (firebase.google.com/docs/firestore/query-data/index-overview): `Listing.composite_indexes` says
+which, and ``infra/firestore.indexes.json`` deploys them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Listing:
     order: str
     is_descending: bool = False
     equals: Mapping[str, str | Sequence[str]] | None = None
-    """What fields have to be; of several values, one."""
+    """The values of fields; of several values, any one."""
     start: datetime | None = None
     """The order's instant is not before this."""
     end: datetime | None = None
@@ -43,7 +43,7 @@ class Listing:
     last: datetime | None = None
     """The order's instant is not after this."""
     excluded_field: str | None = None
-    """Documents that have this field are left out, after they were read: Firestore cannot ask for what is missing."""
+    """Documents with this field are dropped after reading: Firestore cannot query for a missing field."""
 
     def to_query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
         """Return the query for a part of the list.
@@ -97,14 +97,14 @@ def select_names(query: Message) -> Message:
 
 
 def build_task_listing(query: TaskQuery) -> Listing:
-    """Return how to list the tasks that fit."""
-    wanted = {
+    """Return the listing of the tasks that match a query."""
+    filters = {
         "owner": query.owner,
         "status": query.status,
         "handler": query.handler,
         "parent.taskId": query.parent,
     }
-    equals = {field: str(value) for field, value in wanted.items() if value is not None}
+    equals = {field: str(value) for field, value in filters.items() if value is not None}
     if not query.is_sorted_by_due_time:
         return Listing("tasks", "createdAt", is_descending=True, equals=equals, excluded_field="deletedAt")
     start, end = query.due_from, query.due_until
@@ -112,12 +112,12 @@ def build_task_listing(query: TaskQuery) -> Listing:
 
 
 def build_due_listing(before: datetime) -> Listing:
-    """Return how to list the tasks that wait for the sweep, those that are being deleted included."""
+    """Return the listing of the tasks that wait for the sweep, including those being deleted."""
     return Listing("tasks", "wakeAt", last=before)
 
 
 def build_offer_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
-    """Return how to list the tasks that wait for a worker in one of the lanes."""
+    """Return the listing of the tasks that wait for a worker in one of the queues."""
     equals = {"offer.queueKey": queue_keys, **({} if owner is None else {"owner": owner})}
     return Listing("tasks", "offer.order", equals=equals)
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=Document)
 
 DEADLINE = timedelta(seconds=10)
-"""How long a call may take, with its repetitions."""
+"""How long a call may take, retries included."""
 
 _COMMIT_ID = "commitId"
 _OFFER_WRITTEN_AT = "offerWrittenAt"
@@ -89,7 +89,7 @@ class FirestoreStore:
             project: The Google Cloud project.
             database: The database's id.
             emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
-            deadline: How long a call may take, with its repetitions.
+            deadline: How long a call may take, retries included.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -143,13 +143,13 @@ class FirestoreStore:
         return VersionedLock(_to_document(Lock, found), _to_version(found.update_time))
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Write a lock alone, if it still has the version that it was read at."""
+        """Write a lock alone, if its version is still the one that was read."""
         writes = self._build_lock_writes(lock)
         if writes and self._rpc.commit(writes) is None:
             raise VersionConflict(f"lock {lock.lock.key}")
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
-        """Return the journal of an open execution, whole."""
+        """Return the whole journal of an open execution."""
         name = self._document_name("tasks", task_id, "executions", execution_id)
         found = [] if name is None else self._rpc.query(name, STEPS.to_query(_MAX_STEPS, name))
         return [_to_document(JournalEntry, each) for each in found]
@@ -190,7 +190,7 @@ class FirestoreStore:
         return 0
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Return a page of the tasks that fit."""
+        """Return a page of the tasks that match a query."""
         listing = build_task_listing(query)
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
         parent = self._documents if longest <= _MAX_ID_BYTES else None
@@ -203,7 +203,7 @@ class FirestoreStore:
     def list_claimable(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[VersionedTask]:
-        """Return tasks with an offer in one of the lanes, in its order."""
+        """Return tasks with an offer in one of the queues, in the offers' order."""
         listing, found = build_offer_listing(queue_keys, owner), list[VersionedTask]()
         start: tuple[object, str] | None = after
         while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
@@ -239,7 +239,7 @@ class FirestoreStore:
         return self._fetch_page(Message, parent, MESSAGES, ("inbox", owner), limit, page_token)
 
     def check(self) -> datetime:
-        """Ask for documents that are not there; return what time it is at Firestore."""
+        """Run a query without results; return Firestore's current time."""
         return self._rpc.fetch_time(self._documents)
 
     def close(self) -> None:

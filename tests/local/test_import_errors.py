@@ -167,6 +167,6 @@ def test_a_worker_does_not_serve_the_examples(
     """Started in the wrong folder it says so, where `dev` has the package's own examples to play with."""
     (line,) = said(capsys, monkeypatch, "worker", "--queue", "gpu")
     assert line == (
-        "cloudsched: There is no functions/handlers.py or handlers.py here. Change to the folder that has it, or name the "
-        "file with your handlers: --handlers FILE."
+        "cloudsched: There is no functions/handlers.py or handlers.py here. Change to the folder that has it, or name "
+        "the file with your handlers: --handlers FILE."
     )

@@ -1,13 +1,19 @@
-"""A WSGI server in threads of this process: what the local stack answers with."""
+"""The local stack's WSGI server, in threads of this process.
+
+A connection takes a thread only once a request begins to arrive on it, and there are always threads left: neither idle
+connections nor half-sent requests keep other clients waiting.
+"""
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cheroot.errors import MaxSizeExceeded
-from cheroot.server import ChunkedRFile
+from cheroot.server import ChunkedRFile, HTTPConnection, HTTPRequest
 from cheroot.wsgi import Gateway_10, Server
 
 from cloudsched.errors import Misconfigured
@@ -17,23 +23,33 @@ if TYPE_CHECKING:
     from types import TracebackType
     from wsgiref.types import WSGIApplication
 
+log = logging.getLogger(__name__)
+
 THREADS = 32
-"""How many requests are answered at the same time: deliveries, whose handlers may call the API, and clients."""
+"""How many threads there are at first, and how many are added when all are busy.
+
+Deliveries need them, whose handlers may call the API, and clients.
+"""
+MAX_THREADS = 512
+"""The most requests that are read or served at the same time."""
+MAX_IDLE_CONNECTIONS = 512
+"""The most connections that wait for a request: beyond that the one that has waited longest is closed. A process may
+often have no more than 1,024 open files."""
 GRACE_SECONDS = 2
-"""How long a request that is being answered may go on when the server is stopped."""
+"""How long requests in progress may take to finish when the server is stopped."""
 
 MAX_CHUNKED_BODY_BYTES = 16 * 1024 * 1024
-"""How many bytes of a body in chunks are read at the most, with what is between them; the API takes far less."""
+"""The most bytes read of a chunked body, chunk headers included; the API accepts far fewer."""
 _CHUNK_SIZE = 64 * 1024
 
 
 class _ChunkedBody(ChunkedRFile):
-    """A body in chunks, which is read to its end, or until it is found not to be one."""
+    """A chunked body, which is read to its end or to the first malformed chunk."""
 
     is_broken = False
 
     def read(self, size: int | None = None) -> bytes:
-        """Read up to so many bytes. Raises OSError or ValueError if there is something else than chunks."""
+        """Read up to so many bytes. Raises OSError or ValueError at a malformed chunk."""
         try:
             data: bytes = super().read(size)
         except MaxSizeExceeded as error:
@@ -46,12 +62,12 @@ class _ChunkedBody(ChunkedRFile):
 
 
 class _Gateway(Gateway_10):
-    """Reads what the application leaves of a body in chunks: on its connection the next request comes after it."""
+    """Reads what the application leaves of a chunked body, because the connection's next request follows it."""
 
     def respond(self) -> None:
-        """Answer a request."""
+        """Serve a request."""
         if not self.req.chunked_read:
-            super().respond()  # of a body that says how long it is, cheroot reads the rest
+            super().respond()  # cheroot reads the rest of a body with a Content-Length
             return
         body = self.env["wsgi.input"] = _ChunkedBody(self.req.conn.rfile, MAX_CHUNKED_BODY_BYTES)
         super().respond()
@@ -60,8 +76,8 @@ class _Gateway(Gateway_10):
 
 
 def _drain(body: _ChunkedBody) -> bool:
-    """Read a body to its end, and return whether that was found."""
-    trailers: Callable[[], Iterable[bytes]] = body.read_trailer_lines  # type: ignore[assignment]  # its stub errs
+    """Read a body to its end; return False if it has no proper end."""
+    trailers: Callable[[], Iterable[bytes]] = body.read_trailer_lines  # type: ignore[assignment]  # cheroot's stub is wrong
     try:
         while body.read(_CHUNK_SIZE):
             pass
@@ -72,11 +88,59 @@ def _drain(body: _ChunkedBody) -> bool:
     return True
 
 
+class _Request(HTTPRequest):
+    """A request whose Content-Length, if it has one, must be a number of bytes (RFC 9110, section 8.6)."""
+
+    def read_request_headers(self) -> bool:
+        """Read the headers; respond with 400 and return False if they are malformed."""
+        if not super().read_request_headers():  # type: ignore[no-untyped-call]  # cheroot's stub lacks types
+            return False
+        length: bytes = self.inheaders.get(b"Content-Length", b"0")
+        if not length.isdigit():  # cheroot would take -1, and read for as long as the client keeps the connection
+            self.simple_response("400 Bad Request", "Malformed Content-Length Header.")
+            return False
+        return True
+
+
+class _Connection(HTTPConnection):
+    RequestHandlerClass = _Request
+
+
+class _Server(Server):
+    """cheroot's server, which by itself gives each new connection one of a fixed number of threads."""
+
+    ConnectionClass = _Connection
+
+    def process_conn(self, conn: HTTPConnection) -> None:
+        """Serve a connection on which a request begins to arrive; let a new one wait for that."""
+        if conn.last_used is None:
+            self._connections.put(conn)  # type: ignore[attr-defined]  # missing in cheroot's stub
+            self._close_longest_idle()
+            return
+        if self.requests.qsize >= self.requests.idle:
+            self.requests.grow(THREADS)
+        super().process_conn(conn)
+
+    def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:  # noqa: FBT001, FBT002 - cheroot's signature
+        """Log an error; a client that has disconnected is none."""
+        is_disconnect = isinstance(sys.exc_info()[1], ConnectionError)
+        log.log(logging.DEBUG if is_disconnect else level, "%s", msg, exc_info=traceback and not is_disconnect)
+
+    def _close_longest_idle(self) -> None:
+        connections: Any = self._connections  # type: ignore[attr-defined]  # the same
+        selector = connections._selector  # noqa: SLF001 - cheroot has no limit of its own on these
+        idle = [(conn.last_used, fd, conn) for fd, conn in selector.connections if conn is not self]
+        if len(idle) > MAX_IDLE_CONNECTIONS:
+            _, fd, conn = min(idle, key=lambda entry: entry[0])
+            selector.unregister(fd)
+            conn.close()
+
+
 class WebServer:
-    """Serves one application, in a ``with``: from its beginning on it listens, from `serve` on it answers.
+    """A context that serves one application: it listens from the start, and responds after `serve`.
 
     Args:
-        application: What answers.
+        application: The WSGI application.
         host: The address to listen on.
         port: The port to listen on; 0 for a free one.
     """
@@ -84,19 +148,24 @@ class WebServer:
     def __init__(self, application: WSGIApplication, host: str = "127.0.0.1", port: int = 0) -> None:
         self._host = host
         self._port = port
-        self._server = Server(
-            (host, port), application, numthreads=THREADS, request_queue_size=256, shutdown_timeout=GRACE_SECONDS
+        self._server = _Server(
+            (host, port),
+            application,
+            numthreads=THREADS,
+            max=MAX_THREADS,
+            request_queue_size=1024,
+            shutdown_timeout=GRACE_SECONDS,
         )
         self._server.gateway = _Gateway
-        self._server.expiration_interval = 0.1  # how long, in seconds, it may take to see that it is to stop
+        self._server.expiration_interval = 0.1  # seconds until the server notices `stop`
         self._ready: Future[None] = Future()
         self._serving = threading.Event()
-        # The workers are made by this thread, and daemons like it: a handler that hangs does not keep the process.
+        # The workers inherit its daemon flag: a handler that hangs does not keep the process alive.
         self._thread = threading.Thread(target=self._serve, name="web-server", daemon=True)
 
     @property
     def address(self) -> str:
-        """`host:port`, once it listens."""
+        """The ``host:port`` once the server listens."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{host}:{self._port}"
 
@@ -104,7 +173,7 @@ class WebServer:
         """Listen.
 
         Raises:
-            Misconfigured: The address cannot be had.
+            Misconfigured: The address is not available.
         """
         self._thread.start()
         try:
@@ -120,11 +189,11 @@ class WebServer:
         self.stop()
 
     def serve(self) -> None:
-        """Begin to answer; who has connected already has waited."""
+        """Start to respond, also on connections made before this call."""
         self._serving.set()
 
     def stop(self) -> None:
-        """Answer nobody any more; does nothing the second time."""
+        """Stop the server; a second call does nothing."""
         self._serving.set()
         stopping = threading.Thread(target=self._server.stop, name="web-server-stop", daemon=True)
         stopping.start()
@@ -133,7 +202,7 @@ class WebServer:
     def _serve(self) -> None:
         try:
             self._server.prepare()
-        except BaseException as error:  # noqa: BLE001 - raised where the server is started
+        except BaseException as error:  # noqa: BLE001 - raised again in `__enter__`
             self._ready.set_exception(error)
             return
         self._ready.set_result(None)

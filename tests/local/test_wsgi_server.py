@@ -1,0 +1,138 @@
+"""The local stack's web server: clients that send nothing, half a request or nonsense do not disturb the others."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import struct
+import threading
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.harness import WAIT_SECONDS
+from werkzeug.wrappers import Request, Response
+
+from cloudsched.local import wsgi_server
+from cloudsched.local.wsgi_server import WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ANSWER_SECONDS = 5
+"""The longest that a request may take beside the others: less than the server's own timeout of 10 seconds."""
+
+
+@Request.application
+def echo(request: Request) -> Response:
+    return Response(request.get_data())
+
+
+@contextmanager
+def serve_echo() -> Iterator[tuple[str, int]]:
+    with WebServer(echo) as server:
+        server.serve()
+        host, _, port = server.address.rpartition(":")
+        yield host, int(port)
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    with serve_echo() as address:
+        yield address
+
+
+def ask(address: tuple[str, int]) -> bytes:
+    """Send a request on a connection of its own, and return the response's body."""
+    connection = HTTPConnection(*address, timeout=ANSWER_SECONDS)
+    try:
+        connection.request("POST", "/", b"hello")
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+def test_idle_connections_keep_nobody_waiting(address: tuple[str, int]) -> None:
+    """A request is served while 400 connections are open on which nothing arrives."""
+    with ExitStack() as connections:
+        for _ in range(400):
+            connections.enter_context(socket.create_connection(address, WAIT_SECONDS))
+        assert ask(address) == b"hello"
+
+
+def test_more_idle_connections_than_files_keep_nobody_waiting(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limit the connection that has waited longest is closed, and the newest are served."""
+    monkeypatch.setattr(wsgi_server, "MAX_IDLE_CONNECTIONS", 20)
+    with ExitStack() as connections:
+        idle = [connections.enter_context(socket.create_connection(address, WAIT_SECONDS)) for _ in range(60)]
+        assert ask(address) == b"hello"
+        idle[0].settimeout(ANSWER_SECONDS)
+        assert idle[0].recv(1) == b""
+        idle[-1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle[-1].recv(1) == b"H"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [b"POST / HTTP/1.1\r\nHo", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhell"],
+    ids=["headers", "body"],
+)
+def test_half_sent_requests_keep_nobody_waiting(address: tuple[str, int], part: bytes) -> None:
+    """A request is served while the server waits for the rest of 80 others."""
+    with ExitStack() as connections:
+        for _ in range(80):
+            connections.enter_context(socket.create_connection(address, WAIT_SECONDS)).sendall(part)
+        assert ask(address) == b"hello"
+
+
+@pytest.mark.parametrize("length", ["-1", "+5", "1_0", "5, 5", "x"])
+def test_a_malformed_content_length_is_refused(address: tuple[str, int], length: str) -> None:
+    """The answer is 400, at once, and the connection is closed."""
+    with socket.create_connection(address, ANSWER_SECONDS) as connection:
+        connection.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\nhello".encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_client_that_disconnects_leaves_no_traceback(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither in the middle of a request nor while its response is written."""
+    caplog.set_level(logging.INFO)
+    entered, gone, finished = threading.Event(), threading.Event(), threading.Event()
+
+    @Request.application
+    def answer_late(request: Request) -> Response:
+        if request.path == "/late":
+            entered.set()
+            gone.wait(WAIT_SECONDS)
+            response = Response(iter([b"x" * 65536] * 200))
+            response.call_on_close(finished.set)
+            return response
+        return Response(request.get_data())
+
+    with WebServer(answer_late) as server:
+        server.serve()
+        host, _, port = server.address.rpartition(":")
+        address = host, int(port)
+        for head in (
+            b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx",
+        ):
+            with socket.create_connection(address, WAIT_SECONDS) as connection:
+                connection.sendall(head)
+                if b"late" in head:
+                    assert entered.wait(WAIT_SECONDS)
+                connection.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )  # close with a reset
+        gone.set()
+        assert finished.wait(WAIT_SECONDS)
+        assert ask(address) == b"hello"
+    printed = capfd.readouterr()
+    assert "Traceback" not in printed.out + printed.err + caplog.text
+    assert os.linesep not in printed.err

@@ -50,7 +50,11 @@ def main() -> None:
     taken: dict[tuple[str, str], list[float]] = {}
     rates: dict[tuple[str, str], list[float]] = {}
     with services() as service, ExitStack() as servers:
-        settings = {**service.settings.to_environment(), "FIRESTORE_EMULATOR_HOST": service.firestore}
+        settings = {
+            **service.settings.to_environment(),
+            "FIRESTORE_EMULATOR_HOST": service.firestore,
+            "CLOUDSCHED_OPEN": "on",
+        }
         ports = {name: servers.enter_context(served(path, settings)) for name, path in SOURCES.items()}
         names = {name: fill_store(port) for name, port in ports.items()}
         for _ in range(arguments.rounds):

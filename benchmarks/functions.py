@@ -42,7 +42,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
     with services() as service, tempfile.TemporaryDirectory() as folder:
-        settings = {**service.settings.to_environment(), "FIRESTORE_EMULATOR_HOST": service.firestore}
+        settings = {
+            **service.settings.to_environment(),
+            "FIRESTORE_EMULATOR_HOST": service.firestore,
+            "CLOUDSCHED_OPEN": "on",
+        }
         nothing = Path(folder) / "main.py"
         nothing.write_text(EMPTY)
         sources = {"empty": nothing, **dict.fromkeys(("api", "execute", "sweep"), ROOT / "functions" / "main.py")}

@@ -20,12 +20,23 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
+from werkzeug.test import Client, TestResponse
+
 ROOT = Path(__file__).parents[1]
 START = datetime(2027, 1, 1, 7, 30, tzinfo=UTC)
 SECRET = "sentinel-secret-0123456789"  # noqa: S105 - it is looked for where it must not be
 WAIT_SECONDS = 60.0
 PORTS = range(20_000, 30_000)
 """Below those that systems give away by themselves, to servers that take any port and to all clients."""
+
+
+class LocalClient(Client):
+    """Sends requests within this process as if from this machine, on which a simulation's API is open."""
+
+    def open(self, *arguments: Any, **options: Any) -> TestResponse:
+        """Send a request."""
+        options.setdefault("environ_base", {"REMOTE_ADDR": "127.0.0.1"})
+        return super().open(*arguments, **options)
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:

@@ -67,7 +67,7 @@ def test_a_failure_of_our_own_is_answered_and_logged(sim: Simulation, monkeypatc
     monkeypatch.setattr("sys.stderr", heard)
     dev_command._configure_logging(MovableClock(sim.now, frozen=True), sim.app, logging.INFO)  # noqa: SLF001 - what `dev` does
     monkeypatch.setattr(type(sim.app), "get", fail)
-    response = serve_api(sim.app, Request.from_values("/v1/tasks/t"))
+    response = serve_api(sim.app, Request.from_values("/v1/tasks/t", environ_base={"REMOTE_ADDR": "127.0.0.1"}))
     assert (response.status_code, response.mimetype) == (500, "application/problem+json")
     assert json.loads(response.get_data())["title"] == "Internal error"
     assert "RuntimeError: ours" in heard.getvalue()

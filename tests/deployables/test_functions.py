@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.harness import ROOT, Function, free_port, function, request
 
+from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 from cloudsched.web.api.parse import MAX_BODY
@@ -26,6 +27,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         secret="a-secret-of-the-tests",  # noqa: S106 - a secret for tests
         store="sqlite",
         data=tmp_path_factory.mktemp("store") / "tasks.db",
+        access=Access(open=True),
     )
     with CloudTasksEmulator(clock=MovableClock(START, frozen=True), queues=[QUEUE]) as emulator:
         env = replace(settings, tasks_emulator=emulator.address).to_child_environment()

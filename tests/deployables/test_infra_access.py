@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.deployables.fake_project import PROJECT, Cloud
 from tests.deployables.fake_resources import NUMBER, OPERATOR, State, find_reachable_revisions, get_env
+from tests.harness import LocalClient
 from tests.web.auth.token_issuer import PROJECT as USERS
 from tests.web.auth.token_issuer import Issuer, publish_keys
-from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App
@@ -86,7 +86,7 @@ def answer(cloud: Cloud, function: str = "api", **headers: str) -> Response:
     store = SqliteStore()
     app = App(settings, store=store, dispatcher=NoQueue(), blobs=FileBlobs())
     serve = serve_api if function == "api" else serve_sweep
-    client = Client(Request.application(lambda request: serve(app, request)))
+    client = LocalClient(Request.application(lambda request: serve(app, request)))
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         if function == "api":

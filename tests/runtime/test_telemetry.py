@@ -15,7 +15,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from werkzeug.test import Client
+from tests.harness import LocalClient
 from werkzeug.wrappers import Request, Response
 
 from cloudsched import App, Settings
@@ -75,7 +75,7 @@ def lines() -> Iterator[list[dict[str, Any]]]:
 
 def create(sim: Simulation, **task: Any) -> str:
     """Create a task through the API, within a trace."""
-    client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
     body = {"owner": "ada", "title": "T", "handler": "work", **task}
     answer: Response = client.post("/v1/tasks", json=body, headers={"traceparent": PARENT})
     return str(json.loads(answer.get_data())["id"])
@@ -234,7 +234,7 @@ def test_a_forged_trace_changes_nothing(sim: Simulation) -> None:
     create(sim)
     sim.advance(timedelta(minutes=5))
     (delivery,) = sim.queue.deliveries
-    client = Client(Request.application(lambda request: serve_execute(sim.app, request)))
+    client = LocalClient(Request.application(lambda request: serve_execute(sim.app, request)))
     forged = delivery.body.replace(TRACE.encode(), b"1" * 32)
     assert forged != delivery.body
     assert client.post("/", data=forged, headers={"X-Cloudsched-Token": "v1=" + "0" * 64}).status_code == 401

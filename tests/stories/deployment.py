@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.harness import ROOT, START, Function, free_port, function
 
 from cloudsched import App, Settings
+from cloudsched.config.access import Access
 from cloudsched.emulator import CloudTasksEmulator, MovableClock
 
 HANDLERS = '''
@@ -96,6 +97,7 @@ def run_deployment(base: Settings, folder: Path) -> Iterator[Deployment]:
             executor_url=f"http://127.0.0.1:{port}",
             data=folder / "tasks.db" if base.store == "sqlite" else None,
             tasks_emulator=emulator.address,
+            access=Access(open=True),
         )
         yield Deployment(settings, emulator, folder, port)
 

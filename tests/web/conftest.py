@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from tests.greeting_app import app
-from werkzeug.test import Client, TestResponse
+from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched.client import client
@@ -15,6 +15,8 @@ from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from werkzeug.test import TestResponse
 
 
 class Call(Protocol):
@@ -39,7 +41,7 @@ def sim() -> Iterator[Simulation]:
 @pytest.fixture
 def call(sim: Simulation) -> Call:
     """Send a request to the API, with a body that is JSON, or bytes as they are."""
-    client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
     def send(method: str, path: str, body: object = None, **more: Any) -> TestResponse:
         content = {"data": body} if isinstance(body, bytes) else {} if body is None else {"json": body}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.greeting_app import app as greeting_app
+from tests.harness import LocalClient
 from tests.web.auth.token_issuer import AUDIENCE, PROJECT, Issuer, publish_keys
-from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings
@@ -110,9 +110,9 @@ def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, l
 
 def _live(sim: Simulation, said: list[str], proofs: dict[str, str]) -> None:
     """Do all that can be done, and all that can go wrong."""
-    api = Client(Request.application(lambda request: serve_api(sim.app, request)))
-    execute = Client(Request.application(lambda request: serve_execute(sim.app, request)))
-    sweep = Client(Request.application(lambda request: serve_sweep(sim.app, request)))
+    api = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    execute = LocalClient(Request.application(lambda request: serve_execute(sim.app, request)))
+    sweep = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))
     as_user = {"Authorization": f"Bearer {proofs['user']}"}
     for proof in (as_user, {"Authorization": f"Bearer {proofs['account']}"}, {"X-Api-Key": proofs["key"]}):
         body: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "greet", "payload": {"name": PAYLOAD}}

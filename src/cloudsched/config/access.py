@@ -1,7 +1,7 @@
 """Who may use the API: the part of `Settings` for authentication, networks and quotas.
 
-Nobody has access unless a setting here grants it; only if nothing is set at all, and only outside the cloud, is the API
-open. Nothing here is secret: API keys are stored as hashes.
+Nobody has access unless a setting here grants it. Where no credentials are set, `open` admits requests from the same
+machine, and only outside the cloud. Nothing here is secret: API keys are stored as hashes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Access:
         sweeper: The service account that Cloud Scheduler calls the sweep with; None leaves the check to Cloud Run.
         origins: The web origins whose pages may call the API (CORS); ``*`` for all, none by default.
         reachable: The networks besides the public internet from which handlers may fetch users' URLs; none by default.
+        open: Whether requests from the same machine need no credentials while none are configured. ``cloudsched dev``
+            sets it; in the cloud it is refused.
         max_active_tasks: The most unfinished tasks of one user; None for no limit.
         max_creations: The most tasks that one user may create per minute; None for no limit.
     """
@@ -44,6 +46,7 @@ class Access:
     sweeper: str | None = None
     origins: tuple[str, ...] = ()
     reachable: tuple[str, ...] = ()
+    open: bool = False
     max_active_tasks: int | None = None
     max_creations: int | None = None
 
@@ -81,7 +84,7 @@ class Access:
                     _require_networks(variable, text.split())
             elif name in _NUMBERS:
                 values[name] = _parse_number(variable, text)
-            elif name == "trust_cloud_run":
+            elif name in _SWITCHES:
                 values[name] = _parse_switch(variable, text)
             else:
                 values[name] = text
@@ -90,6 +93,8 @@ class Access:
             raise Misconfigured(
                 "FIREBASE_AUTH_EMULATOR_HOST is set in the cloud, where anyone could then forge a token. Remove it."
             )
+        if access.open and "K_SERVICE" in env:
+            raise Misconfigured("CLOUDSCHED_OPEN is on in the cloud, where it would protect nothing. Remove it.")
         return access
 
     def to_variables(self) -> dict[str, str | None]:
@@ -107,10 +112,12 @@ VARIABLES: Final[Mapping[str, str]] = {
     "sweeper": "CLOUDSCHED_SWEEPER",
     "origins": "CLOUDSCHED_CORS_ORIGINS",
     "reachable": "CLOUDSCHED_REACHABLE",
+    "open": "CLOUDSCHED_OPEN",
     "max_active_tasks": "CLOUDSCHED_MAX_ACTIVE_TASKS",
     "max_creations": "CLOUDSCHED_MAX_CREATIONS_A_MINUTE",
 }
 _LISTS = {"audiences", "service_accounts", "api_keys", "origins", "reachable"}
+_SWITCHES = {"trust_cloud_run", "open"}
 _NUMBERS = {"max_active_tasks", "max_creations"}
 
 

@@ -95,7 +95,8 @@ def run_stack(
     Raises:
         CloudschedError: A part cannot start; the message says which, and what to do.
     """
-    base = dataclasses.replace(base or Settings(), is_deployed=False)
+    base = base or Settings()
+    base = dataclasses.replace(base, is_deployed=False, access=dataclasses.replace(base.access, open=True))
     authenticator_for(base)  # reports mistakes in the access settings before the stack starts
     clock = clock or MovableClock()
     counts = Counts()

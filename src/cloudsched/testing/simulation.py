@@ -33,6 +33,7 @@ from pydantic import ValidationError
 from cloudsched.adapters.clocks import ManualClock
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.emulator.model.errors import Code, RpcError
@@ -174,7 +175,7 @@ class Simulation:
         self._store = CountingStore(self._inner, self.counts)
         self._chance = random.Random(seed)  # noqa: S311 - must be repeatable
         self._swept_at = start
-        settings = {"replays_each_step": replay, **settings}
+        settings = {"replays_each_step": replay, "access": Access(open=not settings.get("is_deployed")), **settings}
         self._settings = Settings(secret=secrets.token_hex(16), retention=retention, **settings)
         self._stack = ExitStack()
         self._workers: list[WorkerFilter] = []

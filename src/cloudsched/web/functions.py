@@ -17,7 +17,7 @@ from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.runtime.telemetry import configure_cloud_logging
 from cloudsched.web.api.parse import read_body
 from cloudsched.web.api.problems import render_problem
-from cloudsched.web.auth.authentication import require_account
+from cloudsched.web.auth.authentication import require_sweeper
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -57,14 +57,13 @@ def serve_execute(app: App, request: Request) -> Response:
 def serve_sweep(app: App, request: Request) -> Response:
     """Sweep once for Cloud Scheduler, and return what was repaired.
 
-    If the settings name Cloud Scheduler's service account, all other callers get 401; otherwise only Cloud Run's own
-    access control applies.
+    If the settings name Cloud Scheduler's service account, all other callers get 401; otherwise Cloud Run's own access
+    control applies in the cloud, and elsewhere `require_sweeper` admits only an open machine.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
     try:
-        if (sweeper := app.settings.access.sweeper) is not None:
-            require_account(app.settings, request, sweeper)
+        require_sweeper(app.settings, request)
         read_body(request)
         with _trace_request(app, request), app.tracer.span("sweep"):
             done = app.sweep()

@@ -155,7 +155,7 @@ def test_a_tree_that_is_too_large_is_cut(
         said = CliRunner(catch_exceptions=False).invoke(cloudsched, ["tasks", "--url", url, "tree", "w", *words])
         return said.stdout.splitlines()[-1]
 
-    assert drawn() == "└── … 1 more, ask for cloudsched tasks tree w --execution ID"
+    assert drawn() == "└── … 1 more, see cloudsched tasks tree w --execution ID"
     assert drawn("--execution", execution.id) == "└── … 1 more"
 
 

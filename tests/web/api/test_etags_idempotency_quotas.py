@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.greeting_app import app
+from tests.harness import LocalClient
 from tests.web.auth.test_roles import TASK, RoleHarness
-from werkzeug.test import Client
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
@@ -209,8 +209,8 @@ def test_an_owner_creates_so_many_a_minute() -> None:
         assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
 
 
-def _client(sim: Simulation) -> Client:
-    return Client(Request.application(lambda request: serve_api(sim.app, request)))
+def _client(sim: Simulation) -> LocalClient:
+    return LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
 
 def test_other_pages_may_not_call() -> None:

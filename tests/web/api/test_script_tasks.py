@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
-from werkzeug.test import Client as Http
+from tests.harness import LocalClient as Http
 from werkzeug.wrappers import Request
 
 from cloudsched import App, Settings

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from tests.greeting_app import app
+from tests.harness import LocalClient
 from tests.web.api.test_invalid_input import problem
 from tests.web.api.test_worker_routes import run_of
 from tests.web.auth.token_issuer import AUDIENCE, Issuer, publish_keys
-from werkzeug.test import Client, TestResponse
 from werkzeug.wrappers import Request
 
 from cloudsched.cli.main import cloudsched
@@ -25,6 +25,8 @@ from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from werkzeug.test import TestResponse
 
 ERROR = {"error": {"type": "E", "message": "m"}}
 VERBS = ("heartbeat", "complete", "fail", "release")
@@ -45,7 +47,7 @@ class WorkerRoleHarness:
 
     def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
         self._keys = keys
-        self._client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
         for task_id, (owner, queue) in TASKS.items():
             body = {"id": task_id, "owner": owner, "title": "T", "handler": "anything", "pull": queue}
             assert self.ask("admin", "/v1/tasks", body).status_code == 201

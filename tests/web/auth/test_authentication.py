@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jwt
 import pytest
 from tests.greeting_app import app
+from tests.harness import LocalClient
 from tests.web.auth.token_issuer import (
     AUDIENCE,
     FIREBASE_CERTS,
@@ -21,7 +22,6 @@ from tests.web.auth.token_issuer import (
     publish_keys,
     user_claims,
 )
-from werkzeug.test import Client
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
@@ -57,7 +57,7 @@ def asked(issuer: Issuer) -> Iterator[list[str]]:
 def status(token: str, access: Access = ACCESS, **headers: str) -> int:
     """Return what a list request with this token is answered."""
     with Simulation(app, access=access) as sim:
-        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
         answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {token}", **headers})
         if answer.status_code == 401:
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
@@ -92,7 +92,7 @@ def test_an_admin_claim_sees_all(issuer: Issuer, claim: object, sees: bool) -> N
     """A user whose token says `admin: true` sees everybody's tasks; nothing that merely looks like it does."""
     with Simulation(app, access=ACCESS) as sim:
         sim.app.create(owner="bob", title="T", handler="anything")
-        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
         answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.user(admin=claim)}"})
         assert len(answer.get_json()["tasks"]) == sees
 
@@ -234,7 +234,7 @@ def test_the_emulator_is_refused_in_the_cloud() -> None:
 def test_a_function_in_the_cloud_that_lets_nobody_in_says_so(caplog: pytest.LogCaptureFixture) -> None:
     """Without any way in, a deployed API refuses everything but the question whether it lives, and logs what to set."""
     with Simulation(app, is_deployed=True, tasks_emulator="none") as sim:
-        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
         paths = ("/v1/tasks", "/readyz", "/v1/tasks/x", "/v1/inboxes/ada/messages")
         assert {client.get(path).status_code for path in paths} == {503}
         assert client.get("/healthz").status_code == 200
@@ -268,7 +268,7 @@ def test_cloud_runs_word_counts_only_where_it_is_trusted(issuer: Issuer) -> None
 def test_the_sweep_knows_its_caller(issuer: Issuer) -> None:
     """With a sweeper named, only a token of that account for this service sweeps."""
     with Simulation(app, access=Access(sweeper=ROBOT, audiences=(AUDIENCE,))) as sim:
-        client = Client(Request.application(lambda request: serve_sweep(sim.app, request)))
+        client = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))
 
         def swept(token: str) -> int:
             return client.post("/", headers={"Authorization": f"Bearer {token}"}).status_code

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.greeting_app import app
-from werkzeug.test import Client, TestResponse
+from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
@@ -23,6 +23,8 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from werkzeug.test import TestResponse
+
 WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
 SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN, "worker": Role.WORKER}
 TASK = {"title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
@@ -36,7 +38,7 @@ class RoleHarness:
     def __init__(self, sim: Simulation, keys: dict[str, str]) -> None:
         self.sim = sim
         self._keys = keys
-        self._client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        self._client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
     def ask(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> TestResponse:
         """Send a request as somebody, or as nobody."""

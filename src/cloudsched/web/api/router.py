@@ -36,7 +36,7 @@ from cloudsched.web.api.responses import (
     tree_to_json,
 )
 from cloudsched.web.api.visibility import Visibility
-from cloudsched.web.auth.authentication import authenticator_for
+from cloudsched.web.auth.authentication import authenticator_for, is_open_to
 from cloudsched.web.auth.roles import ANONYMOUS_ADMIN, Caller, Right
 
 if TYPE_CHECKING:
@@ -229,21 +229,22 @@ def _readyz(call: ApiCall) -> Response:
 def _openapi(call: ApiCall) -> Response:
     from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - only requests for it pay for the import
 
-    return json_response(build_document(_public_handlers(call.app)))
+    return json_response(build_document(_public_handlers(call)))
 
 
 def _reference(call: ApiCall) -> Response:
     from cloudsched.web.api.docs_page import render_page  # noqa: PLC0415 - the same
     from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - the same
 
-    return render_page(build_document(_public_handlers(call.app)))
+    return render_page(build_document(_public_handlers(call)))
 
 
-def _public_handlers(app: App) -> tuple[str, ...] | None:
-    """Return the names of the app's handlers if the API is open, else None."""
-    if app.settings.access.is_configured or app.settings.is_deployed:
+def _public_handlers(call: ApiCall) -> tuple[str, ...] | None:
+    """Return the names of the app's handlers if the API is open to the caller, else None."""
+    settings = call.app.settings
+    if settings.access.is_configured or not is_open_to(settings, call.request):
         return None
-    return tuple(sorted(handler.name for handler in app.registry))
+    return tuple(sorted(handler.name for handler in call.app.registry))
 
 
 _IMPLEMENTATIONS: dict[str, Callable[[ApiCall], Response]] = {

@@ -2,12 +2,14 @@
 
 A request carries ``X-Api-Key``, or ``Authorization: Bearer`` with a Firebase ID token or a Google OIDC token. If it has
 both, the key counts: a client of a private Cloud Run service needs ``Authorization`` to reach it. Callers that `Access`
-does not list are refused. If it lists nobody, the API is open on a developer's machine and closed in the cloud.
+does not list are refused. Where no credentials are configured, `Access.open` admits requests from the same machine,
+judged one by one.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from cloudsched.adapters.google.id_tokens import (
@@ -31,16 +33,22 @@ ADMIN_CLAIM = "admin"
 """The custom claim that makes a Firebase user an admin if it is true; ``infra/firestore.rules`` uses it, too."""
 
 
+_FORWARDING_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
+"""Besides ``X-Forwarded-…``, the headers by which a proxy says that a request comes from elsewhere."""
+
+
 def authenticator_for(settings: Settings) -> Authenticator:
     """Return the authenticator for the settings; equal settings share one.
 
     Raises:
-        Misconfigured: The settings are invalid, or this is the cloud and they allow no caller.
+        Misconfigured: The settings are invalid, they allow no caller, or they are open in the cloud.
     """
-    if settings.is_deployed and not settings.access.is_configured:
+    if settings.is_deployed and settings.access.open:
+        raise Misconfigured("CLOUDSCHED_OPEN is on in the cloud, where it would protect nothing. Remove it.")
+    if not settings.access.is_configured and not settings.access.open:
         raise Misconfigured(
             "Nobody may use this API yet: set CLOUDSCHED_FIREBASE_PROJECT, CLOUDSCHED_SERVICE_ACCOUNTS or "
-            "CLOUDSCHED_API_KEYS (docs/security.md)."
+            "CLOUDSCHED_API_KEYS; or, on your own machine, CLOUDSCHED_OPEN=on (docs/security.md)."
         )
     return _cached_authenticator(settings.access)
 
@@ -69,7 +77,9 @@ class Authenticator:
             Unavailable: Google's keys cannot be fetched.
         """
         if not self._access.is_configured:
-            return ANONYMOUS_ADMIN
+            if self._access.open and is_from_same_machine(request):
+                return ANONYMOUS_ADMIN
+            raise Unauthenticated("This API is open only to requests from its own machine, without a proxy in between.")
         if (key := request.headers.get(KEY_HEADER)) is not None:
             return self._keys.authenticate(key)
         token = read_bearer_token(request)
@@ -97,6 +107,41 @@ class Authenticator:
             raise Unauthenticated("The token is not one that this API takes.")
         role, queues = self._accounts[email]
         return Caller(f"account:{email}", role, None if role is Role.WORKER else email, queues)
+
+
+def is_open_to(settings: Settings, request: Request) -> bool:
+    """Return whether a request needs no credential because it comes from the machine on which the API is open."""
+    return settings.access.open and not settings.is_deployed and is_from_same_machine(request)
+
+
+def is_from_same_machine(request: Request) -> bool:
+    """Return whether the request's peer is a loopback address, and no proxy has forwarded it from elsewhere."""
+    if any(
+        name in _FORWARDING_HEADERS or name.startswith("x-forwarded-")
+        for name in map(str.lower, request.headers.keys())
+    ):
+        return False
+    try:
+        peer = ip_address(request.remote_addr or "")
+    except ValueError:  # no address, as behind a Unix socket
+        return False
+    mapped = peer.ipv4_mapped if isinstance(peer, IPv6Address) else None
+    return (mapped or peer).is_loopback
+
+
+def require_sweeper(settings: Settings, request: Request) -> None:
+    """Check that a request may sweep.
+
+    A sweeper that the settings name must prove itself. Without one, Cloud Run makes that check in the cloud; elsewhere
+    only a machine on which the API is open may sweep.
+
+    Raises:
+        Unauthenticated: It may not.
+    """
+    if settings.access.sweeper is not None:
+        require_account(settings, request, settings.access.sweeper)
+    elif not settings.is_deployed and not is_open_to(settings, request):
+        raise Unauthenticated("Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/security.md).")
 
 
 def require_account(settings: Settings, request: Request, email: str) -> None:

@@ -1,0 +1,102 @@
+"""The open API: closed unless a setting says otherwise, and then open only to requests from the same machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.greeting_app import app
+from werkzeug.test import Client
+from werkzeug.wrappers import Request
+
+from cloudsched import App, Settings
+from cloudsched.config.access import Access
+from cloudsched.errors import Misconfigured
+from cloudsched.local.stack import run_stack
+from cloudsched.testing import Simulation
+from cloudsched.web.functions import serve_api, serve_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from werkzeug.wrappers import Response
+
+HERE = "127.0.0.1"
+SERVE: dict[str, Callable[[App, Request], Response]] = {"api": serve_api, "sweep": serve_sweep}
+
+
+def status(
+    access: Access,
+    function: str = "api",
+    *,
+    peer: str | None = HERE,
+    headers: Mapping[str, str] | None = None,
+    is_deployed: bool = False,
+) -> int:
+    """Return how one of the functions answers a request without credentials."""
+    serve = SERVE[function]
+    path, method = ("/v1/tasks", "GET") if function == "api" else ("/", "POST")
+    base = {} if peer is None else {"REMOTE_ADDR": peer}
+    cloud: dict[str, Any] = {"is_deployed": True, "tasks_emulator": "none"} if is_deployed else {}
+    with Simulation(app, access=access, **cloud) as sim:
+        client = Client(Request.application(lambda request: serve(sim.app, request)))
+        return client.open(path, method=method, environ_base=base, headers=headers or {}).status_code
+
+
+def test_without_settings_the_api_is_closed_outside_the_cloud_too() -> None:
+    """A container or a VM for which nothing is set lets nobody in, not even from the same machine."""
+    assert status(Access()) == 503
+    assert status(Access(), "sweep") == 401
+
+
+@pytest.mark.parametrize("peer", [HERE, "127.8.9.10", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("function", SERVE)
+def test_an_open_api_lets_in_its_own_machine(function: str, peer: str) -> None:
+    """By any loopback address, in both families."""
+    assert status(Access(open=True), function, peer=peer) == 200
+
+
+@pytest.mark.parametrize("peer", [None, "", "10.0.0.7", "::ffff:10.0.0.7", "169.254.1.1", "2001:db8::1", "localhost"])
+@pytest.mark.parametrize("function", SERVE)
+def test_an_open_api_refuses_other_machines(function: str, peer: str | None) -> None:
+    """Also a peer without an address, as behind a Unix socket."""
+    assert status(Access(open=True), function, peer=peer) == 401
+
+
+@pytest.mark.parametrize(
+    "header", ["Forwarded", "X-Forwarded-For", "x-forwarded-host", "X-Forwarded-Proto", "X-Real-IP", "Via"]
+)
+@pytest.mark.parametrize("function", SERVE)
+def test_an_open_api_refuses_what_a_proxy_forwards(function: str, header: str) -> None:
+    """A proxy on the same machine may forward requests from anywhere."""
+    assert status(Access(open=True), function, headers={header: HERE}) == 401
+
+
+def test_credentials_close_an_open_api() -> None:
+    """Where a credential is configured, requests from the same machine need one as well."""
+    assert status(Access(open=True, firebase_project="p")) == 401
+
+
+def test_the_cloud_refuses_to_be_open() -> None:
+    """Neither the settings are accepted there, nor are requests, should they be made otherwise."""
+    with pytest.raises(Misconfigured, match="CLOUDSCHED_OPEN"):
+        Settings.from_environment({"CLOUDSCHED_OPEN": "on", "K_SERVICE": "api"})
+    assert Settings.from_environment({"CLOUDSCHED_OPEN": "on"}).access.open
+    assert status(Access(open=True), is_deployed=True) == 503
+    assert status(Access(open=True, firebase_project="p"), is_deployed=True) == 503
+
+
+def test_the_description_names_handlers_only_where_the_api_is_open() -> None:
+    """A remote caller of an open API does not learn what it can run."""
+    with Simulation(app) as sim:
+        client = Client(Request.application(lambda request: serve_api(sim.app, request)))
+        here, there = (client.get("/openapi.json", environ_base={"REMOTE_ADDR": peer}) for peer in (HERE, "10.0.0.7"))
+    assert ('"greet"' in here.text, '"greet"' in there.text) == (True, False)
+
+
+def test_the_local_stack_is_open() -> None:
+    """`cloudsched dev` says so by itself, and tells the processes that it starts."""
+    with run_stack(App(), base=dataclasses.replace(Settings(), access=Access()), store="sqlite") as stack:
+        assert stack.settings.access.open
+        assert stack.to_environment()["CLOUDSCHED_OPEN"] == "on"

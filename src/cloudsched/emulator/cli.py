@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import threading
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.faults import Faults
 
 TOKEN_MODES: Final = ("valid", "wrongAudience", "expired", "missing")
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _FAULT_HELP: Final = (
     "Inject a fault with a probability: duplicate, outOfOrder, late, dropAnswer or timeOut; "
@@ -53,9 +55,10 @@ def _parse_number(text: str) -> int | float | str:
 
 
 def _startup_error(error: OSError, host: str, port: int) -> str:
-    """Say what the system did not give: a file, or else the port."""
+    """Name the file, or else the port, that is not available."""
     if error.filename is not None:
-        return f"{error.filename} cannot be opened: {error.strerror}."
+        problem = "written" if error.errno in _NO_ROOM else "opened"
+        return f"{error.filename} cannot be {problem}: {error.strerror}."
     return f"Cannot listen on {host}, port {port}: {error}. Choose another port, or 0 for a free one."
 
 

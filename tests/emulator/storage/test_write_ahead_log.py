@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +18,7 @@ from tests.emulator.conftest import PATIENCE
 from cloudsched.emulator import CloudTasksEmulator, MovableClock, UnreadableData
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from tests.emulator.conftest import Client, Connect, Target
 
@@ -37,7 +38,7 @@ def state(client: Client) -> tuple[Any, Any]:
     return queues, tasks
 
 
-def emulator_with(data: Path, at: datetime = START) -> AbstractContextManager[CloudTasksEmulator]:
+def emulator_with(data: Path, at: datetime = START) -> CloudTasksEmulator:
     return CloudTasksEmulator(clock=MovableClock(at, frozen=True), data=data, seed=3)
 
 
@@ -252,6 +253,66 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path, connect: Connect) -> N
         acknowledged.add(client.create_task(parent=QUEUE, task=task).name)
     with emulator_with(data) as emulator:
         assert {explanation.name for explanation in emulator.waiting()} >= acknowledged
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_without_room_for_a_second_file_it_starts_with_the_first(tmp_path: Path, connect: Connect) -> None:
+    """Tasks that are there and tasks that are added survive, a cut record hides nothing, and no half copy stays."""
+    data = tmp_path / "queues.data"
+    with emulator_with(data) as emulator:
+        client = connect(emulator.address)
+        client.create_queue(parent=LOCATION, queue={"name": QUEUE})
+        request = {"url": URL, "body": b"x" * 2000}
+        names = {
+            client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": START + DAY}).name
+            for _ in range(3)
+        }
+    size = data.stat().st_size
+    data.write_bytes(data.read_bytes() + b"\0\0\0\x09cut")
+    emulator = emulator_with(data)
+    with file_size_limit(size // 2):
+        emulator.start()
+    emulator.stop()
+    assert data.stat().st_size == size
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["queues.data", "queues.data.lock"]
+    with file_size_limit(size // 2):
+        emulator.start()
+    client = connect(emulator.address)
+    names.add(client.create_task(parent=QUEUE, task={"http_request": {"url": URL}, "schedule_time": START + DAY}).name)
+    emulator.stop()
+    with emulator_with(data) as emulator:
+        assert {explanation.name for explanation in emulator.waiting()} == names
+
+
+def test_a_file_that_cannot_be_compacted_keeps_growing(
+    tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without room for a copy, calls are still acknowledged, and the half copy is removed."""
+    data = tmp_path / "queues.data"
+    with emulator_with(data):
+        """It writes the file."""
+    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log._MIN_REWRITE_BYTES", 2_000)
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with emulator_with(data) as emulator:
+        client = connect(emulator.address)
+        client.create_queue(parent=LOCATION, queue={"name": QUEUE})
+        task = {"http_request": {"url": URL, "body": b"x" * 500}, "schedule_time": START + DAY}
+        names = {client.create_task(parent=QUEUE, task=task, timeout=PATIENCE).name for _ in range(20)}
+    assert not list(tmp_path.glob("*.new"))
+    monkeypatch.undo()
+    with emulator_with(data) as emulator:
+        assert {explanation.name for explanation in emulator.waiting()} == names
 
 
 def test_a_file_that_has_grown_is_written_anew(

@@ -11,6 +11,7 @@ An attempt that was in progress when the process died is made again: at-least-on
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import zlib
 from typing import TYPE_CHECKING, Final
@@ -40,6 +41,7 @@ _MAGIC: Final = b"cloudsched emulator journal, version 1\n"
 _HEAD_BYTES: Final = 8
 _MIN_REWRITE_BYTES: Final = 64 * 1024 * 1024
 _REWRITE_GROWTH_FACTOR: Final = 4
+_log: Final = logging.getLogger(__name__)
 _Record: Final = messages.message_class("cloudsched.emulator.Record")
 
 
@@ -65,11 +67,9 @@ class WriteAheadLog:
         self._queues = queues
         self._lock = _acquire_lock(path)
         try:
-            for record in _read_records(path):
-                apply_record(record, queues, now)
-            for queue in queues.queues.values():
-                queues.reschedule(queue)
-            self._size = self._size_after_rewrite = _rewrite(path, self._snapshot())
+            self._size = _restore(path, queues, now)
+            self._compact_at_startup()
+            self._size_after_rewrite = self._size
             self._file = path.open("ab", buffering=0)
         except BaseException:
             os.close(self._lock)
@@ -149,12 +149,20 @@ class WriteAheadLog:
     def _snapshot(self) -> bytes:
         return b"".join(_encode_record(record) for record in iter_snapshot(self._queues))
 
+    def _compact_at_startup(self) -> None:
+        """Write the file anew; where there is no room for a second one, go on with the old one."""
+        snapshot = self._snapshot()
+        try:
+            self._size = _rewrite(self._path, snapshot)
+        except OSError as error:
+            if not self._size:  # there is no old file to go on with
+                raise OSError(error.errno, error.strerror, str(self._path)) from None
+            _log.warning("%s cannot be compacted and is used as it is: %s", self._path, error.strerror)
+            os.truncate(self._path, self._size)  # a record that was cut short would hide all records after it
+
     def _sync(self, data: bytes, snapshot: bytes | None) -> None:
         """Append and sync. Runs in another thread, one call at a time."""
-        if snapshot is not None:  # the snapshot was taken after `data` and contains it
-            self._file.close()
-            self._size = self._size_after_rewrite = _rewrite(self._path, snapshot)
-            self._file = self._path.open("ab", buffering=0)
+        if snapshot is not None and self._compact(snapshot):  # the snapshot was taken after `data` and contains it
             return
         view = memoryview(data)
         try:
@@ -166,35 +174,67 @@ class WriteAheadLog:
             raise
         self._size += len(data)
 
+    def _compact(self, snapshot: bytes) -> bool:
+        """Replace the file by a snapshot; return False if there is no room for it."""
+        try:
+            self._size = _rewrite(self._path, snapshot)
+        except OSError as error:
+            _log.warning("%s cannot be compacted and keeps growing: %s", self._path, error.strerror)
+            self._size_after_rewrite = self._size  # try again once it has grown by the same factor
+            return False
+        self._size_after_rewrite = self._size
+        self._file.close()
+        self._file = self._path.open("ab", buffering=0)
+        return True
+
+
+def _restore(path: Path, queues: Queues, now: datetime) -> int:
+    """Apply the records of a file; return the length of its readable part."""
+    size = 0
+    for record, end in _read_records(path):
+        if record is not None:
+            apply_record(record, queues, now)
+        size = end
+    for queue in queues.queues.values():
+        queues.reschedule(queue)
+    return size
+
 
 def _encode_record(record: Proto) -> bytes:
     payload: bytes = record.SerializeToString()
     return len(payload).to_bytes(4, "big") + zlib.crc32(payload).to_bytes(4, "big") + payload
 
 
-def _read_records(path: Path) -> Iterator[Proto]:
+def _read_records(path: Path) -> Iterator[tuple[Proto | None, int]]:
+    """Yield each record and where it ends; first None and where the header ends."""
     data = path.read_bytes() if path.exists() else b""
     if not data.startswith(_MAGIC):
         if not _MAGIC.startswith(data):  # otherwise a crash cut even the header short
             raise UnreadableData(f"{path} is not a log of this version of the emulator; choose another --data file.")
         return
     at = len(_MAGIC)
+    yield None, at
     while at + _HEAD_BYTES <= len(data):
         end = at + _HEAD_BYTES + int.from_bytes(data[at : at + 4], "big")
         payload = data[at + _HEAD_BYTES : end]
         if end > len(data) or zlib.crc32(payload) != int.from_bytes(data[at + 4 : at + _HEAD_BYTES], "big"):
             return
-        yield _Record.FromString(payload)
+        yield _Record.FromString(payload), end
         at = end
 
 
 def _rewrite(path: Path, content: bytes) -> int:
     fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("wb") as file:
-        file.write(_MAGIC + content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    try:
+        with fresh.open("wb", buffering=0) as file:
+            view = memoryview(_MAGIC + content)
+            while view:
+                view = view[file.write(view) :]
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)  # half a copy only takes up room
+        raise
     _sync_folder(path)
     return len(_MAGIC) + len(content)
 

@@ -38,7 +38,7 @@ queues:
     max-attempts: unlimited
     max-retry-duration: 90s
     min-backoff: 2s
-    max-backoff: 1.5s
+    max-backoff: 2.5s
     max-doublings: 3
     routing-override: service:worker,version:v1
     log-sampling-ratio: 0.5
@@ -61,7 +61,7 @@ def test_queues_yaml_in_gclouds_names(tmp_path: Path, connect: Connect) -> None:
         assert flags.rate_limits.max_dispatches_per_second == 10
         assert flags.retry_config.max_attempts == -1
         assert flags.retry_config.max_retry_duration.total_seconds() == 90
-        assert flags.retry_config.max_backoff.total_seconds() == 1.5
+        assert flags.retry_config.max_backoff.total_seconds() == 2.5
         assert flags.app_engine_routing_override.service == "worker"
         described = client.get_queue(name=f"{LOCATION}/queues/described")
         assert described.state == 2
@@ -82,7 +82,8 @@ def test_queues_yaml_in_gclouds_names(tmp_path: Path, connect: Connect) -> None:
         ("queues: [{name: projects/d/locations/l/queues/under_score}]", "must be formatted"),
         ("queues: [{name: projects/d/locations/l/queues/q, max-attempt: 5}]", "max-attempt"),
         ("queues: [{name: projects/d/locations/l/queues/q, max-attempts: many}]", "many"),
-        ("queues: [{name: projects/d/locations/l/queues/q, max-dispatches-per-second: -1}]", "between 0 and 500"),
+        ("queues: [{name: projects/d/locations/l/queues/q, max-dispatches-per-second: -1}]", "cannot be negative"),
+        ("queues: [{name: projects/d/locations/l/queues/q, min-backoff: 2s, max-backoff: 1s}]", "minBackoff"),
         ("queues: [{name: projects/d/locations/l/queues/q, rateLimits: 5}]", "queues/q"),
     ],
 )
@@ -163,6 +164,22 @@ def test_a_taken_port_is_a_message() -> None:
     assert f"Cannot listen on 127.0.0.1, port {port}: " in result.output
     assert "in use" in result.output
     assert "Choose another port, or 0 for a free one." in result.output
+
+
+@pytest.mark.usefixtures("_same_signals")
+def test_a_data_file_without_room_is_named(tmp_path: Path) -> None:
+    """The error is about the file and not about the port, and half a file is removed."""
+    resource = pytest.importorskip("resource")
+    data = tmp_path / "queues.data"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        result = CliRunner().invoke(command, ["--port", "0", "--data", str(data)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert result.exit_code == 2
+    assert f"{data} cannot be written: File too large." in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["queues.data.lock"]
 
 
 @pytest.mark.usefixtures("_same_signals")

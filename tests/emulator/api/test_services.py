@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.api_core import exceptions
 from google.cloud import tasks_v2
+from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator import CloudTasksEmulator
 from cloudsched.emulator.api import messages
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.emulator.conftest import Client, Connect
 
 LOCATION = "projects/demo/locations/us-central1"
@@ -114,6 +117,109 @@ def test_a_wrong_update_is_refused_and_changes_nothing(client: Client, queue: di
     with pytest.raises(exceptions.BadRequest):
         client.update_queue(queue={"name": QUEUE, **queue}, update_mask={"paths": paths})
     assert client.get_queue(name=QUEUE) == before
+
+
+RECORDED_QUEUE_REFUSALS = [
+    ({"rate_limits": {"max_dispatches_per_second": -1}}, "RateLimits.maxDispatchesPerSecond cannot be negative."),
+    (
+        {"rate_limits": {"max_dispatches_per_second": 501}},
+        "RateLimits.maxDispatchesPerSecond must be less than or equal to 500.",
+    ),
+    ({"rate_limits": {"max_concurrent_dispatches": -1}}, "RateLimits.maxConcurrentDispatches cannot be negative."),
+    (
+        {"rate_limits": {"max_concurrent_dispatches": 5001}},
+        "RateLimits.maxConcurrentDispatches must be less than or equal to 5000.",
+    ),
+    ({"retry_config": {"max_attempts": -2}}, "RetryConfig.maxAttempts must be greater or equal to -1."),
+    ({"retry_config": {"max_doublings": -1}}, "RetryConfig.maxDoublings cannot be negative."),
+    ({"retry_config": {"min_backoff": {"seconds": -1}}}, "RetryConfig.minBackoff cannot be negative."),
+    (
+        {"retry_config": {"min_backoff": {"seconds": 20}, "max_backoff": {"seconds": 10}}},
+        "RetryConfig.minBackoff must be less than or equal to RetryConfig.maxBackoff.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), RECORDED_QUEUE_REFUSALS)
+def test_recorded_refusals_of_a_queues_settings(client: Client, fields: dict[str, Any], message: str) -> None:
+    """Creating and updating a queue give the texts that were recorded from the service."""
+    new = f"{LOCATION}/queues/new"
+    with pytest.raises(exceptions.BadRequest) as created:
+        client.create_queue(parent=LOCATION, queue={"name": new, **fields})
+    with pytest.raises(exceptions.BadRequest) as updated:
+        client.update_queue(queue={"name": QUEUE, **fields}, update_mask={"paths": list(fields)})
+    assert created.value.message.endswith(message)
+    assert updated.value.message.endswith(message)
+    assert [queue.name for queue in client.list_queues(parent=LOCATION)] == [QUEUE]
+
+
+def test_the_minimum_backoff_stays_below_the_maximum_across_updates(client: Client) -> None:
+    """A mask that names one of the two is checked against the other one's present value."""
+    queue = {"name": QUEUE, "retry_config": {"min_backoff": {"seconds": 7200}}}
+    with pytest.raises(exceptions.BadRequest, match="minBackoff must be less than or equal to"):
+        client.update_queue(queue=queue, update_mask={"paths": ["retry_config.min_backoff"]})
+    with pytest.raises(exceptions.BadRequest, match="minBackoff must be less than or equal to"):
+        client.create_task(parent=QUEUE, task=waiting(retry_config=queue["retry_config"]))
+
+
+def test_a_malformed_parent_is_a_project_without_permission(client: Client) -> None:
+    """PERMISSION_DENIED with the details that were recorded, for each call with a parent."""
+    parent = "not-a-valid-parent"
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: client.create_queue(parent=parent, queue={"name": f"{LOCATION}/queues/new"}),
+        lambda: client.list_queues(parent=parent),
+        lambda: client.create_task(parent=parent, task=waiting()),
+        lambda: client.list_tasks(parent=parent),
+    )
+    for call in calls if client.transport.kind == "grpc" else ():  # the REST client refuses such a path by itself
+        with pytest.raises(exceptions.PermissionDenied) as denied:
+            call()
+        message = "Permission denied on resource project not-a-valid-parent."
+        assert denied.value.message == message
+        info, localized, link = denied.value.details
+        assert (info.reason, info.domain) == ("CONSUMER_INVALID", "googleapis.com")
+        assert info.metadata["consumer"] == "projects/not-a-valid-parent"
+        assert (localized.locale, localized.message) == ("en-US", message)
+        assert link.links[0].url == "https://console.developers.google.com"
+
+
+def test_malformed_names_link_to_their_definition(client: Client) -> None:
+    """The refusal of a queue's name or a task's id carries a Help detail."""
+    reference = "https://cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues"
+    with pytest.raises(exceptions.BadRequest) as of_queue:
+        client.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/under_score"})
+    with pytest.raises(exceptions.BadRequest) as of_task:
+        client.create_task(parent=QUEUE, task=waiting(name=f"{QUEUE}/tasks/sp ace"))
+    expected = (
+        (of_queue, "Definition of queue name", f"{reference}#Queue.FIELDS.name"),
+        (of_task, "Definition of task ID", f"{reference}.tasks#Task.FIELDS.name"),
+    )
+    for refused, description, url in expected:
+        (detail,) = refused.value.details  # over REST the client leaves it as JSON
+        links = (
+            detail["links"] if isinstance(detail, dict) else [json_format.MessageToDict(each) for each in detail.links]
+        )
+        assert links == [{"description": description, "url": url}]
+
+
+def test_recorded_refusals_that_name_what_was_sent(client: Client) -> None:
+    """Both names of a mismatch are shown, and a schedule time in US Pacific time."""
+    other = f"{LOCATION}/queues/other"
+    with pytest.raises(exceptions.BadRequest) as mismatch:
+        client.create_task(parent=QUEUE, task=waiting(name=f"{other}/tasks/t"))
+    assert mismatch.value.message.endswith(
+        f"The queue name from request ('{QUEUE}') must be the same as the queue name in the named task ('{other}')."
+    )
+    elsewhere = "projects/demo/locations/europe-west1/queues/q"
+    with pytest.raises(exceptions.BadRequest) as parent:
+        client.create_queue(parent=LOCATION, queue={"name": elsewhere})
+    assert parent.value.message.endswith(f"{elsewhere} must begin with {LOCATION}.")
+    with pytest.raises(exceptions.BadRequest) as far:
+        client.create_task(parent=QUEUE, task=waiting(schedule_time=datetime(2030, 12, 1, 20, tzinfo=UTC)))
+    assert far.value.message.endswith(
+        "The Task.scheduleTime, 2030-12-01T12:00:00-08:00, is too far in the future. "
+        "Schedule time must be no more than 720h in the future."
+    )
 
 
 def test_queues_are_listed_by_name_page_by_page(client: Client) -> None:
@@ -225,7 +331,7 @@ def test_recorded_refusals_of_tasks(client: Client) -> None:
         ({"name": f"{QUEUE}/tasks/sp ace"}, TASK_FORM),
         ({"name": f"{QUEUE}/tasks/{'x' * 501}"}, TASK_FORM),
         ({"name": "nonsense"}, "Task name must be formatted"),
-        ({"name": f"{LOCATION}/queues/other/tasks/t"}, "must begin with its queue"),
+        ({"name": f"{LOCATION}/queues/other/tasks/t"}, "must be the same as the queue name in the named task"),
         ({"http_request": {"url": ""}}, "HttpRequest.url is required"),
         ({"http_request": {"url": "ftp://a/"}}, "must start with 'http://' or 'https://'"),
         ({"http_request": {"url": "http://"}}, "not a valid URL"),

@@ -9,6 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages
+from cloudsched.emulator.api.error_status import write_status
 from cloudsched.emulator.api.task_codec import set_timestamp
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument, not_found
@@ -130,7 +131,7 @@ class Administration:
                 create = _CreateTask(parent=request.parent, task=one.task, response_view=one.response_view)
                 response.tasks.append(self._calls.create_task(create))
             except RpcError as error:
-                metadata.failed_requests[index].CopyFrom(_Status(code=error.code, message=error.message))
+                metadata.failed_requests[index].CopyFrom(write_status(error))
         return self._finish_operation(operation, metadata, response, len(request.requests))
 
     def batch_delete_tasks(self, request: Proto) -> Proto:
@@ -147,7 +148,7 @@ class Administration:
             try:
                 self._calls.delete_task(_DeleteTask(name=name))
             except RpcError as error:
-                metadata.failed_requests[index].CopyFrom(_Status(code=error.code, message=error.message))
+                metadata.failed_requests[index].CopyFrom(write_status(error))
         return self._finish_operation(operation, metadata, _Empty(), len(request.names))
 
     def get_operation(self, request: Proto) -> Proto:

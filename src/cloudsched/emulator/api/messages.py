@@ -88,7 +88,13 @@ CmekConfig name:string=1 kms_key:string=2
 GetCmekConfigRequest name:string=1
 UpdateCmekConfigRequest cmek_config:CmekConfig=1 update_mask:FieldMask=2
 """
-_RPC: Final = "Status code:int32=1 message:string=2 details:Any=3*"
+_RPC: Final = """
+Status code:int32=1 message:string=2 details:Any=3*
+ErrorInfo reason:string=1 domain:string=2 metadata:map=3
+LocalizedMessage locale:string=1 message:string=2
+Help links:Help.Link=1*
+Help.Link description:string=1 url:string=2
+"""
 _API: Final = "HttpBody content_type:string=1 data:bytes=2 extensions:Any=3*"
 _TYPE: Final = "Expr expression:string=1 title:string=2 description:string=3 location:string=4"
 _IAM: Final = """

@@ -87,16 +87,20 @@ def _to_snake_case(path: str) -> str:
 
 def _apply_rate(config: QueueConfig, message: Proto) -> QueueConfig:
     rate = message.rate_limits.max_dispatches_per_second
-    if not math.isfinite(rate) or not 0 <= rate <= MAX_RATE:
-        raise invalid_argument(f"RateLimits.maxDispatchesPerSecond must be between 0 and {MAX_RATE:g}.")
+    if rate < 0:
+        raise invalid_argument("RateLimits.maxDispatchesPerSecond cannot be negative.")
+    if math.isnan(rate) or rate > MAX_RATE:
+        raise invalid_argument(f"RateLimits.maxDispatchesPerSecond must be less than or equal to {MAX_RATE:g}.")
     rate = rate or RateLimits().max_dispatches_per_second
     return replace(config, rate_limits=replace(config.rate_limits, max_dispatches_per_second=rate, burst=None))
 
 
 def _apply_concurrency(config: QueueConfig, message: Proto) -> QueueConfig:
     limit = message.rate_limits.max_concurrent_dispatches
-    if not 0 <= limit <= MAX_CONCURRENT:
-        raise invalid_argument(f"RateLimits.maxConcurrentDispatches must be between 0 and {MAX_CONCURRENT}.")
+    if limit < 0:
+        raise invalid_argument("RateLimits.maxConcurrentDispatches cannot be negative.")
+    if limit > MAX_CONCURRENT:
+        raise invalid_argument(f"RateLimits.maxConcurrentDispatches must be less than or equal to {MAX_CONCURRENT}.")
     limit = limit or RateLimits().max_concurrent_dispatches
     return replace(config, rate_limits=replace(config.rate_limits, max_concurrent_dispatches=limit))
 

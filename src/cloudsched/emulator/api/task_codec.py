@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cloudsched.emulator.api import messages
 from cloudsched.emulator.model.errors import Code, invalid_argument
@@ -114,18 +115,21 @@ def read_task(
         schedule_at = max(now, to_datetime(message.schedule_time))
         if schedule_at - now > HORIZON:
             raise invalid_argument(
-                f"The Task.scheduleTime, {schedule_at:%Y-%m-%dT%H:%M:%SZ}, is too far in the future. "
+                f"The Task.scheduleTime, {_format_pacific(schedule_at)}, is too far in the future. "
                 f"Schedule time must be no more than {HORIZON // timedelta(hours=1)}h in the future."
             )
     if message.ByteSize() > MAX_TASK_BYTES:
         raise invalid_argument("Task size too large")
+    retry_config = read_retry(message.retry_config, defaults) if message.HasField("retry_config") else None
+    if retry_config is not None:
+        check_backoff(retry_config)
     return Task(
         id=task_id,
         target=target,
         schedule_at=schedule_at,
         created_at=now.replace(microsecond=0),
         dispatch_deadline=deadline or DEFAULT_DEADLINE,
-        retry_config=read_retry(message.retry_config, defaults) if message.HasField("retry_config") else None,
+        retry_config=retry_config,
         is_named=is_named,
     )
 
@@ -160,16 +164,16 @@ def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
         RpcError: INVALID_ARGUMENT for an invalid count or duration.
     """
     if message.max_attempts < -1:
-        raise invalid_argument("RetryConfig.maxAttempts must be greater than or equal to -1.")
+        raise invalid_argument("RetryConfig.maxAttempts must be greater or equal to -1.")
     if message.max_doublings < 0:
-        raise invalid_argument("RetryConfig.maxDoublings must be greater than or equal to 0.")
+        raise invalid_argument("RetryConfig.maxDoublings cannot be negative.")
 
     def length(field: str, name: str, default: timedelta) -> timedelta:
         if not message.HasField(field):
             return default
         value = to_timedelta(getattr(message, field))
         if value < timedelta(0):
-            raise invalid_argument(f"RetryConfig.{name} must not be negative.")
+            raise invalid_argument(f"RetryConfig.{name} cannot be negative.")
         return value
 
     return RetryConfig(
@@ -179,6 +183,16 @@ def read_retry(message: Proto, defaults: RetryConfig) -> RetryConfig:
         max_backoff=length("max_backoff", "maxBackoff", defaults.max_backoff),
         max_doublings=message.max_doublings or defaults.max_doublings,
     )
+
+
+def check_backoff(config: RetryConfig) -> None:
+    """Check that the minimum backoff does not exceed the maximum.
+
+    Raises:
+        RpcError: INVALID_ARGUMENT if it does.
+    """
+    if config.min_backoff > config.max_backoff:
+        raise invalid_argument("RetryConfig.minBackoff must be less than or equal to RetryConfig.maxBackoff.")
 
 
 def write_retry(message: Proto, config: RetryConfig) -> None:
@@ -356,6 +370,14 @@ _CODES: Final = {
     503: Code.UNAVAILABLE,
     504: Code.DEADLINE_EXCEEDED,
 }
+
+
+def _format_pacific(at: datetime) -> str:
+    """Format an instant as RFC 3339 in US Pacific time, which the service's errors use."""
+    try:
+        return at.replace(microsecond=0).astimezone(ZoneInfo("America/Los_Angeles")).isoformat()
+    except (OverflowError, ZoneInfoNotFoundError):  # the year 9999, or no time zone data
+        return f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _format_duration(length: timedelta) -> str:

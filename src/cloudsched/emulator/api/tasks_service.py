@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.queue_codec import apply_update_mask, read_config, write_queue
-from cloudsched.emulator.api.task_codec import read_task, write_task
+from cloudsched.emulator.api.task_codec import check_backoff, read_task, write_task
 from cloudsched.emulator.api.uri_override import supplies_url
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import QUEUE_MISSING, invalid_argument, not_found
@@ -60,8 +60,9 @@ class CloudTasksService:
         names.check_location(request.parent)
         name = names.split_queue(request.queue.name)
         if name.parent != request.parent:
-            raise invalid_argument(f"The queue's name must begin with its parent, {request.parent!r}.")
+            raise invalid_argument(f"{request.queue.name} must begin with {request.parent}.")
         config = read_config(request.queue)
+        check_backoff(config.retry_config)
         return write_queue(self.queues.create_queue(request.queue.name, config, self.now()))
 
     def get_queue(self, request: Proto) -> Proto:
@@ -84,14 +85,13 @@ class CloudTasksService:
     def update_queue(self, request: Proto) -> Proto:
         """UpdateQueue: changes the fields in the mask, or all fields without a mask; creates a missing queue."""
         paths = list(request.update_mask.paths)
-        queue = self.queues.update_queue(
-            names.check_queue(request.queue.name),
-            lambda config: (
-                apply_update_mask(config, request.queue, paths) if config and paths else read_config(request.queue)
-            ),
-            self.now(),
-        )
-        return write_queue(queue)
+
+        def change(config: QueueConfig | None) -> QueueConfig:
+            new = apply_update_mask(config, request.queue, paths) if config and paths else read_config(request.queue)
+            check_backoff(new.retry_config)
+            return new
+
+        return write_queue(self.queues.update_queue(names.check_queue(request.queue.name), change, self.now()))
 
     def delete_queue(self, request: Proto) -> Proto:
         """DeleteQueue."""
@@ -123,6 +123,8 @@ class CloudTasksService:
 
     def list_tasks(self, request: Proto) -> Proto:
         """ListTasks, in order of creation."""
+        if request.parent not in self.queues.queues:
+            names.check_parent_queue(request.parent)
         queue = self.queues.get_queue(request.parent)
         size = _clamp_page_size(request.page_size, MAX_TASKS_A_PAGE)
         if request.page_token and not (request.page_token.isascii() and request.page_token.isdigit()):
@@ -160,12 +162,15 @@ class CloudTasksService:
         now = self.now()
         queue = self.queues.queues.get(queue_name)
         if queue is None and not self.queues.auto_create_queues:
-            names.check_queue(queue_name)
+            names.check_parent_queue(queue_name)
             raise not_found(QUEUE_MISSING)
         if message.name:
             named_queue, task_id = names.split_task(message.name)
             if named_queue != queue_name:
-                raise invalid_argument(f"The task's name must begin with its queue's, {queue_name!r}.")
+                raise invalid_argument(
+                    f"The queue name from request ('{queue_name}') must be the same as "
+                    f"the queue name in the named task ('{named_queue}')."
+                )
         else:
             task_id = self.generate_id()
             while queue is not None and queue.is_name_taken(task_id, now):  # after a restart with the same seed

@@ -8,6 +8,7 @@ Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md over RFC 
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import zlib
 from collections import deque
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
 
+from cloudsched.emulator.api.error_status import write_status
 from cloudsched.emulator.http import http2_frames
 from cloudsched.emulator.http.hpack_headers import Decoder, HeaderError, encode
 from cloudsched.emulator.http.http2_frames import Frame, ProtocolError
@@ -284,7 +286,11 @@ class GrpcConnection(asyncio.Protocol):
             return
         stream.is_complete = True
         text = quote(error.message, safe=" !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~")
-        block = encode([*_CONTENT, ("grpc-status", str(int(error.code))), ("grpc-message", text)])
+        trailers = [*_CONTENT, ("grpc-status", str(int(error.code))), ("grpc-message", text)]
+        if error.details:
+            status = base64.b64encode(write_status(error).SerializeToString()).decode()
+            trailers.append(("grpc-status-details-bin", status))
+        block = encode(trailers)
         self._write(
             http2_frames.encode_frame(
                 http2_frames.HEADERS, http2_frames.END_HEADERS | http2_frames.END_STREAM, stream.number, block

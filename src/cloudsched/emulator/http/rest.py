@@ -130,7 +130,10 @@ class RestGateway:
 def error_reply(error: RpcError) -> Reply:
     """Return the response for an RPC that was refused."""
     status = error.http_status
-    return Reply(status, {"error": {"code": status, "message": error.message, "status": error.code.name}})
+    content: dict[str, Any] = {"code": status, "message": error.message, "status": error.code.name}
+    if error.details:
+        content["details"] = [dict(detail) for detail in error.details]
+    return Reply(status, {"error": content})
 
 
 def not_found_reply(verb: str, path: str) -> Reply:

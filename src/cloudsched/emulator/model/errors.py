@@ -7,7 +7,10 @@ The codes are gRPC's (https://grpc.io/docs/guides/status-codes/); REST shows the
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Code(IntEnum):
@@ -72,11 +75,13 @@ class RpcError(Exception):
     Attributes:
         code: The gRPC status code.
         message: The real service's text.
+        details: Messages of `google/rpc/error_details.proto`, as JSON.
     """
 
-    def __init__(self, code: Code, message: str) -> None:
+    def __init__(self, code: Code, message: str, *details: Mapping[str, Any]) -> None:
         self.code = code
         self.message = message
+        self.details = details
         super().__init__(f"{code.name}: {message}")
 
     @property
@@ -85,9 +90,32 @@ class RpcError(Exception):
         return HTTP_STATUS[self.code]
 
 
-def invalid_argument(message: str) -> RpcError:
+def invalid_argument(message: str, *details: Mapping[str, Any]) -> RpcError:
     """Return the error for an invalid request."""
-    return RpcError(Code.INVALID_ARGUMENT, message)
+    return RpcError(Code.INVALID_ARGUMENT, message, *details)
+
+
+def project_denied(project: str) -> RpcError:
+    """Return the error for a parent whose project does not exist, which includes malformed parents."""
+    message = f"Permission denied on resource project {project}."
+    consumer = {"service": "cloudtasks.googleapis.com", "consumer": f"projects/{project}", "containerInfo": project}
+    return RpcError(
+        Code.PERMISSION_DENIED,
+        message,
+        make_detail("ErrorInfo", reason="CONSUMER_INVALID", domain="googleapis.com", metadata=consumer),
+        make_detail("LocalizedMessage", locale="en-US", message=message),
+        make_help("Google developers console", "https://console.developers.google.com"),
+    )
+
+
+def make_help(description: str, url: str) -> Mapping[str, Any]:
+    """Return the error detail with a link to documentation."""
+    return make_detail("Help", links=[{"description": description, "url": url}])
+
+
+def make_detail(kind: str, **fields: object) -> Mapping[str, Any]:
+    """Return an error detail: a message of `google/rpc/error_details.proto`, as JSON."""
+    return {"@type": f"type.googleapis.com/google.rpc.{kind}", **fields}
 
 
 def not_found(message: str = ENTITY_MISSING) -> RpcError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from cloudsched.emulator.model.errors import invalid_argument
+from cloudsched.emulator.model.errors import invalid_argument, make_help, project_denied
 
 _PROJECT: Final = r"[A-Za-z0-9.:\-]{1,100}"
 _LOCATION: Final = r"[A-Za-z0-9\-]{1,100}"
@@ -21,7 +21,9 @@ QUEUE_FORM: Final = 'Queue name must be formatted: "projects/<PROJECT_ID>/locati
 TASK_FORM: Final = (
     'Task name must be formatted: "projects/<PROJECT_ID>/locations/<LOCATION_ID>/queues/<QUEUE_ID>/tasks/<TASK_ID>".'
 )
-LOCATION_FORM: Final = 'Location name must be formatted: "projects/<PROJECT_ID>/locations/<LOCATION_ID>".'
+_REFERENCE: Final = "https://cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues"
+_QUEUE_HELP: Final = make_help("Definition of queue name", f"{_REFERENCE}#Queue.FIELDS.name")
+_TASK_HELP: Final = make_help("Definition of task ID", f"{_REFERENCE}.tasks#Task.FIELDS.name")
 
 
 class QueueName(NamedTuple):
@@ -41,11 +43,21 @@ def check_location(name: str) -> str:
     """Check the name of a location and return it.
 
     Raises:
-        RpcError: INVALID_ARGUMENT if it is malformed.
+        RpcError: PERMISSION_DENIED if it is malformed: the service takes its project for one that does not exist.
     """
     if not _LOCATION_NAME.fullmatch(name):
-        raise invalid_argument(LOCATION_FORM)
+        raise project_denied(name.removeprefix("projects/").partition("/")[0])
     return name
+
+
+def check_parent_queue(name: str) -> str:
+    """Check the name of the queue in which a task is created or listed, and return it.
+
+    Raises:
+        RpcError: PERMISSION_DENIED if it does not begin with a location; INVALID_ARGUMENT if it is malformed otherwise.
+    """
+    check_location(name.partition("/queues/")[0])
+    return check_queue(name)
 
 
 def split_queue(name: str) -> QueueName:
@@ -56,7 +68,7 @@ def split_queue(name: str) -> QueueName:
     """
     match = _QUEUE_NAME.fullmatch(name)
     if match is None:
-        raise invalid_argument(QUEUE_FORM)
+        raise invalid_argument(QUEUE_FORM, _QUEUE_HELP)
     return QueueName(*match.groups())
 
 
@@ -83,6 +95,7 @@ def split_task(name: str) -> tuple[str, str]:
     if not _TASK_ID.fullmatch(task_id):
         raise invalid_argument(
             f'Task ID "{task_id}" can contain only letters ([A-Za-z]), numbers ([0-9]), hyphens (-), '
-            "or underscores (_). Task ID must between 1 and 500 characters."
+            "or underscores (_). Task ID must between 1 and 500 characters.",
+            _TASK_HELP,
         )
     return match[1], task_id

@@ -27,6 +27,7 @@ from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.queue_codec import PAUSED, read_config
+from cloudsched.emulator.api.task_codec import check_backoff
 from cloudsched.emulator.model import names
 from cloudsched.emulator.model.errors import RpcError
 
@@ -89,7 +90,7 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> Proto:
     try:
         message = json_format.ParseDict({**content, "name": name}, _Queue(), descriptor_pool=messages.POOL)
         names.check_queue(name)
-        read_config(message)
+        check_backoff(read_config(message).retry_config)
     except (json_format.ParseError, RpcError, ValueError, TypeError, AttributeError) as error:
         problem = error.message if isinstance(error, RpcError) else str(error)
         raise BadQueue(f"The queue {name!r}: {problem}") from None

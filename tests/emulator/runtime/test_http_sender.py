@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.emulator.conftest import PATIENCE
 
-from cloudsched.emulator import CloudTasksEmulator, MovableClock
+from cloudsched.emulator import CloudTasksEmulator, Faults, MovableClock
 from cloudsched.emulator.api.messages import message_class
 from cloudsched.emulator.api.uri_override import apply_override
 from cloudsched.emulator.model.task import HttpTarget, OidcToken
@@ -164,6 +164,54 @@ def test_app_engine_targets_go_to_the_configured_address(clock: MovableClock, ta
     assert (hit.method, hit.path, hit.body) == ("POST", "/worker/work?x=1", b"hi")
     assert hit.headers["X-AppEngine-QueueName"] == "default"
     assert hit.headers["User-Agent"].startswith("AppEngine-Google")
+
+
+def test_an_app_engine_retry_tells_about_the_attempts_before_it(
+    clock: MovableClock, target: Target, connect: Connect
+) -> None:
+    """Every response counts as an execution, and the reason is an error of the app."""
+    answers = [503, 404, 429, 500, 302, 200]
+    target.answer = lambda _hit: answers[len(target.hits) - 1]
+    with CloudTasksEmulator(clock=clock, queues=[QUEUE], app_engine=target.url) as emulator:
+        connect(emulator.address).create_task(parent=QUEUE, task={"app_engine_http_request": {"relative_uri": "/"}})
+        assert emulator.run_until_idle() == 6
+
+    def seen(header: str) -> list[str | None]:
+        return [hit.headers.get(f"X-AppEngine-{header}") for hit in target.hits]
+
+    assert seen("TaskRetryCount") == ["0", "1", "2", "3", "4", "5"]
+    assert seen("TaskExecutionCount") == ["0", "1", "2", "3", "4", "5"]
+    assert seen("TaskPreviousResponse") == [None, "503", "404", "429", "500", "302"]
+    assert seen("TaskRetryReason") == [None] + ["App Error"] * 5
+
+
+def test_an_app_engine_retry_after_a_timeout(clock: MovableClock, target: Target, connect: Connect) -> None:
+    """The previous response is 0, and the instance was unavailable."""
+    with CloudTasksEmulator(
+        clock=clock, queues=[QUEUE], app_engine=target.url, faults=Faults(time_out=1.0)
+    ) as emulator:
+        connect(emulator.address).create_task(parent=QUEUE, task={"app_engine_http_request": {"relative_uri": "/"}})
+        emulator.advance(timedelta(minutes=10, seconds=1))
+    assert emulator.attempts()[0].answer.timed_out
+    headers = target.hits[1].headers
+    assert headers["X-AppEngine-TaskPreviousResponse"] == "0"
+    assert headers["X-AppEngine-TaskRetryReason"] == "Instance Unavailable"
+    assert headers["X-AppEngine-TaskExecutionCount"] == "0"
+
+
+def test_an_app_engine_body_is_stored_with_its_length_and_type(grpc_client: Client) -> None:
+    """As recorded: octets, unless the task has a type of its own; nothing without a body."""
+
+    def stored(**request: Any) -> dict[str, str]:
+        task = {"app_engine_http_request": request, "schedule_time": START + DAY}
+        headers = dict(grpc_client.create_task(parent=QUEUE, task=task).app_engine_http_request.headers)
+        assert headers.pop("User-Agent").startswith("AppEngine-Google")
+        return headers
+
+    assert stored(body=b"hello") == {"Content-Type": "application/octet-stream", "Content-Length": "5"}
+    own = {"content-TYPE": "text/plain", "Content-Length": "99"}
+    assert stored(body=b"hello", headers=own) == {"content-TYPE": "text/plain", "Content-Length": "5"}
+    assert stored() == {}
 
 
 def test_an_app_engine_target_without_an_address_fails_plainly(

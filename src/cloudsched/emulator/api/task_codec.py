@@ -245,7 +245,7 @@ def _read_target(message: Proto, *, url_required: bool) -> tuple[Target, tuple[t
             AppEngineTarget(
                 relative_uri=uri,
                 method=method,
-                headers=_read_headers(request.headers, "AppEngine-Google; (+http://code.google.com/appengine)"),
+                headers=_read_app_engine_headers(request),
                 body=request.body,
                 routing=AppEngineRouting(routing.service, routing.version, routing.instance),
             ),
@@ -306,6 +306,16 @@ def _read_headers(headers: Proto, user_agent: str) -> dict[str, str]:
     if size > MAX_HEADER_BYTES:
         raise invalid_argument("The size of the headers must be less than 80KB.")
     return {"User-Agent": user_agent, **kept}
+
+
+def _read_app_engine_headers(request: Proto) -> dict[str, str]:
+    """Return the headers of an App Engine task; the service stores the length and the type of a body with them."""
+    headers = _read_headers(request.headers, "AppEngine-Google; (+http://code.google.com/appengine)")
+    if request.body:
+        if not any(name.lower() == "content-type" for name in headers):
+            headers["Content-Type"] = "application/octet-stream"
+        headers["Content-Length"] = str(len(request.body))
+    return headers
 
 
 def _is_reserved(name: str) -> bool:

@@ -20,6 +20,7 @@ from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
 from cloudsched.emulator.model.retry import next_attempt_at
 from cloudsched.emulator.model.task import (
     AppEngineRouting,
+    AppEngineTarget,
     AttemptStatus,
     HttpResult,
     RateLimits,
@@ -204,8 +205,12 @@ class Queue:
         if self.tasks.get(task.id) is not task:
             return False
         task.response_count += result.status is not None
-        task.execution_count += result.status is not None and result.status < 500  # noqa: PLR2004 - 5xx is HTTP's
-        task.previous_status = result.reported_status
+        if isinstance(task.target, AppEngineTarget):
+            task.execution_count += result.status is not None
+            task.previous_status = result.status
+        else:
+            task.execution_count += result.status is not None and result.status < 500  # noqa: PLR2004 - 5xx is HTTP's
+            task.previous_status = result.reported_status
         task.last_attempt = AttemptStatus(dispatch.schedule_at, dispatch.dispatch_at, now, result)
         if result.ok:
             self._delete(task, now)

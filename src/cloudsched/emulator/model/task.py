@@ -125,7 +125,7 @@ class HttpResult:
 
     @property
     def reported_status(self) -> int | None:
-        """The status that the next attempt reports as the previous response: a timeout counts as 504."""
+        """What the next attempt at an HTTP target reports as the previous response: a timeout counts as 504."""
         return 504 if self.timed_out else self.status
 
 
@@ -161,7 +161,7 @@ class Task:
     dispatch_count: int = 0
     response_count: int = 0
     execution_count: int = 0
-    """Responses received, 5xx not counted: the X-CloudTasks-TaskExecutionCount header."""
+    """Responses received, without 5xx for HTTP targets: the TaskExecutionCount header."""
     first_dispatch_at: datetime | None = None
     last_attempt: AttemptStatus | None = None
     previous_status: int | None = None

@@ -14,7 +14,7 @@ import aiohttp
 from yarl import URL
 
 from cloudsched.emulator.api.uri_override import apply_override
-from cloudsched.emulator.model.task import HORIZON, HttpResult, HttpTarget, OAuthToken, OidcToken
+from cloudsched.emulator.model.task import HORIZON, AppEngineTarget, HttpResult, HttpTarget, OAuthToken, OidcToken
 from cloudsched.emulator.runtime.history import Request
 
 if TYPE_CHECKING:
@@ -58,11 +58,19 @@ def build_request(
     headers[f"{prefix}TaskRetryCount"] = str(dispatch.retry_count)
     headers[f"{prefix}TaskExecutionCount"] = str(dispatch.execution_count)
     headers[f"{prefix}TaskETA"] = f"{(dispatch.schedule_at - _EPOCH) / _SECOND:.6f}"
-    if dispatch.retry_count and dispatch.previous_status is not None:
-        headers[f"{prefix}TaskPreviousResponse"] = str(dispatch.previous_status)
     if dispatch.retry_count:
-        headers[f"{prefix}TaskRetryReason"] = ""
+        headers.update(_make_retry_headers(dispatch, prefix))
     return Request(target.method, url, headers, target.body)
+
+
+def _make_retry_headers(dispatch: Dispatch, prefix: str) -> dict[str, str]:
+    """Return what a retry says about the attempt before it, as recorded from the service."""
+    status = dispatch.previous_status
+    if isinstance(dispatch.target, AppEngineTarget):
+        reason = "App Error" if status else "Instance Unavailable"
+        return {f"{prefix}TaskPreviousResponse": str(status or 0), f"{prefix}TaskRetryReason": reason}
+    previous = {} if status is None else {f"{prefix}TaskPreviousResponse": str(status)}
+    return {**previous, f"{prefix}TaskRetryReason": ""}
 
 
 class HttpSender:

@@ -30,6 +30,8 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 """By version: its field paths, and v2's for the same fields."""
 _IGNORED_FIELDS: Final = ("appEngineHttpQueue", "appEngineHttpTarget", "type", "taskTtl", "tombstoneTtl", "stats")
 """Fields that are accepted and ignored."""
+_PULL: Final = 1
+_PUSH: Final = 2
 _UNLIMITED: Final = "retryConfig.unlimitedAttempts"
 
 
@@ -43,7 +45,7 @@ def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
     if names is None:
         return content
     for resource in iter_resources(content):
-        if "pullTarget" in resource or "pullMessage" in resource or resource.get("type") == "PULL":
+        if "pullTarget" in resource or "pullMessage" in resource or resource.get("type") in {"PULL", _PULL}:
             raise invalid_argument("Pull queues are not emulated.")
         for theirs, ours in names.items():
             _move(resource, theirs, ours)
@@ -54,16 +56,19 @@ def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def from_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
+def from_v2(version: str, content: dict[str, Any], *, integer_enums: bool = False) -> dict[str, Any]:
     """Rename a response's fields to those of that version, in place."""
     names = _NAMES.get(version)
     if names is None:
         return content
-    for resource in iter_resources(content):
+    for packed in (content.get("metadata"), content.get("response")):
+        if isinstance(packed, dict) and "@type" in packed:
+            packed["@type"] = packed["@type"].replace("tasks.v2.", f"tasks.{version}.")
+    for resource in _iter_all(content):
         for theirs, ours in names.items():
             _move(resource, ours, theirs)
         if "rateLimits" in resource and version == "v2beta3":
-            resource["type"] = "PUSH"
+            resource["type"] = _PUSH if integer_enums else "PUSH"
         if version == "v2beta2":
             resource.pop("dispatchDeadline", None)
             if _remove_if_equal(resource, "retryConfig.maxAttempts", -1):
@@ -82,12 +87,24 @@ def mask_to_v2(version: str, path: str) -> str:
 def iter_resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the queues and tasks in a request or response."""
     yield content
-    for value in (content.get("task"), *_get_list(content, "queues"), *_get_list(content, "tasks")):
+    for value in (
+        content.get("task"),
+        content.get("queue"),
+        *_get_list(content, "queues"),
+        *_get_list(content, "tasks"),
+    ):
         if isinstance(value, dict):
             yield value
     for request in _get_list(content, "requests"):
         if isinstance(request, dict) and isinstance(request.get("task"), dict):
             yield request["task"]
+
+
+def _iter_all(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The resources of a response, including those of a finished batch."""
+    yield from iter_resources(content)
+    if isinstance(response := content.get("response"), dict):
+        yield from iter_resources(response)
 
 
 def _get_list(content: dict[str, Any], name: str) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from cloudsched.emulator.api import messages
+from cloudsched.emulator.api.beta_methods import beta_methods
 from cloudsched.emulator.http.grpc import MAX_MESSAGE_BYTES, GrpcConnection
 from cloudsched.emulator.http.http2_frames import PREFACE
 from cloudsched.emulator.http.rest import RestGateway, error_reply, not_found_reply
@@ -39,7 +40,8 @@ class Listener:
     def __init__(
         self, methods: Iterable[RpcMethod], rest: RestGateway, control: Control, after_call: AfterCall
     ) -> None:
-        self._methods = {method.grpc: method for method in methods}
+        methods = tuple(methods)
+        self._methods = {method.grpc: method for method in (*methods, *beta_methods(methods))}
         self._rest = rest
         self._control = control
         self._after_call = after_call

@@ -116,7 +116,7 @@ class RestGateway:
         if not version and method.grpc.endswith("/CreateTask"):
             shown["name"] = f"/{shown['name']}"
             return {"task": shown}
-        return from_v2(version, shown)
+        return from_v2(version, shown, integer_enums=integers)
 
     def _fill_in_function_url(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
         """Fill in the URL of the function that the queue is named after; firebase-admin leaves it empty."""

@@ -1,0 +1,142 @@
+"""v2beta3 and v2beta2 by Google's own clients, over gRPC and REST."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import grpc  # type: ignore[import-untyped]
+import pytest
+from google.api_core import exceptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import tasks_v2beta2, tasks_v2beta3
+
+from cloudsched.emulator.api import messages
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from tests.emulator.conftest import Client, Http, Target
+
+    from cloudsched.emulator import CloudTasksEmulator
+
+LOCATION = "projects/demo/locations/us-central1"
+QUEUE = f"{LOCATION}/queues/default"
+LATER = datetime(2027, 1, 2, tzinfo=UTC)
+
+
+def connect(module: ModuleType, transport: str, address: str) -> Client:
+    """Return the client of a version."""
+    kind = module.CloudTasksClient.get_transport_class(transport)
+    if transport == "grpc":
+        return module.CloudTasksClient(transport=kind(channel=grpc.insecure_channel(address)))
+    anonymous = AnonymousCredentials()  # type: ignore[no-untyped-call]
+    return module.CloudTasksClient(transport=kind(host=address, url_scheme="http", credentials=anonymous))
+
+
+@pytest.fixture(params=["grpc", "rest"])
+def beta3(emulator: CloudTasksEmulator, request: pytest.FixtureRequest) -> Client:
+    return connect(tasks_v2beta3, request.param, emulator.address)
+
+
+@pytest.fixture(params=["grpc", "rest"])
+def beta2(emulator: CloudTasksEmulator, request: pytest.FixtureRequest) -> Client:
+    return connect(tasks_v2beta2, request.param, emulator.address)
+
+
+@pytest.mark.parametrize("module", [tasks_v2beta3, tasks_v2beta2])
+def test_our_messages_have_the_installed_clients_fields(module: ModuleType) -> None:
+    """Field by field: number, type and repetition of every message that the version has and we use."""
+    compared = 0
+    for kind in (getattr(module, name) for name in dir(module)):
+        if not isinstance(kind, type(tasks_v2beta3.Task)):
+            continue
+        theirs = kind.pb().DESCRIPTOR
+        if messages.has_message(theirs.full_name):
+            compared += 1
+            ours = messages.message_class(theirs.full_name).DESCRIPTOR.fields_by_number
+            for field in theirs.fields:
+                own = ours[field.number]
+                assert (own.type, own.is_repeated) == (field.type, field.is_repeated), field.full_name
+                assert own.name == field.name.rstrip("_")
+    assert compared > 10
+
+
+def test_an_http_queue_of_v2beta3(beta3: Client, emulator: CloudTasksEmulator, target: Target) -> None:
+    """Google's HTTP-queue sample: a queue with a target, a task with a body alone."""
+    host, port = target.url.removeprefix("http://").split(":")
+    override = {"uri_override": {"scheme": "HTTP", "host": host, "port": int(port)}}
+    queue = beta3.create_queue(
+        parent=LOCATION,
+        queue={
+            "name": f"{LOCATION}/queues/http",
+            "http_target": override,
+            "app_engine_http_queue": {"app_engine_routing_override": {"service": "s"}},
+        },
+    )
+    assert queue.type_ == tasks_v2beta3.Queue.Type.PUSH
+    assert queue.http_target.uri_override.host == host
+    assert queue.app_engine_http_queue.app_engine_routing_override.service == "s"
+    assert queue.retry_config.max_attempts == 100
+    task = beta3.create_task(parent=queue.name, task={"http_request": {"body": b"hi"}, "schedule_time": LATER})
+    assert beta3.get_task(name=task.name).schedule_time == LATER
+    assert [each.name for each in beta3.list_tasks(parent=queue.name)] == [task.name]
+    emulator.advance(timedelta(days=1))
+    assert [hit.body for hit in target.hits] == [b"hi"]
+    retry = {"max_attempts": 7}
+    changed = beta3.update_queue(
+        queue={"name": queue.name, "retry_config": retry}, update_mask={"paths": ["retry_config.max_attempts"]}
+    )
+    assert changed.retry_config.max_attempts == 7
+    assert beta3.pause_queue(name=queue.name).state == tasks_v2beta3.Queue.State.PAUSED
+    assert {each.name for each in beta3.list_queues(parent=LOCATION)} == {QUEUE, queue.name}
+    with pytest.raises(exceptions.NotFound):
+        beta3.get_task(name=task.name)
+
+
+def test_a_batch_of_v2beta3(beta3: Client) -> None:
+    """The operation's metadata and response are messages of that version."""
+    task = {"http_request": {"url": "http://127.0.0.1:9/"}, "schedule_time": LATER}
+    requests = [{"parent": QUEUE, "task": task}]
+    operation = beta3.batch_create_tasks(request={"parent": QUEUE, "requests": requests}).operation
+    metadata, response = tasks_v2beta3.BatchCreateTasksMetadata.pb()(), tasks_v2beta3.BatchCreateTasksResponse.pb()()
+    assert operation.metadata.Unpack(metadata)
+    assert operation.response.Unpack(response)
+    assert response.tasks[0].http_request.url == "http://127.0.0.1:9/"
+
+
+def test_a_task_of_v2beta2(beta2: Client, emulator: CloudTasksEmulator) -> None:
+    """Its own names for rates, attempts, App Engine requests and the status."""
+    limits = {"max_tasks_dispatched_per_second": 5, "max_concurrent_tasks": 6}
+    queue = beta2.create_queue(
+        parent=LOCATION,
+        queue={"name": f"{LOCATION}/queues/b2", "rate_limits": limits, "retry_config": {"unlimited_attempts": True}},
+    )
+    assert (queue.rate_limits.max_tasks_dispatched_per_second, queue.rate_limits.max_concurrent_tasks) == (5, 6)
+    assert queue.retry_config.unlimited_attempts is True
+    changed = beta2.update_queue(
+        queue={"name": queue.name, "rate_limits": {"max_concurrent_tasks": 9}},
+        update_mask={"paths": ["rate_limits.max_concurrent_tasks"]},
+    )
+    assert changed.rate_limits.max_concurrent_tasks == 9
+    request = {"relative_url": "/x", "payload": b"hi"}
+    task = beta2.create_task(parent=queue.name, task={"app_engine_http_request": request, "schedule_time": LATER})
+    assert task.app_engine_http_request.relative_url == "/x"
+    emulator.advance(timedelta(days=1))
+    assert beta2.get_task(name=task.name).status.attempt_dispatch_count == 1
+    page = beta2.list_tasks(request={"parent": queue.name, "page_size": 1, "response_view": 2})
+    assert [each.app_engine_http_request.payload for each in page] == [b"hi"]
+
+
+def test_pull_queues_are_refused(beta2: Client) -> None:
+    with pytest.raises(exceptions.BadRequest, match="not emulated"):
+        beta2.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/pull", "pull_target": {}})
+
+
+def test_enums_of_the_beta_versions_are_numbers_if_asked_for(http: Http) -> None:
+    """Generated REST clients send and expect numbers, for a queue's type as for all others."""
+    path = f"/v2beta3/{LOCATION}/queues"
+    queue = http("POST", f"{path}?$alt=json;enum-encoding=int", {"name": f"{LOCATION}/queues/n", "type": 2})[1]
+    assert (queue["type"], queue["state"]) == (2, 1)
+    assert http("GET", f"{path}/n")[1]["type"] == "PUSH"
+    assert http("POST", path, {"name": f"{LOCATION}/queues/pull", "type": 1})[0] == 400

@@ -140,3 +140,30 @@ def test_enums_of_the_beta_versions_are_numbers_if_asked_for(http: Http) -> None
     assert (queue["type"], queue["state"]) == (2, 1)
     assert http("GET", f"{path}/n")[1]["type"] == "PUSH"
     assert http("POST", path, {"name": f"{LOCATION}/queues/pull", "type": 1})[0] == 400
+
+
+def test_a_queue_keeps_tasks_and_names_as_long_as_it_says(
+    beta3: Client, emulator: CloudTasksEmulator, http: Http
+) -> None:
+    """task_ttl ends a task that waits, tombstone_ttl frees its name; v2 shows neither; the defaults return."""
+    name = f"{LOCATION}/queues/ttl"
+    ttls = {"task_ttl": timedelta(days=10), "tombstone_ttl": timedelta(hours=2)}
+    queue = beta3.create_queue(parent=LOCATION, queue={"name": name, **ttls})
+    assert (queue.task_ttl, queue.tombstone_ttl) == (timedelta(days=10), timedelta(hours=2))
+    assert not {"taskTtl", "tombstoneTtl"} & http("GET", f"/v2/{name}")[1].keys()
+    assert http("POST", f"/v2/{LOCATION}/queues", {"name": f"{name}2", "taskTtl": "864000s"})[0] == 400
+    task = {"name": f"{name}/tasks/t", "http_request": {"url": "http://127.0.0.1:9/"}}
+    late = {**task, "schedule_time": LATER + timedelta(days=20)}
+    beta3.create_task(parent=name, task=late)
+    emulator.advance(timedelta(days=10, seconds=1))
+    with pytest.raises(exceptions.NotFound):
+        beta3.get_task(name=task["name"])
+    with pytest.raises(exceptions.Conflict):
+        beta3.create_task(parent=name, task=late)
+    emulator.advance(timedelta(hours=2))
+    beta3.create_task(parent=name, task=late)
+    cleared = beta3.update_queue(queue={"name": name}, update_mask={"paths": ["task_ttl", "tombstone_ttl"]})
+    assert (cleared.task_ttl, cleared.tombstone_ttl) == (timedelta(days=31), timedelta(days=1))
+    for wrong in ({"task_ttl": timedelta(days=9)}, {"tombstone_ttl": timedelta(days=10)}):
+        with pytest.raises(exceptions.BadRequest, match="must be between"):
+            beta3.create_queue(parent=LOCATION, queue={"name": f"{name}3", **wrong})

@@ -134,6 +134,15 @@ def test_the_beta_dialects(http: Http) -> None:
     assert request.items() <= task["appEngineHttpRequest"].items()
 
 
+def test_clearing_the_doublings_returns_to_the_default(http: Http) -> None:
+    """Gcloud's --clear-max-doublings names the field in the mask and omits it; --max-doublings=0 says zero."""
+    path = f"/v2/{QUEUE}?updateMask=retryConfig.maxDoublings"
+    assert http("PATCH", path, {"retryConfig": {"maxDoublings": 5}})[1]["retryConfig"]["maxDoublings"] == 5
+    assert http("PATCH", path, {"retryConfig": {}})[1]["retryConfig"]["maxDoublings"] == 16
+    assert "maxDoublings" not in http("PATCH", path, {"retryConfig": {"maxDoublings": 0}})[1]["retryConfig"]
+    assert http("PATCH", path, {})[1]["retryConfig"]["maxDoublings"] == 16
+
+
 def test_a_buffered_task_needs_only_a_body(http: Http, target: Target, emulator: CloudTasksEmulator) -> None:
     host, port = target.url.removeprefix("http://").split(":")
     override = {"uriOverride": {"scheme": "HTTP", "host": host, "port": int(port), "pathOverride": {"path": "/in"}}}

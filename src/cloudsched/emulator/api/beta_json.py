@@ -28,8 +28,10 @@ _NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """By version: its field paths, and v2's for the same fields."""
-_IGNORED_FIELDS: Final = ("appEngineHttpQueue", "appEngineHttpTarget", "type", "taskTtl", "tombstoneTtl", "stats")
+_IGNORED_FIELDS: Final = ("appEngineHttpQueue", "appEngineHttpTarget", "type", "stats")
 """Fields that are accepted and ignored."""
+_DEFAULT_TTLS: Final = {"taskTtl": "2678400s", "tombstoneTtl": "86400s"}
+"""What only the beta versions show of a queue, and the defaults."""
 _PULL: Final = 1
 _PUSH: Final = 2
 _UNLIMITED: Final = "retryConfig.unlimitedAttempts"
@@ -43,6 +45,8 @@ def to_v2(version: str, content: dict[str, Any]) -> dict[str, Any]:
     """
     names = _NAMES.get(version)
     if names is None:
+        if unknown := _DEFAULT_TTLS.keys() & content.keys():
+            raise invalid_argument(f"Invalid JSON payload received. Unknown name {min(unknown)!r}.")
         return content
     for resource in iter_resources(content):
         if "pullTarget" in resource or "pullMessage" in resource or resource.get("type") in {"PULL", _PULL}:
@@ -60,20 +64,30 @@ def from_v2(version: str, content: dict[str, Any], *, integer_enums: bool = Fals
     """Rename a response's fields to those of that version, in place."""
     names = _NAMES.get(version)
     if names is None:
+        for resource in iter_resources(content):
+            for name in _DEFAULT_TTLS:
+                resource.pop(name, None)
         return content
-    for packed in (content.get("metadata"), content.get("response")):
-        if isinstance(packed, dict) and "@type" in packed:
-            packed["@type"] = packed["@type"].replace("tasks.v2.", f"tasks.{version}.")
+    _rename_packed(version, content)
     for resource in _iter_all(content):
         for theirs, ours in names.items():
             _move(resource, ours, theirs)
-        if "rateLimits" in resource and version == "v2beta3":
-            resource["type"] = _PUSH if integer_enums else "PUSH"
+        if "rateLimits" in resource:  # a queue
+            resource.update({name: resource.get(name, ttl) for name, ttl in _DEFAULT_TTLS.items()})
+            if version == "v2beta3":
+                resource["type"] = _PUSH if integer_enums else "PUSH"
         if version == "v2beta2":
             resource.pop("dispatchDeadline", None)
             if _remove_if_equal(resource, "retryConfig.maxAttempts", -1):
                 resource["retryConfig"]["unlimitedAttempts"] = True
     return content
+
+
+def _rename_packed(version: str, operation: dict[str, Any]) -> None:
+    """Give the messages in an operation the version's types."""
+    for packed in (operation.get("metadata"), operation.get("response")):
+        if isinstance(packed, dict) and "@type" in packed:
+            packed["@type"] = packed["@type"].replace("tasks.v2.", f"tasks.{version}.")
 
 
 def mask_to_v2(version: str, path: str) -> str:

@@ -2,8 +2,9 @@
 
 The tables below repeat the names, numbers and types of google/cloud/tasks/v2/*.proto, google/iam/v1/*.proto,
 google/longrunning/operations.proto and google/cloud/location/locations.proto; a test compares them with the installed
-client's descriptors. Building them here takes a few milliseconds, where importing the client takes half a second; it
-serves clients of any version, and keeps the default pool free for the program that embeds the emulator.
+client's descriptors. Numbers above 1000 are ours: settings that only the beta versions show. Building them here takes a
+few milliseconds, where importing the client takes half a second; it serves clients of any version, and keeps the
+default pool free for the program that embeds the emulator.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ enum BatchCreateTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED FAILED C
 enum BatchDeleteTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
 Queue name:string=1 app_engine_routing_override:AppEngineRouting=2 http_target:HttpTarget=10 rate_limits:RateLimits=3 \
 retry_config:RetryConfig=4 state:Queue.State=5 purge_time:Timestamp=6 \
-stackdriver_logging_config:StackdriverLoggingConfig=9
+stackdriver_logging_config:StackdriverLoggingConfig=9 task_ttl:Duration=1001 tombstone_ttl:Duration=1002
 RateLimits max_dispatches_per_second:double=1 max_burst_size:int32=2 max_concurrent_dispatches:int32=3
 RetryConfig max_attempts:int32=1 max_retry_duration:Duration=2 min_backoff:Duration=3 max_backoff:Duration=4 \
 max_doublings:int32=5

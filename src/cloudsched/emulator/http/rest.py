@@ -18,6 +18,7 @@ from cloudsched.emulator.api import messages
 from cloudsched.emulator.api.beta_json import from_v2, iter_resources, mask_to_v2, to_v2
 from cloudsched.emulator.api.methods import RAW_BODY, RpcMethod
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
+from cloudsched.emulator.model.task import RetryConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -90,7 +91,7 @@ class RestGateway:
         Raises:
             RpcError: INVALID_ARGUMENT if the JSON, a field, an enum or a query parameter is invalid.
         """
-        request = method.request()
+        request, content = method.request(), dict[str, Any]()
         if method.body == RAW_BODY:
             _parse_buffered(body, content_type, request)
         elif method.body:
@@ -100,6 +101,8 @@ class RestGateway:
                 self._fill_in_function_url(content, filled)
             _parse(content, request if method.body == "*" else getattr(request, method.body))
         _parse_query(query, request, version)
+        if method.grpc.endswith("/UpdateQueue") and _INTEGER_ENUMS not in (query.get("$alt"), query.get("alt")):
+            _clear_max_doublings(request, content)
         for field, value in filled.items():
             if value is None:
                 continue
@@ -187,6 +190,18 @@ def _parse_buffered(body: bytes, content_type: str, request: Proto) -> None:
     else:
         request.body.data = body
         request.body.content_type = content_type
+
+
+def _clear_max_doublings(request: Proto, content: dict[str, Any]) -> None:
+    """Return the field to its default where the mask names it and the JSON omits it: `--clear-max-doublings`.
+
+    A message cannot tell zero from unset. Generated clients, which ask for enums as numbers, omit zeros in JSON, too:
+    for them it stays zero.
+    """
+    retry = content.get("retryConfig") or {}
+    named = {"retryConfig.maxDoublings", "retry_config.max_doublings"} & set(request.update_mask.paths)
+    if named and isinstance(retry, dict) and not {"maxDoublings", "max_doublings"} & retry.keys():
+        request.queue.retry_config.max_doublings = RetryConfig().max_doublings
 
 
 def _parse_query(query: Mapping[str, str], request: Proto, version: str) -> None:

@@ -19,6 +19,7 @@ from cloudsched.emulator.model.faults import Faults
 from cloudsched.emulator.model.observer import CompositeObserver, QueueObserver
 from cloudsched.emulator.model.retry import next_attempt_at
 from cloudsched.emulator.model.task import (
+    RETENTION,
     AppEngineRouting,
     AppEngineTarget,
     AttemptStatus,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from cloudsched.emulator.model.token_bucket import TokenBucket
 
 NAME_RETENTION: Final = timedelta(hours=24)
-"""How long a task's name stays taken after the task is gone."""
+"""The default of how long a task's name stays taken after the task is gone."""
 _NO_FAULTS: Final = Faults()
 _NO_OBSERVER: Final[CompositeObserver[Any]] = CompositeObserver()
 
@@ -50,6 +51,10 @@ class QueueConfig:
     http_target: Any = None
     """The queue's HTTP target override, an `HttpTarget` message; `uri_override.py` applies it."""
     logging_ratio: float | None = None
+    task_ttl: timedelta = RETENTION
+    """How long a task is kept at most, regardless of its state."""
+    tombstone_ttl: timedelta = NAME_RETENTION
+    """How long a task's name stays taken after the task is gone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +125,7 @@ class Queue:
             RpcError: NOT_FOUND if there is none; the text says whether there was one recently.
         """
         task = self.tasks.get(task_id)
-        if task is not None and now >= task.expires_at:
+        if task is not None and now >= self._expires_at(task):
             self._delete(task, now)
             task = None
         if task is None:
@@ -147,7 +152,7 @@ class Queue:
 
     def iter_tasks(self, after: int, now: datetime) -> Iterator[Task]:
         """Iterate over the tasks with a number above `after`, in order of creation."""
-        return (task for task in self.tasks.values() if task.number > after and now < task.expires_at)
+        return (task for task in self.tasks.values() if task.number > after and now < self._expires_at(task))
 
     def run_now(self, task_id: str, now: datetime) -> Dispatch:
         """Dispatch a task at once, regardless of the queue's state and rate.
@@ -176,7 +181,7 @@ class Queue:
             if first is None or first[0] > now:
                 return
             task = first[2]
-            if now >= task.expires_at:
+            if now >= self._expires_at(task):
                 self._delete(task, now)
                 continue
             if not self.bucket.take(now):
@@ -219,7 +224,7 @@ class Queue:
             return False
         retry = task.retry_config or self.config.retry_config
         at = next_attempt_at(retry, task.dispatch_count, task.first_dispatch_at or now, result, now)
-        if at is None or at >= task.expires_at:
+        if at is None or at >= self._expires_at(task):
             self._delete(task, now)
             return True
         if task.running_attempts == 0:
@@ -239,7 +244,7 @@ class Queue:
             until, name = order.popleft()
             if self._reserved_names.get(name) == until:
                 del self._reserved_names[name]
-        return task_id in self._reserved_names
+        return self._reserved_names.get(task_id, now) > now
 
     def iter_reserved_names(self) -> Iterator[tuple[str, datetime]]:
         """Iterate over the names of ended tasks that are still taken, in the order in which they become free."""
@@ -277,6 +282,9 @@ class Queue:
         return replace(dispatch)
 
     # Heap and state ----------------------------------------------------------------------------------------------
+
+    def _expires_at(self, task: Task) -> datetime:
+        return task.created_at + self.config.task_ttl
 
     def _enqueue(self, task: Task) -> None:
         self._tickets += 1
@@ -328,6 +336,6 @@ class Queue:
     def _delete(self, task: Task, now: datetime) -> None:
         del self.tasks[task.id]
         self._dequeue(task)
-        until = now + NAME_RETENTION
+        until = now + self.config.tombstone_ttl
         self.reserve_name(task.id, until)
         self.observer.on_task_removed(self, task, until)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HORIZON: Final = timedelta(days=30)
 """The maximum distance of a task's schedule time from now."""
 RETENTION: Final = timedelta(days=31)
-"""How long the service keeps a task at most."""
+"""The default of how long the service keeps a task at most."""
 MAX_TASK_BYTES: Final = 1024 * 1024
 MAX_HEADER_BYTES: Final = 80 * 1024
 MAX_URL_CHARACTERS: Final = 2083
@@ -165,8 +165,3 @@ class Task:
     first_dispatch_at: datetime | None = None
     last_attempt: AttemptStatus | None = None
     previous_status: int | None = None
-
-    @property
-    def expires_at(self) -> datetime:
-        """When the service deletes the task, regardless of its state."""
-        return self.created_at + RETENTION

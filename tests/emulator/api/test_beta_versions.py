@@ -167,3 +167,19 @@ def test_a_queue_keeps_tasks_and_names_as_long_as_it_says(
     for wrong in ({"task_ttl": timedelta(days=9)}, {"tombstone_ttl": timedelta(days=10)}):
         with pytest.raises(exceptions.BadRequest, match="must be between"):
             beta3.create_queue(parent=LOCATION, queue={"name": f"{name}3", **wrong})
+
+
+def test_a_read_mask_chooses_fields_and_statistics(beta3: Client, http: Http) -> None:
+    """Only what it names is returned; statistics are returned only where it names them; v2 has no such mask."""
+    task = {"http_request": {"url": "http://127.0.0.1:9/"}, "schedule_time": LATER}
+    beta3.create_task(parent=QUEUE, task=task)
+    mask = {"paths": ["name", "stats", "rate_limits.max_burst_size"]}
+    queue = beta3.get_queue(request={"name": QUEUE, "read_mask": mask})
+    assert (queue.name, queue.stats.tasks_count, queue.rate_limits.max_burst_size) == (QUEUE, 1, 100)
+    assert queue.stats.oldest_estimated_arrival_time == LATER
+    assert queue.rate_limits.max_concurrent_dispatches == 0
+    assert "retry_config" not in queue
+    (listed,) = beta3.list_queues(request={"parent": LOCATION, "read_mask": {"paths": ["name"]}})
+    assert listed == tasks_v2beta3.Queue(name=QUEUE)
+    assert "stats" not in beta3.get_queue(name=QUEUE)
+    assert http("GET", f"/v2/{QUEUE}?readMask=name")[0] == 400

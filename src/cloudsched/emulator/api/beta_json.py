@@ -6,6 +6,7 @@ not emulated and are refused.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from cloudsched.emulator.model.errors import invalid_argument
@@ -96,6 +97,34 @@ def mask_to_v2(version: str, path: str) -> str:
         return "retryConfig.maxAttempts"
     path = _NAMES.get(version, {}).get(path, path)
     return "" if version in _NAMES and path.partition(".")[0] in _IGNORED_FIELDS else path
+
+
+def names_stats(read_mask: str) -> bool:
+    """Whether a read mask names a queue's statistics, which are returned only then."""
+    return any(path.partition(".")[0] == "stats" for path in read_mask.split(","))
+
+
+def apply_read_mask(content: dict[str, Any], read_mask: str) -> dict[str, Any]:
+    """Keep the fields of a queue, or of each queue of a list, that a read mask names; all without one."""
+    if not read_mask:
+        return content
+    paths = [re.sub("_([a-z])", lambda match: match[1].upper(), path).split(".") for path in read_mask.split(",")]
+    if "name" in content:
+        return _select(content, paths)
+    return {**content, "queues": [_select(queue, paths) for queue in _get_list(content, "queues")]}
+
+
+def _select(resource: dict[str, Any], paths: list[list[str]]) -> dict[str, Any]:
+    selected: dict[str, Any] = {}
+    for name, *rest in paths:
+        if name not in resource:
+            continue
+        value = resource[name]
+        if rest and isinstance(value, dict):
+            selected[name] = {**selected.get(name, {}), **_select(value, [rest])}
+        else:
+            selected[name] = value
+    return selected
 
 
 def iter_resources(content: dict[str, Any]) -> Iterator[dict[str, Any]]:

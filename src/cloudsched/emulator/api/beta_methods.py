@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.beta_json import from_v2, mask_to_v2, to_v2
+from cloudsched.emulator.api.beta_json import apply_read_mask, from_v2, mask_to_v2, names_stats, to_v2
 from cloudsched.emulator.model.errors import invalid_argument
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ def _translate(method: RpcMethod, version: str) -> RpcHandler:
         content = json_format.MessageToDict(request, descriptor_pool=messages.POOL)
         if mask := content.pop("updateMask", ""):
             content["updateMask"] = ",".join(filter(None, (mask_to_v2(version, path) for path in mask.split(","))))
+        read_mask = content.pop("readMask", "")
+        if names_stats(read_mask):
+            content["withStats"] = True
         try:
             message = json_format.ParseDict(to_v2(version, content), method.request(), descriptor_pool=messages.POOL)
         except json_format.ParseError as error:
@@ -43,7 +46,7 @@ def _translate(method: RpcMethod, version: str) -> RpcHandler:
         reply = method.call(message)
         shown = from_v2(version, json_format.MessageToDict(reply, descriptor_pool=messages.POOL))
         return json_format.ParseDict(
-            shown,
+            apply_read_mask(shown, read_mask),
             _message_of(version, reply.DESCRIPTOR.full_name)(),
             ignore_unknown_fields=True,  # fields of v2 that the version lacks
             descriptor_pool=messages.POOL,

@@ -37,7 +37,10 @@ enum BatchCreateTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED FAILED C
 enum BatchDeleteTasksMetadata.State STATE_UNSPECIFIED RUNNING SUCCEEDED PARTIALLY_SUCCEEDED FAILED
 Queue name:string=1 app_engine_routing_override:AppEngineRouting=2 http_target:HttpTarget=10 rate_limits:RateLimits=3 \
 retry_config:RetryConfig=4 state:Queue.State=5 purge_time:Timestamp=6 \
-stackdriver_logging_config:StackdriverLoggingConfig=9 task_ttl:Duration=1001 tombstone_ttl:Duration=1002
+stackdriver_logging_config:StackdriverLoggingConfig=9 task_ttl:Duration=1001 tombstone_ttl:Duration=1002 \
+stats:QueueStats=1003
+QueueStats tasks_count:int64=1 oldest_estimated_arrival_time:Timestamp=2 concurrent_dispatches_count:int64=4 \
+effective_execution_rate:double=5
 RateLimits max_dispatches_per_second:double=1 max_burst_size:int32=2 max_concurrent_dispatches:int32=3
 RetryConfig max_attempts:int32=1 max_retry_duration:Duration=2 min_backoff:Duration=3 max_backoff:Duration=4 \
 max_doublings:int32=5
@@ -61,9 +64,9 @@ Task name:string=1 app_engine_http_request:AppEngineHttpRequest=2/message_type h
 schedule_time:Timestamp=4 create_time:Timestamp=5 dispatch_deadline:Duration=6 dispatch_count:int32=7 \
 response_count:int32=8 first_attempt:Attempt=9 last_attempt:Attempt=10 view:Task.View=11 retry_config:RetryConfig=12
 Attempt schedule_time:Timestamp=1 dispatch_time:Timestamp=2 response_time:Timestamp=3 response_status:Status=4
-ListQueuesRequest parent:string=1 filter:string=2 page_size:int32=3 page_token:string=4
+ListQueuesRequest parent:string=1 filter:string=2 page_size:int32=3 page_token:string=4 with_stats:bool=1001
 ListQueuesResponse queues:Queue=1* next_page_token:string=2
-GetQueueRequest name:string=1
+GetQueueRequest name:string=1 with_stats:bool=1001
 CreateQueueRequest parent:string=1 queue:Queue=2
 UpdateQueueRequest queue:Queue=1 update_mask:FieldMask=2
 DeleteQueueRequest name:string=1

@@ -27,7 +27,7 @@ _OUTPUT_ONLY: Final = frozenset({"name", "state", "purge_time", "rate_limits.max
 _Change = Callable[[QueueConfig, Proto], QueueConfig]
 
 
-def write_queue(queue: Queue) -> Proto:
+def write_queue(queue: Queue, *, with_stats: bool = False) -> Proto:
     """Return a queue as a message."""
     config = queue.config
     message = _Queue(name=queue.name, state=PAUSED if queue.paused else RUNNING)
@@ -50,9 +50,19 @@ def write_queue(queue: Queue) -> Proto:
         set_duration(message.task_ttl, config.task_ttl)
     if config.tombstone_ttl != defaults.tombstone_ttl:
         set_duration(message.tombstone_ttl, config.tombstone_ttl)
+    if with_stats:
+        _write_stats(message.stats, queue)
     if queue.purged_at is not None:
         set_timestamp(message.purge_time, queue.purged_at)
     return message
+
+
+def _write_stats(stats: Proto, queue: Queue) -> None:
+    stats.tasks_count = len(queue.tasks)
+    stats.concurrent_dispatches_count = queue.running_attempts
+    stats.effective_execution_rate = queue.bucket.rate
+    if queue.tasks:
+        set_timestamp(stats.oldest_estimated_arrival_time, min(task.schedule_at for task in queue.tasks.values()))
 
 
 def read_config(message: Proto) -> QueueConfig:

@@ -67,7 +67,7 @@ class CloudTasksService:
 
     def get_queue(self, request: Proto) -> Proto:
         """GetQueue."""
-        return write_queue(self.queues.get_queue(request.name))
+        return write_queue(self.queues.get_queue(request.name), with_stats=request.with_stats)
 
     def list_queues(self, request: Proto) -> Proto:
         """ListQueues: in lexicographic order, filtered by `state` or `name`."""
@@ -77,7 +77,9 @@ class CloudTasksService:
         if request.page_token and not request.page_token.startswith(f"{request.parent}/queues/"):
             raise invalid_argument("The page token does not belong to this list.")
         page = queues[:size]
-        reply = _ListQueuesResponse(queues=[write_queue(queue) for queue in page if accepts(queue)])
+        reply = _ListQueuesResponse(
+            queues=[write_queue(queue, with_stats=request.with_stats) for queue in page if accepts(queue)]
+        )
         if len(queues) > size:
             reply.next_page_token = page[-1].name
         return reply

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from google.protobuf import json_format  # type: ignore[import-untyped]
 
 from cloudsched.emulator.api import messages
-from cloudsched.emulator.api.beta_json import from_v2, iter_resources, mask_to_v2, to_v2
+from cloudsched.emulator.api.beta_json import apply_read_mask, from_v2, iter_resources, mask_to_v2, names_stats, to_v2
 from cloudsched.emulator.api.methods import RAW_BODY, RpcMethod
 from cloudsched.emulator.model.errors import Code, RpcError, invalid_argument
 from cloudsched.emulator.model.task import RetryConfig
@@ -119,7 +119,8 @@ class RestGateway:
         if not version and method.grpc.endswith("/CreateTask"):
             shown["name"] = f"/{shown['name']}"
             return {"task": shown}
-        return from_v2(version, shown, integer_enums=integers)
+        shown = from_v2(version, shown, integer_enums=integers)
+        return apply_read_mask(shown, query.get("readMask", "")) if hasattr(method.request(), "with_stats") else shown
 
     def _fill_in_function_url(self, content: dict[str, Any], filled: Mapping[str, str | None]) -> None:
         """Fill in the URL of the function that the queue is named after; firebase-admin leaves it empty."""
@@ -210,6 +211,8 @@ def _parse_query(query: Mapping[str, str], request: Proto, version: str) -> None
         if key in {"updateMask", "update_mask"} and hasattr(request, "update_mask"):
             paths = (mask_to_v2(version, path) for path in value.split(","))
             request.update_mask.paths.extend(path for path in paths if path)
+        elif key == "readMask" and version.startswith("v2beta") and hasattr(request, "with_stats"):
+            request.with_stats = names_stats(value)
         elif key not in _SYSTEM and not key.startswith("$"):
             outer, _, inner = key.rpartition(".")
             (content.setdefault(outer, {}) if outer else content)[inner] = value

@@ -36,7 +36,7 @@ from cloudsched.language import read
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, judge, now_of
+from benchmarks.language_scoring import CASES, judge, parse_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,12 +63,12 @@ class Phrase(NamedTuple):
     zone: str
 
 
-def ours(phrases: Sequence[Phrase]) -> list[Schedule | None]:
+def run_ours(phrases: Sequence[Phrase]) -> list[Schedule | None]:
     """Read phrases with this project."""
     return [read(phrase.text, now=phrase.now, timezone=phrase.zone).schedule for phrase in phrases]
 
 
-def recurrent(phrases: Sequence[Phrase]) -> list[Schedule | None]:
+def run_recurrent(phrases: Sequence[Phrase]) -> list[Schedule | None]:
     """Read phrases with recurrent."""
     event = import_module("recurrent").RecurringEvent
 
@@ -76,12 +76,12 @@ def recurrent(phrases: Sequence[Phrase]) -> list[Schedule | None]:
         found = event(now_date=phrase.now.replace(tzinfo=None)).parse(phrase.text)
         if isinstance(found, datetime):
             return Schedule.once(found.replace(tzinfo=load_tzinfo(phrase.zone)), timezone=phrase.zone)
-        return _ruled(found, phrase)
+        return _run_rules(found, phrase)
 
-    return [_tried(one, phrase) for phrase in phrases]
+    return [_try_reader(one, phrase) for phrase in phrases]
 
 
-def chronologia(phrases: Sequence[Phrase], *, strict: bool = False) -> list[Schedule | None]:
+def run_chronologia(phrases: Sequence[Phrase], *, strict: bool = False) -> list[Schedule | None]:
     """Read phrases with chronologia; strictly, a phrase of which words are left over is refused."""
     module = import_module("chronologia")
 
@@ -89,7 +89,7 @@ def chronologia(phrases: Sequence[Phrase], *, strict: bool = False) -> list[Sche
         anchor = phrase.now.replace(tzinfo=None)
         found = module.extract_recurrence(phrase.text, "en-us", anchor)
         if found is not None:
-            return None if strict and found.remainder.strip() else _ruled(found.recurrence.to_string(), phrase)
+            return None if strict and found.remainder.strip() else _run_rules(found.recurrence.to_string(), phrase)
         span = module.extract_timespan(phrase.text, "en-us", anchor)
         if span is None or (strict and span.remainder.strip()):
             return None
@@ -97,25 +97,25 @@ def chronologia(phrases: Sequence[Phrase], *, strict: bool = False) -> list[Sche
         local = datetime(at.year, at.month, at.day, at.hour or 0, at.minute or 0, at.second or 0)  # noqa: DTZ001 -- local
         return Schedule.once(local.replace(tzinfo=load_tzinfo(phrase.zone)), timezone=phrase.zone)
 
-    return [_tried(one, phrase) for phrase in phrases]
+    return [_try_reader(one, phrase) for phrase in phrases]
 
 
-def chronologia_strict(phrases: Sequence[Phrase]) -> list[Schedule | None]:
+def run_chronologia_strict(phrases: Sequence[Phrase]) -> list[Schedule | None]:
     """Read phrases with chronologia, and refuse those of which words are left over."""
-    return chronologia(phrases, strict=True)
+    return run_chronologia(phrases, strict=True)
 
 
-def rrule_js(phrases: Sequence[Phrase], folder: Path) -> list[Schedule | None]:
+def run_rrule_js(phrases: Sequence[Phrase], folder: Path) -> list[Schedule | None]:
     """Read phrases with rrule.js, which knows no single instants."""
     command = ["node", "-e", _NODE, str(folder)]
     texts = json.dumps([phrase.text for phrase in phrases])
     done = subprocess.run(command, input=texts, capture_output=True, text=True, check=True)  # noqa: S603 -- our own
     rules = json.loads(done.stdout)
     rule_of = dict(zip(phrases, rules, strict=True))
-    return [_tried(lambda phrase: _ruled(rule_of[phrase], phrase), phrase) for phrase in phrases]
+    return [_try_reader(lambda phrase: _run_rules(rule_of[phrase], phrase), phrase) for phrase in phrases]
 
 
-def _ruled(rule: str | None, phrase: Phrase) -> Schedule | None:
+def _run_rules(rule: str | None, phrase: Phrase) -> Schedule | None:
     if not rule:
         return None
     lines = rule.replace("RRULE:", "\nRRULE:").splitlines() if "\n" not in rule else rule.splitlines()
@@ -130,7 +130,7 @@ def _ruled(rule: str | None, phrase: Phrase) -> Schedule | None:
     return schedule.anchored(phrase.now)
 
 
-def _tried(one: Callable[[Phrase], Schedule | None], phrase: Phrase) -> Schedule | None:
+def _try_reader(one: Callable[[Phrase], Schedule | None], phrase: Phrase) -> Schedule | None:
     """Read one phrase; what breaks is not understood."""
     try:
         return one(phrase)
@@ -140,40 +140,42 @@ def _tried(one: Callable[[Phrase], Schedule | None], phrase: Phrase) -> Schedule
         return None
 
 
-def readers(folder: Path | None) -> dict[str, Callable[[Sequence[Phrase]], list[Schedule | None]]]:
+def list_readers(folder: Path | None) -> dict[str, Callable[[Sequence[Phrase]], list[Schedule | None]]]:
     """Return ours and the rivals that are installed in a folder, by name and version."""
-    found: dict[str, Callable[[Sequence[Phrase]], list[Schedule | None]]] = {"cloudsched": ours}
+    found: dict[str, Callable[[Sequence[Phrase]], list[Schedule | None]]] = {"cloudsched": run_ours}
     if folder is None:
         return found
     sys.path.append(str(folder))
     versions = {one.metadata["Name"]: one.version for one in distributions(path=[str(folder)])}
     if "recurrent" in versions:
-        found[f"recurrent {versions['recurrent']}"] = recurrent
+        found[f"recurrent {versions['recurrent']}"] = run_recurrent
     if "chronologia" in versions:
-        found[f"chronologia {versions['chronologia']}"] = chronologia
-        found["chronologia, strict"] = chronologia_strict
+        found[f"chronologia {versions['chronologia']}"] = run_chronologia
+        found["chronologia, strict"] = run_chronologia_strict
     package = folder / "node_modules" / "rrule" / "package.json"
     if package.exists():
         version = json.loads(package.read_text(encoding="utf-8"))["version"]
-        found[f"rrule.js {version}"] = lambda phrases: rrule_js(phrases, folder)
+        found[f"rrule.js {version}"] = lambda phrases: run_rrule_js(phrases, folder)
     return found
 
 
-def collected(reader: Callable[[Sequence[Phrase]], list[Schedule | None]]) -> Counter[tuple[str, str]]:
+def score_collected(reader: Callable[[Sequence[Phrase]], list[Schedule | None]]) -> Counter[tuple[str, str]]:
     """Return the score over the firm phrases of the collection."""
     firm = [case for case in CASES if case["firm"]]
-    schedules = reader([Phrase(case["phrase"], now_of(case), case["zone"]) for case in firm])
-    return Counter((case["kind"], _judged(case, one)) for case, one in zip(firm, schedules, strict=True))
+    schedules = reader([Phrase(case["phrase"], parse_now(case), case["zone"]) for case in firm])
+    return Counter((case["kind"], _judge_case(case, one)) for case, one in zip(firm, schedules, strict=True))
 
 
-def _judged(case: dict[str, Any], schedule: Schedule | None) -> str:
+def _judge_case(case: dict[str, Any], schedule: Schedule | None) -> str:
     try:
         return judge(case, schedule)
     except CloudschedError:
         return "wrong"
 
 
-def made(reader: Callable[[Sequence[Phrase]], list[Schedule | None]], count: int) -> tuple[Counter[str], float]:
+def score_generated(
+    reader: Callable[[Sequence[Phrase]], list[Schedule | None]], count: int
+) -> tuple[Counter[str], float]:
     """Return the score over phrases from templates, and the CPU time that one takes."""
     zone = load_tzinfo(language_phrases.ZONE)
     now = language_phrases.NOW.replace(tzinfo=zone)
@@ -207,13 +209,13 @@ def main() -> None:
     columns = [*KINDS] if CASES else []
     print("right % / silently wrong %")
     print(f"{'':24}" + "".join(f"{kind:>15}" for kind in columns) + f"{'templates':>15}{'ms':>8}")
-    for name, reader in readers(options.rivals).items():
+    for name, reader in list_readers(options.rivals).items():
         line = f"{name:24}"
-        score = collected(reader) if CASES else Counter()
+        score = score_collected(reader) if CASES else Counter()
         for kind in columns:
             total = sum(count for (of, _), count in score.items() if of == kind)
             line += f"{100 * score[kind, 'right'] / total:8.1f} /{100 * score[kind, 'wrong'] / total:5.1f}"
-        from_templates, taken = made(reader, options.phrases)
+        from_templates, taken = score_generated(reader, options.phrases)
         right, wrong = (100 * from_templates[verdict] / options.phrases for verdict in ("right", "wrong"))
         print(f"{line}{right:8.1f} /{wrong:5.1f}" + (f"{taken:8.2f}" if "js" not in name else f"{'-':>8}"))
 

@@ -41,13 +41,13 @@ def make(random: Random, count: int) -> Iterator[Made]:
     """Yield phrases: four in five repeat, the others are one-off."""
     made = 0
     while made < count:
-        one = _once(random) if random.random() < 0.2 else _recurring(random)
+        one = _make_once(random) if random.random() < 0.2 else _make_recurring(random)
         if one is not None:
             made += 1
             yield one
 
 
-def _times(random: Random) -> tuple[str, list[tuple[int, int]]]:
+def _make_times(random: Random) -> tuple[str, list[tuple[int, int]]]:
     hours = sorted(random.sample(range(7, 23), random.choice((1, 1, 1, 2, 3))))
     minute = random.choice((0, 0, 15, 30, 45))
     style = random.choice(("24", "pm", "noon"))
@@ -60,55 +60,67 @@ def _times(random: Random) -> tuple[str, list[tuple[int, int]]]:
         else:
             half = "am" if hour < 12 else "pm"
             words.append(f"{(hour - 1) % 12 + 1}" + (f":{minute:02}" if minute else "") + half)
-    return "at " + _listed(words), [(hour, minute) for hour in hours]
+    return "at " + _join_words(words), [(hour, minute) for hour in hours]
 
 
-def _listed(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
-def _days(random: Random) -> _Part:
+def _make_days(random: Random) -> _Part:
     return random.choice(
-        (_every_day, _weekdays, _weekend, _named, _range, _month_day, _nth, _last_day, _working, _yearly, _interval)
+        (
+            _make_every_day,
+            _make_weekdays,
+            _make_weekend,
+            _make_named,
+            _make_range,
+            _make_month_day,
+            _make_nth,
+            _make_last_day,
+            _make_working_day,
+            _make_yearly,
+            _make_interval,
+        )
     )(random)
 
 
-def _every_day(random: Random) -> _Part:
+def _make_every_day(random: Random) -> _Part:
     return _Part(random.choice(("every day", "daily", "each day", "everyday")), lambda _: True)
 
 
-def _weekdays(random: Random) -> _Part:
+def _make_weekdays(random: Random) -> _Part:
     return _Part(random.choice(("every weekday", "on weekdays", "weekdays")), lambda day: day.weekday() < 5)
 
 
-def _weekend(random: Random) -> _Part:
+def _make_weekend(random: Random) -> _Part:
     return _Part(random.choice(("on weekends", "every weekend")), lambda day: day.weekday() >= 5)
 
 
-def _named(random: Random) -> _Part:
+def _make_named(random: Random) -> _Part:
     chosen = random.sample(range(7), random.choice((1, 1, 2, 3)))
     names = [DAYS[day] for day in chosen]
-    text = random.choice(("every " + _listed(names), "on " + _listed([f"{name}s" for name in names])))
+    text = random.choice(("every " + _join_words(names), "on " + _join_words([f"{name}s" for name in names])))
     return _Part(text, lambda day: day.weekday() in chosen)
 
 
-def _range(random: Random) -> _Part:
+def _make_range(random: Random) -> _Part:
     first, length = random.randrange(7), random.randrange(1, 6)
     chosen = {(first + step) % 7 for step in range(length + 1)}
     return _Part(f"every {DAYS[first]} to {DAYS[(first + length) % 7]}", lambda day: day.weekday() in chosen)
 
 
-def _month_day(random: Random) -> _Part:
+def _make_month_day(random: Random) -> _Part:
     chosen = sorted(random.sample(range(1, 29), random.choice((1, 1, 2))))
     text = (
         "on the "
-        + _listed([_ordinal(number) for number in chosen])
+        + _join_words([_format_ordinal(number) for number in chosen])
         + random.choice((" of every month", " of each month"))
     )
     return _Part(text, lambda day: day.day in chosen)
 
 
-def _nth(random: Random) -> _Part:
+def _make_nth(random: Random) -> _Part:
     number, weekday = random.choice(list(ORDINALS)), random.randrange(7)
     text = f"on the {ORDINALS[number]} {DAYS[weekday]} of {random.choice(('every', 'each'))} month"
     return _Part(text, lambda day: _is_nth(day, number, weekday))
@@ -119,14 +131,14 @@ def _is_nth(day: date, number: int, weekday: int) -> bool:
     return day.weekday() == weekday and ((day.day - 1) // 7 + 1 == number or -(left // 7) - 1 == number)
 
 
-def _last_day(random: Random) -> _Part:
+def _make_last_day(random: Random) -> _Part:
     return _Part(
         f"on the last day of {random.choice(('every', 'each'))} month",
         lambda day: day.day == monthrange(day.year, day.month)[1],
     )
 
 
-def _working(random: Random) -> _Part:
+def _make_working_day(random: Random) -> _Part:
     first = random.random() < 0.5
     word = random.choice(("working day", "business day", "weekday"))
 
@@ -138,28 +150,28 @@ def _working(random: Random) -> _Part:
     return _Part(f"on the {'first' if first else 'last'} {word} of every month", on)
 
 
-def _yearly(random: Random) -> _Part:
+def _make_yearly(random: Random) -> _Part:
     month, number = random.randrange(1, 13), random.randrange(1, 29)
     text = random.choice(
-        (f"every year on {MONTHS[month - 1]} {number}", f"every {_ordinal(number)} of {MONTHS[month - 1]}")
+        (f"every year on {MONTHS[month - 1]} {number}", f"every {_format_ordinal(number)} of {MONTHS[month - 1]}")
     )
     return _Part(text, lambda day: (day.month, day.day) == (month, number))
 
 
-def _interval(random: Random) -> _Part:
+def _make_interval(random: Random) -> _Part:
     interval, weekday = random.choice((2, 3, 4)), random.choice((0, 1, 2, 3, 5, 6))  # today would be in doubt
     first = NOW.date() + timedelta(days=(weekday - NOW.weekday() - 1) % 7 + 1)
     every = f"every {interval} weeks" if interval > 2 or random.random() < 0.5 else "every other week"
     return _Part(f"{every} on {DAYS[weekday]}", lambda day: (day - first).days % (7 * interval) == 0)
 
 
-def _ordinal(number: int) -> str:
+def _format_ordinal(number: int) -> str:
     teens = number % 100 in range(11, 14)
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def _recurring(random: Random) -> Made | None:
-    days, (at, times) = _days(random), _times(random)
+def _make_recurring(random: Random) -> Made | None:
+    days, (at, times) = _make_days(random), _make_times(random)
     on, start, end, most = days.on, NOW.date(), None, 6
     is_weekly = days.text.startswith(("every other", "every 2", "every 3", "every 4"))
     text = random.choice((f"{days.text} {at}", f"{at} {days.text}"))
@@ -187,11 +199,11 @@ def _recurring(random: Random) -> Made | None:
         text += f" for {most} times"
     if random.random() < 0.15:
         text = random.choice(("remind me to water the plants ", "team lunch ", "please ")) + text
-    expected = _walk(on, times, start, end, 7 if bound == "count" else 6)[:most]
+    expected = _walk_days(on, times, start, end, 7 if bound == "count" else 6)[:most]
     return Made(text, expected, is_once=False) if expected else None
 
 
-def _walk(on: On, times: list[tuple[int, int]], start: date, end: date | None, count: int) -> tuple[str, ...]:
+def _walk_days(on: On, times: list[tuple[int, int]], start: date, end: date | None, count: int) -> tuple[str, ...]:
     found: list[str] = []
     for ahead in range(_HORIZON):
         day = start + timedelta(days=ahead)
@@ -203,7 +215,7 @@ def _walk(on: On, times: list[tuple[int, int]], start: date, end: date | None, c
     return tuple(found[:count])
 
 
-def _once(random: Random) -> Made:
+def _make_once(random: Random) -> Made:
     at, times = "at 15:30", [(15, 30)]
     if random.random() < 0.5:
         at, times = "at 8am", [(8, 0)]

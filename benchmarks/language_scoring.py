@@ -14,7 +14,7 @@ COLLECTED = Path(__file__).parents[2] / "shared" / "plain-language" / "cases.jso
 CASES: list[dict[str, Any]] = json.loads(COLLECTED.read_text(encoding="utf-8"))["cases"] if COLLECTED.exists() else []
 
 
-def now_of(case: dict[str, Any]) -> datetime:
+def parse_now(case: dict[str, Any]) -> datetime:
     """Return the moment at which the phrase was typed."""
     return datetime.fromisoformat(case["now"]).replace(tzinfo=load_tzinfo(case["zone"]))
 
@@ -30,13 +30,13 @@ def judge(case: dict[str, Any], schedule: Schedule | None) -> str:
 
 
 def _is_once(case: dict[str, Any], schedule: Schedule) -> bool:
-    found = [_local(at, case) for at in schedule.upcoming(now_of(case), 2)]
+    found = [_to_local(at, case) for at in schedule.upcoming(parse_now(case), 2)]
     expected = case["expect"]["at"]
     return len(found) == 1 and found[0][: len(expected)] == expected
 
 
 def _is_recurring(case: dict[str, Any], schedule: Schedule) -> bool:
-    expect, now = case["expect"], now_of(case)
+    expect, now = case["expect"], parse_now(case)
     first = expect["first"]
     begin = now
     if expect["compare"] == "rule":
@@ -49,7 +49,7 @@ def _is_recurring(case: dict[str, Any], schedule: Schedule) -> bool:
         begin = now.replace(hour=0, minute=0, second=0) - timedelta(seconds=1)
         if first[0] > now.date().isoformat():
             begin += timedelta(days=1)
-    found = [_local(at, case)[: len(first[0])] for at in schedule.upcoming(begin, len(first))]
+    found = [_to_local(at, case)[: len(first[0])] for at in schedule.upcoming(begin, len(first))]
     if found != first:
         return False
     if not expect.get("last"):
@@ -58,8 +58,8 @@ def _is_recurring(case: dict[str, Any], schedule: Schedule) -> bool:
         datetime.fromisoformat(first[0]).replace(tzinfo=load_tzinfo(case["zone"])) - timedelta(days=1),
         expect["total"] + 2,
     )
-    return bool(len(everything) == expect["total"] and _local(everything[-1], case)[:10] == expect["last"][:10])
+    return bool(len(everything) == expect["total"] and _to_local(everything[-1], case)[:10] == expect["last"][:10])
 
 
-def _local(at: datetime, case: dict[str, Any]) -> str:
+def _to_local(at: datetime, case: dict[str, Any]) -> str:
     return at.astimezone(load_tzinfo(case["zone"])).replace(tzinfo=None).isoformat()

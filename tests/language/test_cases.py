@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, judge, now_of
+from benchmarks.language_scoring import CASES, judge, parse_now
 from tests.language.german_phrases import GERMAN_PHRASES
 from tests.language.later_phrases import LATER
 from tests.language.own_phrases import HELD_OUT, OWN, Own
@@ -27,7 +27,7 @@ def test_the_score_over_the_collected_phrases(capsys: pytest.CaptureFixture[str]
     """Nearly all firm phrases are read as meant, and hardly one is silently read otherwise."""
     score: Counter[tuple[bool, str, str]] = Counter()
     for case in CASES:
-        reading = read(case["phrase"], now=now_of(case), timezone=case["zone"])
+        reading = read(case["phrase"], now=parse_now(case), timezone=case["zone"])
         score[case["firm"], case["kind"], judge(case, reading.schedule)] += 1
     kinds = sorted({(firm, kind) for firm, kind, _ in score}, reverse=True)
     with capsys.disabled():
@@ -41,7 +41,7 @@ def test_the_score_over_the_collected_phrases(capsys: pytest.CaptureFixture[str]
             assert score[True, kind, "wrong"] <= MOST_WRONG * total, kind
 
 
-def local_times(reading: Reading, count: int) -> list[str]:
+def list_local_times(reading: Reading, count: int) -> list[str]:
     """Return the next local times of a reading."""
     assert reading.schedule is not None, reading
     found = reading.schedule.upcoming(NOW.replace(tzinfo=HERE), count)
@@ -61,7 +61,7 @@ def check(own: Own, locale: str = "en") -> None:
         assert reading.kind != "schedule", reading
         return
     ends = len(own.expected) not in {6, 8}  # the walk lists six or eight, and fewer only where there are no more
-    assert local_times(reading, len(own.expected) + ends) == own.expected
+    assert list_local_times(reading, len(own.expected) + ends) == own.expected
 
 
 @pytest.mark.parametrize("own", OWN + LATER, ids=lambda own: own.phrase)
@@ -89,7 +89,7 @@ def test_phrases_from_templates(phrases: int) -> None:
         reading = read(made.phrase, now=now, timezone=language_phrases.ZONE)
         count = len(made.expected) + made.is_once
         assert reading.kind == "schedule", (made.phrase, reading)
-        assert tuple(local_times(reading, count)) == made.expected, made.phrase
+        assert tuple(list_local_times(reading, count)) == made.expected, made.phrase
 
 
 def test_now_is_the_same_everywhere() -> None:

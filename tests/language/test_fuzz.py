@@ -8,7 +8,7 @@ from time import thread_time
 
 import pytest
 from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, now_of
+from benchmarks.language_scoring import CASES, parse_now
 from tests.language.walk import NOW, ZONE
 
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -90,7 +90,7 @@ def test_a_changed_phrase_is_not_read_as_before() -> None:
     """A foreign word added or put in another's place changes the reading or ends it, wherever it stands."""
     random = Random(13)  # noqa: S311 -- repeatable
     for case in CASES:
-        now = now_of(case)
+        now = parse_now(case)
         words = case["phrase"].split()
         before = read(case["phrase"], now=now, timezone=case["zone"])
         if before.schedule is None or len(words) < 2:

@@ -15,7 +15,7 @@ DOC = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="u
 NOW_AWARE = NOW.replace(tzinfo=load_tzinfo(ZONE))
 
 
-def table(heading: str) -> list[tuple[str, ...]]:
+def read_table(heading: str) -> list[tuple[str, ...]]:
     """Return the rows of the first table under a heading."""
     section = DOC.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     rows = [
@@ -26,14 +26,14 @@ def table(heading: str) -> list[tuple[str, ...]]:
     return rows[2:]
 
 
-@pytest.mark.parametrize(("phrase", "description"), table("What can be said"))
+@pytest.mark.parametrize(("phrase", "description"), read_table("What can be said"))
 def test_what_can_be_said(phrase: str, description: str) -> None:
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
     assert reading.schedule is not None, reading
     assert reading.schedule.describe() == description
 
 
-@pytest.mark.parametrize(("phrase", "code", "answers"), table("What is asked back"))
+@pytest.mark.parametrize(("phrase", "code", "answers"), read_table("What is asked back"))
 def test_what_is_asked_back(phrase: str, code: str, answers: str) -> None:
     """Every answer of the table is in one of the readings, in the same order."""
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
@@ -43,14 +43,14 @@ def test_what_is_asked_back(phrase: str, code: str, answers: str) -> None:
         assert answer in one.description
 
 
-@pytest.mark.parametrize(("phrase", "code"), table("What is refused"))
+@pytest.mark.parametrize(("phrase", "code"), read_table("What is refused"))
 def test_what_is_refused(phrase: str, code: str) -> None:
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE)
     assert reading.kind == "refusal", reading
     assert reading.problems[0].code == code
 
 
-@pytest.mark.parametrize(("current", "phrase", "description"), table("Changing a schedule"))
+@pytest.mark.parametrize(("current", "phrase", "description"), read_table("Changing a schedule"))
 def test_changes(current: str, phrase: str, description: str) -> None:
     before = read(current, now=NOW_AWARE, timezone=ZONE).schedule
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE, current=before)
@@ -58,7 +58,7 @@ def test_changes(current: str, phrase: str, description: str) -> None:
     assert reading.schedule.describe() == description
 
 
-@pytest.mark.parametrize(("phrase", "description"), table("Languages"))
+@pytest.mark.parametrize(("phrase", "description"), read_table("Languages"))
 def test_languages(phrase: str, description: str) -> None:
     reading = read(phrase, now=NOW_AWARE, timezone=ZONE, locale="de")
     assert reading.schedule is not None, reading

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks import language_phrases
-from benchmarks.language_scoring import CASES, now_of
+from benchmarks.language_scoring import CASES, parse_now
 from tests.language.own_phrases import OWN
 from tests.language.walk import NOW, ZONE
 
@@ -24,7 +24,7 @@ DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Japan", "Etc/GMT+2", "CET")
 
 
-def schedules_of(reading: Reading) -> list[Schedule]:
+def collect_schedules(reading: Reading) -> list[Schedule]:
     """Return all schedules that a reading offers."""
     return [reading.schedule] if reading.schedule is not None else [one.schedule for one in reading.readings]
 
@@ -44,8 +44,8 @@ def check(schedule: Schedule, now: datetime) -> None:
 def test_collected_phrases_read_back() -> None:
     """Whatever comes of a phrase that somebody typed, its description means it."""
     for case in CASES:
-        now = now_of(case)
-        for schedule in schedules_of(read(case["phrase"], now=now, timezone=case["zone"])):
+        now = parse_now(case)
+        for schedule in collect_schedules(read(case["phrase"], now=now, timezone=case["zone"])):
             check(schedule, now)
 
 
@@ -53,7 +53,7 @@ def test_collected_phrases_read_back() -> None:
 def test_own_phrases_read_back(own: object) -> None:
     """The same for phrases of our own."""
     now = NOW.replace(tzinfo=load_tzinfo(ZONE))
-    for schedule in schedules_of(read(str(getattr(own, "phrase", "")), now=now, timezone=ZONE)):
+    for schedule in collect_schedules(read(str(getattr(own, "phrase", "")), now=now, timezone=ZONE)):
         check(schedule, now)
 
 
@@ -61,7 +61,7 @@ def test_phrases_from_templates_read_back(phrases: int) -> None:
     """The same for phrases put together by chance."""
     now = language_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))
     for made in language_phrases.make(Random(11), min(phrases, 20_000) // 4):  # noqa: S311 -- repeatable
-        for schedule in schedules_of(read(made.phrase, now=now, timezone=ZONE)):
+        for schedule in collect_schedules(read(made.phrase, now=now, timezone=ZONE)):
             check(schedule, now)
 
 
@@ -71,10 +71,10 @@ def test_random_schedules_read_back(phrases: int) -> None:
     random = Random(3)  # noqa: S311 -- repeatable
     for _ in range(phrases // 2):
         now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(10**8))
-        check(random_schedule(random, now), now)
+        check(make_schedule(random, now), now)
 
 
-def random_schedule(random: Random, now: datetime) -> Schedule:
+def make_schedule(random: Random, now: datetime) -> Schedule:
     """Return a schedule of one of the forms that `read` makes."""
     zone = random.choice(ZONES)
     local = now.astimezone(load_tzinfo(zone)).replace(tzinfo=None, microsecond=0)
@@ -86,35 +86,35 @@ def random_schedule(random: Random, now: datetime) -> Schedule:
             (("HOURLY", 2), ("MINUTELY", 15), ("HOURLY", 1), ("MINUTELY", 90), ("SECONDLY", 30))
         )
         rule = f"FREQ={freq};INTERVAL={interval}" if interval > 1 else f"FREQ={freq}"
-        rule += random.choice(("", "", f";BYDAY={_some_days(random)}", f";BYMONTH={random.randrange(1, 13)}"))
+        rule += random.choice(("", "", f";BYDAY={_choose_days(random)}", f";BYMONTH={random.randrange(1, 13)}"))
         return Schedule(rrule=rule, dtstart=local.isoformat(), timezone=zone)
     hours = sorted(random.sample(range(24), random.choice((1, 1, 2, 5, 9))))
     minutes = sorted(random.sample(range(0, 60, 5), random.choice((1, 1, 2))))
     if kind == "working":
         hours, minutes = hours[:1], minutes[:1]
     interval = random.choice((1, 1, 1, 2, 3))
-    rule = _days_of(kind, random, interval)
-    rule += f";BYHOUR={_text(hours)};BYMINUTE={_text(minutes)}"
+    rule = _list_days_of(kind, random, interval)
+    rule += f";BYHOUR={_format_days(hours)};BYMINUTE={_format_days(minutes)}"
     rule += random.choice((";BYSETPOS=1", ";BYSETPOS=-1", ";BYSETPOS=2")) if kind == "working" else ""
-    end = random.choice(("", "", f";COUNT={random.randrange(1, 60)}", f";UNTIL={_until(local, random)}"))
+    end = random.choice(("", "", f";COUNT={random.randrange(1, 60)}", f";UNTIL={_make_until(local, random)}"))
     free = interval == 1 and not end
     begin = "1970-01-01T00:00:00"
     if not free:
-        begin = first_of(rule.replace(f"INTERVAL={interval}", "INTERVAL=1"), local)
+        begin = find_first_of(rule.replace(f"INTERVAL={interval}", "INTERVAL=1"), local)
     exdates: list[str] = []
     if random.random() < 0.2:
         exdates = [(local.date() + timedelta(days=days)).isoformat() for days in random.sample(range(1, 60), 2)]
     schedule = Schedule(rrule=rule, dtstart=begin, timezone=zone, gap="shift")
     if exdates and len(schedule.upcoming(now, 100)) == 100:
         schedule = Schedule(rrule=rule, dtstart=begin, timezone=zone, exdates=exdates)
-    return schedule if schedule.after(now) is not None else random_schedule(random, now)
+    return schedule if schedule.after(now) is not None else make_schedule(random, now)
 
 
-def _until(local: datetime, random: Random) -> str:
+def _make_until(local: datetime, random: Random) -> str:
     return f"{local + timedelta(days=random.randrange(800, 2000)):%Y%m%d}T235959"
 
 
-def first_of(rule: str, local: datetime) -> str:
+def find_first_of(rule: str, local: datetime) -> str:
     """Return the first local time that a rule names after another."""
     plain = rule.split(";COUNT", maxsplit=1)[0].split(";UNTIL", maxsplit=1)[0]
     midnight = local.replace(hour=0, minute=0, second=0)
@@ -123,18 +123,18 @@ def first_of(rule: str, local: datetime) -> str:
     return found.replace(tzinfo=None).isoformat()
 
 
-def _days_of(kind: str, random: Random, interval: int) -> str:
+def _list_days_of(kind: str, random: Random, interval: int) -> str:
     step = f";INTERVAL={interval}" if interval > 1 else ""
-    months = f";BYMONTH={_text(sorted(random.sample(range(1, 13), random.choice((1, 2, 4)))))}"
+    months = f";BYMONTH={_format_days(sorted(random.sample(range(1, 13), random.choice((1, 2, 4)))))}"
     maybe = months if random.random() < 0.3 and interval == 1 else ""
     if kind == "daily":
         return f"FREQ=DAILY{step}{maybe}"
     if kind == "weekly":
-        return f"FREQ=WEEKLY{step}{maybe};BYDAY={_some_days(random)}"
+        return f"FREQ=WEEKLY{step}{maybe};BYDAY={_choose_days(random)}"
     if kind == "monthly":
         days = sorted(random.sample([*range(1, 32), -1, -2], random.choice((1, 1, 2, 4))))
         skip = ";SKIP=BACKWARD" if random.random() < 0.3 else ""
-        return f"FREQ=MONTHLY{step};BYMONTHDAY={_text(days)}{skip}"
+        return f"FREQ=MONTHLY{step};BYMONTHDAY={_format_days(days)}{skip}"
     if kind == "nth":
         chosen = {
             f"{random.choice((1, 2, 3, 4, 5, -1, -2))}{day}" for day in random.sample(DAYS, random.choice((1, 2)))
@@ -146,10 +146,10 @@ def _days_of(kind: str, random: Random, interval: int) -> str:
     return f"FREQ=YEARLY{step}{months}{day}"
 
 
-def _some_days(random: Random) -> str:
+def _choose_days(random: Random) -> str:
     chosen = random.sample(DAYS, random.randrange(1, 6))
     return ",".join(day for day in DAYS if day in chosen)
 
 
-def _text(numbers: list[int]) -> str:
+def _format_days(numbers: list[int]) -> str:
     return ",".join(map(str, numbers))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidSchedule
-from cloudsched.language.calendar import at_time, first_day, last_day, later
+from cloudsched.language.calendar import add_length, find_first_day, find_last_day, make_local_time
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.nodes import Clock, End, Length, Relative, Unit
 from cloudsched.language.refusals import Option, Refused
@@ -39,26 +39,26 @@ class Builder:
     def build(self, exdates: list[str]) -> Schedule:
         """Return the schedule."""
         for draft in self.drafts:
-            self._fill(draft)
+            self._fill_days(draft)
             if "skip-back" in self.plan.marks:
                 draft.skip = "BACKWARD"
             if "skip-forward" in self.plan.marks:
                 draft.skip = "FORWARD"
         for end in self.plan.ends:
-            self._end(end)
+            self._apply_end(end)
         if self.count is not None and self.until is not None:
             raise Refused("contradiction", self.plan.ends[-1].span, "keep either the number of times or the end")
-        texts = [text for draft in self.drafts for text in draft.texts()]
+        texts = [text for draft in self.drafts for text in draft.to_rrules()]
         if len(texts) > MAX_RULES:
             raise Refused("too-many")
         if self.count is not None and len(texts) > 1:
             raise Refused("inexpressible", self.plan.ends[0].span, "give an end as a date")
-        dtstart = self.kept or self._dtstart()
+        dtstart = self.kept or self._find_dtstart()
         suffix = ""
         if self.count is not None:
             suffix = f";COUNT={self.count}"
         elif self.until is not None:
-            suffix = f";UNTIL={at_time(self.until, *self.until_clock):%Y%m%dT%H%M%S}"
+            suffix = f";UNTIL={make_local_time(self.until, *self.until_clock):%Y%m%dT%H%M%S}"
         try:
             schedule = Schedule(
                 rrule=[text + suffix for text in texts],
@@ -78,7 +78,7 @@ class Builder:
         open_ended = self.count is None and self.until is None and not self.bounded
         return fine or not open_ended or any(draft.interval > 1 for draft in self.drafts)
 
-    def _fill(self, draft: Draft) -> None:
+    def _fill_days(self, draft: Draft) -> None:
         """Name the days that a rule leaves to its beginning: "every month" is on today's day of the month."""
         if draft.freq == "WEEKLY" and not draft.weekdays:
             draft.weekdays = [(0, self.start.weekday())]
@@ -98,7 +98,7 @@ class Builder:
 
     floating = False
 
-    def _end(self, end: End) -> None:
+    def _apply_end(self, end: End) -> None:
         if end.count is not None:
             if self.count is not None:
                 raise Refused("contradiction", end.span)
@@ -108,27 +108,27 @@ class Builder:
             self.count = end.count
             return
         if end.length is not None:
-            self._lasting(end.length)
+            self._apply_duration(end.length)
             return
         if end.point is None or self.until is not None:
             raise Refused("contradiction", end.span)
         base = max(self.start, self.context.today)
-        self.until = last_day(end.point, self.context, base)
+        self.until = find_last_day(end.point, self.context, base)
         if end.before and any(pick.nth for group in self.plan.groups for days in group.days for pick in days.picks):
             raise Refused("inexpressible", end.span)  # "the last Thursday before Christmas"
         if end.before:
-            self.until = first_day(end.point, self.context, base) - timedelta(days=1)
+            self.until = find_first_day(end.point, self.context, base) - timedelta(days=1)
         if end.clock is not None:
-            self.until_clock = self.context.time(end.clock)
+            self.until_clock = self.context.resolve_time(end.clock)
         if self.until < self.start:
             raise Refused("never" if self.bounded else "past", end.span)
         self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
 
-    def _lasting(self, length: Length) -> None:
+    def _apply_duration(self, length: Length) -> None:
         """End after a length of time: by the number of occurrences where that is exact, else by a date."""
         draft = self.drafts[0]
         unit, amount = length.amounts[0]
-        single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.texts()) == 1
+        single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.to_rrules()) == 1
         a_day = max(len(draft.times), 1)
         plain = single and draft.interval == 1 and not (draft.months or draft.positions or self.plan.exceptions)
         if plain and draft.freq == "DAILY" and unit in (Unit.DAY, Unit.WEEK):
@@ -143,37 +143,37 @@ class Builder:
                 raise Refused("inexpressible", length.span)
             self.count = max(amount * _SECONDS[unit] // (step * draft.interval), 1)
         elif draft.freq in _STEPS and not self.bounded:
-            self.until = later(self.start, length)
+            self.until = add_length(self.start, length)
             self.until_clock = TimeOfDay(*self.context.local.timetuple()[3:6])
         else:
-            self.until = later(self.start, length) - timedelta(days=1)
+            self.until = add_length(self.start, length) - timedelta(days=1)
             self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
 
-    def _dtstart(self) -> str:
+    def _find_dtstart(self) -> str:
         if not self._needs_phase:
             return BEGINNING
         context = self.context
         fine = next((draft for draft in self.drafts if draft.freq in {"HOURLY", "MINUTELY", "SECONDLY"}), None)
         clock = self.plan.start.clock if self.plan.start is not None else None
         if fine is not None:
-            return self._fine_start(clock)
+            return self._find_subdaily_start(clock)
         first = min(time for draft in self.drafts for time in draft.times)
-        phase = at_time(self.start, *first)
+        phase = make_local_time(self.start, *first)
         if self.floating and not (self.count is not None and phase <= context.local and not self.bounded):
             return phase.isoformat()
         daily = all(draft.freq == "DAILY" and draft.interval > 1 for draft in self.drafts)
         if daily and not self.bounded and self.count is None and not any(d.weekdays or d.months for d in self.drafts):
             return phase.isoformat()
-        return self._first_occurrence().isoformat()
+        return self._find_first_occurrence().isoformat()
 
-    def _fine_start(self, clock: Clock | None) -> str:
+    def _find_subdaily_start(self, clock: Clock | None) -> str:
         context = self.context
         point = self.plan.start.point if self.plan.start is not None else None
         if isinstance(point, Relative) and point.kind == "now":
             return context.local.isoformat()
         if self.bounded:
-            time = context.time(clock) if clock is not None else TimeOfDay(0)
-            begin = at_time(self.start, *time)
+            time = context.resolve_time(clock) if clock is not None else TimeOfDay(0)
+            begin = make_local_time(self.start, *time)
             return begin.isoformat()
         context.choices.assume("It is counted from now.")
         if self.count is not None:  # now is no occurrence, and not counted
@@ -181,10 +181,10 @@ class Builder:
             return (context.local + timedelta(seconds=step)).isoformat()
         return context.local.isoformat()
 
-    def _first_occurrence(self) -> datetime:
+    def _find_first_occurrence(self) -> datetime:
         """Return the first local time that the rules name, from the start on and, if there is none, after now."""
         context = self.context
-        texts = [text for draft in self.drafts for text in replace(draft, interval=1).texts()]
+        texts = [text for draft in self.drafts for text in replace(draft, interval=1).to_rrules()]
         begin = datetime(self.start.year, self.start.month, self.start.day)  # noqa: DTZ001 -- on the zone's clock
         if not self.bounded:
             begin = max(begin, context.local + timedelta(seconds=1))
@@ -195,7 +195,7 @@ class Builder:
             raise Refused("never", hint=str(error)) from None
         clock = self.plan.start.clock if self.plan.start is not None else None
         if clock is not None and self.bounded:
-            begin = at_time(self.start, *context.time(clock))
+            begin = make_local_time(self.start, *context.resolve_time(clock))
         moment = begin - timedelta(seconds=1)
         found = free.after(moment.replace(tzinfo=UTC))
         if found is None:

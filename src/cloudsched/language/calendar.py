@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dateutil.easter import easter
 from dateutil.relativedelta import relativedelta
 
-from cloudsched.language.grammar_days import weekend_or_work
+from cloudsched.language.grammar_days import list_weekdays
 from cloudsched.language.nodes import DAY, Date, Days, Length, Months, Period, Pick, Point, Relative, Unit, Year
 from cloudsched.language.refusals import Option, Refused
 
@@ -31,7 +31,7 @@ _DELTA = {
 }
 
 
-def delta(length: Length) -> relativedelta:
+def to_relativedelta(length: Length) -> relativedelta:
     """Return a length of time as calendar arithmetic takes it."""
     amounts: dict[str, int] = {}
     for unit, count in length.amounts:
@@ -41,30 +41,30 @@ def delta(length: Length) -> relativedelta:
     return relativedelta(**amounts)  # type: ignore[arg-type]  # years and months are whole
 
 
-def later(day: date, length: Length, *, back: bool = False) -> date:
+def add_length(day: date, length: Length, *, back: bool = False) -> date:
     """Return the day that lies a length of time after another."""
     try:
-        return day - delta(length) if back else day + delta(length)
+        return day - to_relativedelta(length) if back else day + to_relativedelta(length)
     except (ValueError, OverflowError):
         raise Refused("never", length.span) from None
 
 
-def first_day(point: Point, context: Context, base: date) -> date:
+def find_first_day(point: Point, context: Context, base: date) -> date:
     """Return the day with which a point begins, not before ``base`` where it names no year."""
     if isinstance(point, Date):
-        return date_of(point, context, base)
+        return resolve_date(point, context, base)
     if isinstance(point, Relative):
-        return relative_day(point, context, base)
+        return resolve_relative_day(point, context, base)
     if isinstance(point, Year):
-        return date(_year(point, context), 1, 1)
+        return date(_resolve_year(point, context), 1, 1)
     if isinstance(point, Months):
         month = point.months[0]
         year = base.year + (month < base.month)
         return max(date(year, month, 1), base)
-    return nth_day(point, context, base)
+    return find_nth_day(point, context, base)
 
 
-def last_day(point: Point, context: Context, base: date) -> date:
+def find_last_day(point: Point, context: Context, base: date) -> date:
     """Return the last day before which, or on which, something ends: a month and a year are out, a day is in."""
     if isinstance(point, Months):
         month = point.months[-1] if len(point.months) == 1 else 0
@@ -73,35 +73,35 @@ def last_day(point: Point, context: Context, base: date) -> date:
         year = base.year + (month <= base.month)
         return date(year, month, 1) - ONE_DAY
     if isinstance(point, Year):
-        return date(_year(point, context), 1, 1) - ONE_DAY
+        return date(_resolve_year(point, context), 1, 1) - ONE_DAY
     if isinstance(point, Date) and point.day is None and point.month is not None and point.year is not None:
         return date(point.year, point.month, 1) - ONE_DAY
     if isinstance(point, Relative) and point.kind == "unit":
-        return relative_day(point, context, base) - ONE_DAY
-    return first_day(point, context, base)
+        return resolve_relative_day(point, context, base) - ONE_DAY
+    return find_first_day(point, context, base)
 
 
-def _year(point: Year, context: Context) -> int:
+def _resolve_year(point: Year, context: Context) -> int:
     return point.year if point.year is not None else context.today.year + (point.ahead or 0)
 
 
-def date_of(said: Date, context: Context, base: date) -> date:
+def resolve_date(said: Date, context: Context, base: date) -> date:
     """Return the date that was said: the first such one from ``base`` on, where no year was."""
-    said = settle_order(said, context)
+    said = resolve_date_order(said, context)
     month, day = said.month, said.day
     if month == 0 and day is not None:
-        return _movable(day, said, base)
+        return _find_easter_day(day, said, base)
     if day is None:
         if month is None or said.year is None:
             raise Refused("no-such-date", said.span)
         return date(said.year, month, 1)
     if month is None:
-        return _day_of_month(said, day, base)
+        return _find_day_of_month(said, day, base)
     if said.year is not None:
-        found = _valid(said.year, month, day)
+        found = _make_date(said.year, month, day)
     else:
         found = next(
-            (_valid(y, month, day) for y in range(base.year, base.year + 9) if _is_from(y, month, day, base)), None
+            (_make_date(y, month, day) for y in range(base.year, base.year + 9) if _is_from(y, month, day, base)), None
         )
     if found is None:
         raise Refused("no-such-date", said.span)
@@ -111,32 +111,32 @@ def date_of(said: Date, context: Context, base: date) -> date:
     return found
 
 
-def settle_order(said: Date, context: Context) -> Date:
+def resolve_date_order(said: Date, context: Context) -> Date:
     """Return a date whose day and month are told apart."""
     if said.swapped is None:
         return said
-    options = tuple(Option(_date_name(*order), order) for order in ((said.month or 1, said.day or 1), said.swapped))
+    options = tuple(Option(_format_date(*order), order) for order in ((said.month or 1, said.day or 1), said.swapped))
     chosen = context.choices.pick("date-order", said.span, options)
     assert isinstance(chosen, tuple)  # noqa: S101 -- one of the two above
     return replace(said, month=chosen[0], day=chosen[1], swapped=None)
 
 
-def _date_name(month: int, day: int) -> str:
+def _format_date(month: int, day: int) -> str:
     return f"{day} {date(2000, month, 1):%B}"
 
 
-def _valid(year: int, month: int, day: int) -> date | None:
+def _make_date(year: int, month: int, day: int) -> date | None:
     if not 1583 <= year <= LAST_YEAR or day > monthrange(year, month)[1]:
         return None
     return date(year, month, day)
 
 
 def _is_from(year: int, month: int, day: int, base: date) -> bool:
-    found = _valid(year, month, day)
+    found = _make_date(year, month, day)
     return found is not None and found >= base
 
 
-def _movable(kind: int, said: Date, base: date) -> date:
+def _find_easter_day(kind: int, said: Date, base: date) -> date:
     """Return Easter Sunday, Good Friday or Easter Monday."""
     shift = {1: 0, 2: -2, 3: 1}[kind]
     years = [said.year] if said.year is not None else [base.year, base.year + 1]
@@ -149,10 +149,10 @@ def _movable(kind: int, said: Date, base: date) -> date:
     raise Refused("no-such-date", said.span)
 
 
-def _day_of_month(said: Date, day: int, base: date) -> date:
+def _find_day_of_month(said: Date, day: int, base: date) -> date:
     for ahead in range(13):
         year, month = divmod(base.year * 12 + base.month - 1 + ahead, 12)
-        found = _valid(year, month + 1, day)
+        found = _make_date(year, month + 1, day)
         if found is not None and found >= base:
             if said.weekday is not None and found.weekday() != said.weekday:
                 raise Refused("contradiction", said.span, f"{found:%Y-%m-%d} is a {_NAMES[found.weekday()]}")
@@ -160,12 +160,12 @@ def _day_of_month(said: Date, day: int, base: date) -> date:
     raise Refused("no-such-date", said.span)
 
 
-def next_weekday(weekday: int, after: date) -> date:
+def find_next_weekday(weekday: int, after: date) -> date:
     """Return the first such day later than another."""
     return after + timedelta(days=(weekday - after.weekday() - 1) % 7 + 1)
 
 
-def relative_day(said: Relative, context: Context, base: date) -> date:
+def resolve_relative_day(said: Relative, context: Context, base: date) -> date:
     """Return the day that was named in relation to today."""
     today = context.today
     if said.kind == "now":
@@ -173,28 +173,28 @@ def relative_day(said: Relative, context: Context, base: date) -> date:
     if said.kind == "day":
         return today + timedelta(days=said.count)
     if said.kind == "weekday" and said.weekday is not None:
-        return _weekday(said, said.weekday, context)
+        return _resolve_weekday(said, said.weekday, context)
     if said.kind == "week" and said.weekday is not None:
         monday = today - timedelta(days=today.weekday())
         return monday + timedelta(days=7 * (said.ahead or 0) + said.weekday)
     if said.kind == "weekdays" and said.weekday is not None:
-        start = today if said.base is None else first_day(said.base, context, base)
-        return next_weekday(said.weekday, start) + timedelta(weeks=min(said.count - 1, 10_000))
+        start = today if said.base is None else find_first_day(said.base, context, base)
+        return find_next_weekday(said.weekday, start) + timedelta(weeks=min(said.count - 1, 10_000))
     if said.kind == "length" and said.length is not None:
-        start = today if said.base is None else first_day(said.base, context, base)
-        return later(start, said.length, back=said.back)
+        start = today if said.base is None else find_first_day(said.base, context, base)
+        return add_length(start, said.length, back=said.back)
     if said.kind == "closest" and said.weekday is not None and said.base is not None:
-        middle = first_day(said.base, context, base)
-        return next_weekday(said.weekday, middle - timedelta(days=4))
+        middle = find_first_day(said.base, context, base)
+        return find_next_weekday(said.weekday, middle - timedelta(days=4))
     if said.kind in {"edge", "unit"}:
-        return _edge(said, context, base)
+        return _find_edge(said, context, base)
     raise Refused("not-understood", said.span)
 
 
-def _weekday(said: Relative, weekday: int, context: Context) -> date:
+def _resolve_weekday(said: Relative, weekday: int, context: Context) -> date:
     """Return the weekday that "this" or "next" means, or ask where the week makes it doubtful."""
     today = context.today
-    coming = next_weekday(weekday, today)
+    coming = find_next_weekday(weekday, today)
     if said.ahead is None:
         return coming
     this_week = coming - timedelta(days=coming.weekday()) == today - timedelta(days=today.weekday())
@@ -204,22 +204,22 @@ def _weekday(said: Relative, weekday: int, context: Context) -> date:
             return coming
         if coming - today == timedelta(days=7):
             this = Option(f"today, {today:%Y-%m-%d}", today)
-            return _picked(said, context, (this, Option(f"{coming:%A, %Y-%m-%d}", coming)))
-        return _picked(said, context, (Option(f"{coming:%A, %Y-%m-%d}", coming),))
+            return _ask_day(said, context, (this, Option(f"{coming:%A, %Y-%m-%d}", coming)))
+        return _ask_day(said, context, (Option(f"{coming:%A, %Y-%m-%d}", coming),))
     if this_week or (sunday and weekday != 0):
         after = coming + timedelta(days=7)
         options = (Option(f"{coming:%A, %Y-%m-%d}", coming), Option(f"{after:%A, %Y-%m-%d}", after))
-        return _picked(said, context, options)
+        return _ask_day(said, context, options)
     return coming
 
 
-def _picked(said: Relative, context: Context, options: tuple[Option, ...]) -> date:
+def _ask_day(said: Relative, context: Context, options: tuple[Option, ...]) -> date:
     chosen = context.choices.pick("this-or-next", said.span, options)
     assert isinstance(chosen, date)  # noqa: S101 -- one of those above
     return chosen
 
 
-def _edge(said: Relative, context: Context, base: date) -> date:
+def _find_edge(said: Relative, context: Context, base: date) -> date:
     today = context.today
     ahead = said.ahead or 0
     if isinstance(said.base, Date):
@@ -243,28 +243,28 @@ def _edge(said: Relative, context: Context, base: date) -> date:
     return first
 
 
-def nth_day(said: Days, context: Context, base: date) -> date:
+def find_nth_day(said: Days, context: Context, base: date) -> date:
     """Return the one day that "the 2nd Friday of May" or "the 15th" means, not before ``base``."""
     if said.dates:
-        return date_of(said.dates[0], context, base)
+        return resolve_date(said.dates[0], context, base)
     pick = said.picks[0]
     period = said.period or Period()
     if not pick.nth and said.period is None:
-        return next_weekday(pick.what, base - ONE_DAY)
+        return find_next_weekday(pick.what, base - ONE_DAY)
     if not pick.nth:
         raise Refused("too-vague", said.span)
-    starts = _period_starts(period, context, base)
+    starts = _list_period_starts(period, context, base)
     length = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}[period.unit]
     if period.months:
         length = 1
     for start in starts:
-        found = pick_in(pick, start, start + relativedelta(months=length))
+        found = find_pick(pick, start, start + relativedelta(months=length))
         if found is not None and (found >= base or period.year is not None or period.ahead is not None):
             return found
     raise Refused("no-such-date", said.span)
 
 
-def _period_starts(period: Period, context: Context, base: date) -> list[date]:
+def _list_period_starts(period: Period, context: Context, base: date) -> list[date]:
     today = context.today
     if period.months:
         years = [period.year] if period.year is not None else range(base.year, base.year + 6)
@@ -279,12 +279,12 @@ def _period_starts(period: Period, context: Context, base: date) -> list[date]:
     return [start + relativedelta(months=length * step) for step in range(14)]
 
 
-def pick_in(pick: Pick, start: date, end: date) -> date | None:
+def find_pick(pick: Pick, start: date, end: date) -> date | None:
     """Return the day that a pick names between two days, the second one out; None if there is none."""
     if pick.what == DAY:
         found = start + timedelta(days=pick.nth - 1) if pick.nth > 0 else end + timedelta(days=pick.nth)
         return found if start <= found < end else None
-    allowed = weekend_or_work(pick)
+    allowed = list_weekdays(pick)
     step = ONE_DAY if pick.nth > 0 else -ONE_DAY
     day = start if pick.nth > 0 else end - ONE_DAY
     left = abs(pick.nth)
@@ -296,7 +296,7 @@ def pick_in(pick: Pick, start: date, end: date) -> date | None:
     return None
 
 
-def at_time(day: date, hour: int, minute: int, second: int = 0) -> datetime:
+def make_local_time(day: date, hour: int, minute: int, second: int = 0) -> datetime:
     """Return a local time."""
     if day.year > min(LAST_YEAR, MAXYEAR):
         raise Refused("never", hint="name a year that people will see")

@@ -59,84 +59,84 @@ class Context:
         """The day it is now."""
         return self.local.date()
 
-    def instant(self, local: datetime) -> datetime:
+    def to_instant(self, local: datetime) -> datetime:
         """Return the instant of a local time: the first of two, and as much later as the clocks jump over it."""
         zone = load_tzinfo(self.timezone)
         return local.replace(tzinfo=zone).astimezone(load_tzinfo("UTC"))
 
-    def part_of_day(self, part: int) -> TimeOfDay:
+    def assume_part_of_day(self, part: int) -> TimeOfDay:
         """Return the assumed time of a part of the day."""
         time = TimeOfDay(_PART_HOURS[part])
         self.choices.assume(f"No time was given, so {PARTS[part]} is {time}.")
         return time
 
-    def default_time(self) -> TimeOfDay:
+    def assume_default_time(self) -> TimeOfDay:
         """Return the time of a day that names none."""
         self.choices.assume(f"No time was given, so it is {self.default}.")
         return self.default
 
-    def times(self, clocks: Sequence[Clock], part: int | None) -> list[TimeOfDay]:
+    def resolve_times(self, clocks: Sequence[Clock], part: int | None) -> list[TimeOfDay]:
         """Return times of day, in order and each once."""
         half = next((clock.half for clock in reversed(clocks) if clock.half is not None), None)
         found = []
         for clock in clocks:
             if half == 1 and _is_bare(clock) and part is None and 0 < clock.hour < NOON and not self.clock24:
-                found.append(self._asked(clock))
+                found.append(self._ask_half(clock))
             else:
-                found.append(self.time(clock, part))
+                found.append(self.resolve_time(clock, part))
         return sorted(set(found))
 
-    def time(self, clock: Clock, part: int | None = None) -> TimeOfDay:
+    def resolve_time(self, clock: Clock, part: int | None = None) -> TimeOfDay:
         """Return one time of day; a bare hour is decided by the part of the day, or assumed, or asked about."""
         hour = clock.hour
         if clock.half is not None:
             if clock.exact and hour > NOON:
-                return self._exact(clock, hour)
-            return self._exact(clock, hour % NOON + NOON * clock.half)
+                return self._make_time(clock, hour)
+            return self._make_time(clock, hour % NOON + NOON * clock.half)
         if clock.exact and (hour > NOON or clock.part is None):
-            return self._exact(clock, hour)
+            return self._make_time(clock, hour)
         part = clock.part if clock.part is not None else part
         if part is not None:
-            return self._exact(clock, _hour_in(part, hour, clock.span))
+            return self._make_time(clock, _resolve_hour(part, hour, clock.span))
         if hour > NOON or hour == 0 or self.clock24:
-            return self._exact(clock, hour)
+            return self._make_time(clock, hour)
         if hour == NOON:
             self.choices.assume(f"{TimeOfDay(hour, clock.minute)} is noon.")
-            return self._exact(clock, hour)
+            return self._make_time(clock, hour)
         if hour < 7:
-            return self._asked(clock)
-        time = self._exact(clock, hour)
+            return self._ask_half(clock)
+        time = self._make_time(clock, hour)
         self.choices.assume(f"{time} is in the morning.")
         return time
 
-    def window(self, window: Window) -> tuple[TimeOfDay, TimeOfDay]:
+    def resolve_window(self, window: Window) -> tuple[TimeOfDay, TimeOfDay]:
         """Return the first and the last time of a window."""
         first, last = window.first, window.last
         if first is None or last is None:
             raise Refused("incomplete", window.span)
         if _is_bare(first) and last.half is not None:
-            end = self.time(last)
+            end = self.resolve_time(last)
             afternoon = TimeOfDay(first.hour % NOON + NOON * last.half, first.minute)
             start = afternoon if afternoon < end or last.half == 0 else TimeOfDay(first.hour % NOON, first.minute)
             self.choices.assume(f"It begins at {start}.")
             return start, end
-        start = self.time(first)
+        start = self.resolve_time(first)
         if _is_bare(last) and not self.clock24 and last.hour < NOON:
             end = TimeOfDay(last.hour, last.minute)
             if end <= start and end.hour + NOON > start.hour:
                 end = TimeOfDay(last.hour + NOON, last.minute)
                 self.choices.assume(f"It ends at {end}.")
             return start, end
-        return start, self.time(last)
+        return start, self.resolve_time(last)
 
-    def _exact(self, clock: Clock, hour: int) -> TimeOfDay:
+    def _make_time(self, clock: Clock, hour: int) -> TimeOfDay:
         if not 0 <= hour <= 23:
             raise Refused("no-such-time", clock.span)
         return TimeOfDay(hour, clock.minute, clock.second)
 
-    def _asked(self, clock: Clock) -> TimeOfDay:
-        morning = self._exact(clock, clock.hour)
-        afternoon = self._exact(clock, clock.hour + NOON)
+    def _ask_half(self, clock: Clock) -> TimeOfDay:
+        morning = self._make_time(clock, clock.hour)
+        afternoon = self._make_time(clock, clock.hour + NOON)
         options = (Option(f"{morning} in the morning", morning), Option(f"{afternoon} in the afternoon", afternoon))
         chosen = self.choices.pick("bare-hour", clock.span, options)
         assert isinstance(chosen, TimeOfDay)  # noqa: S101 -- one of the two above
@@ -147,7 +147,7 @@ def _is_bare(clock: Clock) -> bool:
     return clock.half is None and not clock.exact and clock.part is None and clock.hour <= NOON
 
 
-def _hour_in(part: int, hour: int, span: Span) -> int:
+def _resolve_hour(part: int, hour: int, span: Span) -> int:
     """Return the hour that is meant in a part of the day."""
     if hour > NOON:
         return hour

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.rrule import Frequency, parse_rule
 from cloudsched.language.builder import BEGINNING, Builder
-from cloudsched.language.calendar import first_day
+from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.refusals import Refused
 from cloudsched.language.rules import Draft
@@ -55,7 +55,7 @@ class Edit:
             raise Refused("no-update", hint="it has different times on different days; say the whole schedule anew")
         return list(first)
 
-    def schedule(self, plan: Plan, context: Context) -> Schedule:
+    def build(self, plan: Plan, context: Context) -> Schedule:
         """Return the schedule as it is now.
 
         Raises:
@@ -66,7 +66,7 @@ class Edit:
         bounded = own_start and self.dtstart > context.local
         builder = Builder(plan, context, self.drafts, begin, None, bounded=bounded)
         if plan.start is not None:
-            builder.start, builder.bounded = plan_start(plan, context), True
+            builder.start, builder.bounded = find_start(plan, context), True
         if not plan.ends:
             builder.count = self.count
             if self.until is not None:
@@ -80,11 +80,11 @@ class Edit:
         return builder.build(self.exdates)
 
 
-def plan_start(plan: Plan, context: Context) -> date:
+def find_start(plan: Plan, context: Context) -> date:
     """Return the day with which a plan begins."""
     if plan.start is None or plan.start.point is None:
         return context.today
-    return first_day(plan.start.point, context, context.today)
+    return find_first_day(plan.start.point, context, context.today)
 
 
 def take_apart(current: Schedule, context: Context) -> Edit:
@@ -107,11 +107,11 @@ def take_apart(current: Schedule, context: Context) -> Edit:
         if until.is_utc:
             raise Refused("no-update", hint="its end is given in UTC; say the whole schedule anew")
         last = datetime(1970, 1, 1) + timedelta(seconds=until.seconds)  # noqa: DTZ001 -- on the zone's clock
-    drafts = _joined([_draft(rule, dtstart) for rule in rules])
+    drafts = _merge_drafts([_build_draft(rule, dtstart) for rule in rules])
     return Edit(anchored, drafts, dtstart, last, count, list(anchored.exdates))
 
 
-def _draft(rule: Rule, dtstart: datetime) -> Draft:
+def _build_draft(rule: Rule, dtstart: datetime) -> Draft:
     fine = rule.frequency > Frequency.DAILY
     if (fine and (rule.hours or rule.minutes or rule.seconds)) or (rule.positions and len(rule.hours) > 1):
         raise Refused("no-update", hint="say the whole schedule anew")
@@ -140,7 +140,7 @@ def _draft(rule: Rule, dtstart: datetime) -> Draft:
     return draft
 
 
-def _joined(drafts: list[Draft]) -> list[Draft]:
+def _merge_drafts(drafts: list[Draft]) -> list[Draft]:
     """Join rules that differ only in their times of day."""
     joined: list[Draft] = []
     for draft in drafts:

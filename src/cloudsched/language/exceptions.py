@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.calendar import at_time, first_day, nth_day
+from cloudsched.language.calendar import find_first_day, find_nth_day, make_local_time
 from cloudsched.language.nodes import DAY, Date, Days, Months, Point, Relative, Unit
 from cloudsched.language.refusals import Refused
 from cloudsched.language.rules import ALL_MONTHS, Draft
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
 _NTHS = (1, 2, 3, 4, 5)
 
 
-def leave_out(drafts: list[Draft], exceptions: Sequence[Except], context: Context, start: date) -> list[str]:
+def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context: Context, start: date) -> list[str]:
     """Narrow the rules, and return the dates to leave out."""
     dates: list[str] = []
     base = max(start, context.today)
     for exception in exceptions:
         for point in exception.points:
             if isinstance(point, Months):
-                _months(drafts, point)
+                _remove_months(drafts, point)
             elif isinstance(point, Days) and not point.dates and _is_repeated(point):
-                _days(drafts, point)
+                _remove_days(drafts, point)
             else:
-                found = _date(point, context, base)
+                found = _resolve_date(point, context, base)
                 clock = point.clock if isinstance(point, Date) else None
                 text = found.isoformat()
-                dates.append(text if clock is None else at_time(found, *context.time(clock)).isoformat())
+                dates.append(
+                    text if clock is None else make_local_time(found, *context.resolve_time(clock)).isoformat()
+                )
     return dates
 
 
@@ -43,7 +45,7 @@ def _is_repeated(point: Days) -> bool:
     return point.period is None or point.period.each or (point.period.definite and not point.period.months)
 
 
-def _months(drafts: list[Draft], point: Months) -> None:
+def _remove_months(drafts: list[Draft], point: Months) -> None:
     for draft in drafts:
         left = [month for month in draft.months or ALL_MONTHS if month not in point.months]
         if not left:
@@ -51,19 +53,19 @@ def _months(drafts: list[Draft], point: Months) -> None:
         draft.months = left
 
 
-def _days(drafts: list[Draft], point: Days) -> None:
+def _remove_days(drafts: list[Draft], point: Days) -> None:
     if point.weeks or (point.period is not None and (point.period.unit != Unit.MONTH or point.period.interval > 1)):
         raise Refused("inexpressible", point.span)
     for draft in list(drafts):
         if all(not pick.nth for pick in point.picks):
-            _weekdays(draft, {pick.what for pick in point.picks}, point)
+            _remove_weekdays(draft, {pick.what for pick in point.picks}, point)
         elif all(pick.what == DAY for pick in point.picks):
-            _month_days(draft, [pick.nth for pick in point.picks], point)
+            _remove_month_days(draft, [pick.nth for pick in point.picks], point)
         else:
-            _nth_weekdays(draft, [(pick.nth, pick.what) for pick in point.picks], point)
+            _remove_nth_weekdays(draft, [(pick.nth, pick.what) for pick in point.picks], point)
 
 
-def _weekdays(draft: Draft, out: set[int], point: Days) -> None:
+def _remove_weekdays(draft: Draft, out: set[int], point: Days) -> None:
     if draft.positions:
         raise Refused("inexpressible", point.span)
     if draft.freq == "WEEKLY" and not draft.weekdays:
@@ -81,7 +83,7 @@ def _weekdays(draft: Draft, out: set[int], point: Days) -> None:
     draft.weekdays = left
 
 
-def _month_days(draft: Draft, out: list[int], point: Days) -> None:
+def _remove_month_days(draft: Draft, out: list[int], point: Days) -> None:
     if draft.freq != "DAILY" or draft.interval > 1 or draft.weekdays or draft.month_days:
         raise Refused("inexpressible", point.span)
     if all(day > 0 for day in out):
@@ -94,7 +96,7 @@ def _month_days(draft: Draft, out: list[int], point: Days) -> None:
     draft.month_days = left
 
 
-def _nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:
+def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None:
     weekly = draft.freq == "WEEKLY" or (draft.freq == "DAILY" and not draft.weekdays)
     if not weekly or draft.interval > 1 or draft.positions or draft.month_days:
         raise Refused("inexpressible", point.span)
@@ -110,13 +112,13 @@ def _nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) -> None
     draft.weekdays = found
 
 
-def _date(point: Point, context: Context, base: date) -> date:
+def _resolve_date(point: Point, context: Context, base: date) -> date:
     if isinstance(point, Date | Relative):
         if isinstance(point, Relative) and point.kind not in {"day", "weekday", "week", "closest", "weekdays"}:
             raise Refused("too-vague", point.span)
-        found = first_day(point, context, base)
+        found = find_first_day(point, context, base)
     elif isinstance(point, Days):
-        found = nth_day(point, context, base)
+        found = find_nth_day(point, context, base)
     else:
         raise Refused("inexpressible", point.span)
     if found < context.today and not (isinstance(point, Date) and point.year):

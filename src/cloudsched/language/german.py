@@ -11,7 +11,7 @@ _ORDINALS = """
 """.split()  # noqa: SIM905 -- easier to read
 
 
-def _inflected(*stems: str, endings: str = "|n|r|s|m") -> str:
+def _inflect(*stems: str, endings: str = "|n|r|s|m") -> str:
     """Return every stem with its endings."""
     return "|".join(stem + ending for stem in stems for ending in endings.split("|"))
 
@@ -34,8 +34,8 @@ GERMAN = Language(
             19: "neunzehn",
         },
         "tens": _TENS,
-        "ordinal": {number: _inflected(word) for number, word in enumerate(_ORDINALS, 1)},
-        "ordinal-end": {-1: _inflected("letzte"), -2: _inflected("vorletzte"), -3: _inflected("drittletzte")},
+        "ordinal": {number: _inflect(word) for number, word in enumerate(_ORDINALS, 1)},
+        "ordinal-end": {-1: _inflect("letzte"), -2: _inflect("vorletzte"), -3: _inflect("drittletzte")},
         "fraction": {30: "halben|halbe|einer halben|einer halbe", 15: "viertel|einer viertel", 45: "dreiviertel"},
         "half": {-30: "halb", 15: "viertel"},
         "article": {1: "der|die|das|den|dem|des|ein|eine|einen|einem|einer|eines"},
@@ -141,7 +141,7 @@ GERMAN = Language(
         "after": {1: "nach"},
         "times": {1: "mal|male"},
         "twice": {1: "einmal", 2: "zweimal", 3: "dreimal", 4: "viermal", 5: "fünfmal", 6: "sechsmal"},
-        "next": {1: _inflected("nächste", "kommende", "folgende"), 0: "diesen|diese|dieser|dieses|diesem"},
+        "next": {1: _inflect("nächste", "kommende", "folgende"), 0: "diesen|diese|dieser|dieses|diesem"},
         "the-next": {1: "die nächsten|die kommenden"},
         "hence": {1: "ab jetzt|ab heute"},
         "edge": {1: "anfang|beginn", -1: "ende"},

@@ -15,8 +15,8 @@ from cloudsched.language import grammar_clauses as clauses
 from cloudsched.language import grammar_clocks as clocks
 from cloudsched.language import grammar_points as points
 from cloudsched.language.cursor import Cursor
-from cloudsched.language.grammar_days import days
-from cloudsched.language.grammar_periods import months
+from cloudsched.language.grammar_days import parse_days
+from cloudsched.language.grammar_periods import parse_months
 from cloudsched.language.lexicon import Language, Matches, classify, may_be_title
 from cloudsched.language.nodes import Clause, Days, Mark, Months, Phrase, Span
 from cloudsched.language.refusals import Refused
@@ -30,7 +30,7 @@ _COUNTED = frozenset({"at", "on", "from", "to", "until", "before", "after", "in"
 _NO_TITLE_ENDS = frozenset({"comma", "dash", "colon", "for", "stop"})
 
 
-def _one(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor], list[Clause] | None]:
+def _as_list_rule(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor], list[Clause] | None]:
     def read(c: Cursor) -> list[Clause] | None:
         found = rule(c)
         return None if found is None else [found]
@@ -38,12 +38,12 @@ def _one(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor], list[Cla
     return read
 
 
-def _days(c: Cursor) -> Days | None:
+def _parse_days(c: Cursor) -> Days | None:
     start = c.at
     c.take("only")
     on = c.take("on", "for") is not None
     c.take("only")
-    found = days(c)
+    found = parse_days(c)
     if found is None or not on:
         return found
     return Days(
@@ -51,33 +51,33 @@ def _days(c: Cursor) -> Days | None:
     )
 
 
-def _months(c: Cursor) -> Months | None:
+def _parse_months(c: Cursor) -> Months | None:
     start = c.at
     c.take("only")
     if c.take("in") is None:
         return None
-    found = months(c)
+    found = parse_months(c)
     return Months(found, span=c.span(start)) if found else None
 
 
 _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
-    clauses.except_clause,
-    clauses.each,
-    clauses.adverb,
-    _one(points.relative),
-    _one(clocks.window),
-    clauses.start_clause,
-    clauses.end_clause,
-    _one(clocks.times),
-    _one(points.edge),
-    _one(clocks.part),
-    _one(_days),
-    _one(points.repeated_edge),
-    _one(clocks.grid),
-    _one(points.year_limit),
-    _one(_months),
-    clauses.place_clause,
-    clauses.mark,
+    clauses.parse_except,
+    clauses.parse_each,
+    clauses.parse_adverb,
+    _as_list_rule(points.parse_relative),
+    _as_list_rule(clocks.parse_window),
+    clauses.parse_start,
+    clauses.parse_end,
+    _as_list_rule(clocks.parse_times),
+    _as_list_rule(points.parse_edge),
+    _as_list_rule(clocks.parse_part),
+    _as_list_rule(_parse_days),
+    _as_list_rule(points.parse_repeated_edge),
+    _as_list_rule(clocks.parse_grid),
+    _as_list_rule(points.parse_year_limit),
+    _as_list_rule(_parse_months),
+    clauses.parse_place,
+    clauses.parse_mark,
 )
 
 
@@ -101,27 +101,27 @@ class Parser:
 
     def parse(self) -> Phrase | None:
         """Return the phrase; None if some words belong to nothing."""
-        begin = self._after_intro()
+        begin = self._skip_intro()
         for start in dict.fromkeys((0, begin, *range(begin, len(self.tokens)))):
             title = None
             if start > begin:
-                if not self._can_go_on(start):
+                if not self._may_extend_title(start):
                     return None
                 if not self._is_title(begin, start):
                     continue
-                title = self._place(begin, start)
-            found = self._clauses(start)
+                title = self._find_title_span(begin, start)
+            found = self._parse_clauses(start)
             if found is None:
                 continue
             read, end = found
             if end == len(self.tokens):
                 return Phrase(title, read, start)
-            after = self._outro(end) if title is None else None
+            after = self._parse_outro(end) if title is None else None
             if after is not None:
                 return Phrase(after, read, start)
         return None
 
-    def clauses_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
+    def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
         """Return the clauses between two places, without a title; None if they do not fill them.
 
         Args:
@@ -131,28 +131,28 @@ class Parser:
         """
         part = Parser(self.tokens[start:end], self.cursor.language)
         part.cursor.bare = bare
-        found = part._clauses(0)
+        found = part._parse_clauses(0)
         return found[0] if found is not None and found[1] == end - start else None
 
-    def _after_intro(self) -> int:
+    def _skip_intro(self) -> int:
         c = self.cursor
         c.at = 0
         while not c.ended and c.take("polite", "intro", "comma", "colon") is not None:
             pass
         return c.at
 
-    def _clauses(self, start: int) -> _Read | None:
+    def _parse_clauses(self, start: int) -> _Read | None:
         found: list[Clause] = []
         at = start
         while at < len(self.tokens):
             before = at
-            joined = self._joint(at) if found else None
+            joined = self._parse_joint(at) if found else None
             if joined is not None:
                 at = joined.end
-            clause = self._clause(at)
+            clause = self._parse_clause(at)
             if clause is None and joined is not None:
                 at = before
-                clause = self._clause(at)  # "plus" and its like may begin a clause themselves
+                clause = self._parse_clause(at)  # "plus" and its like may begin a clause themselves
                 joined = None
             if clause is None:
                 break
@@ -167,7 +167,7 @@ class Parser:
             return None
         return tuple(found), self._skip_end(at)
 
-    def _joint(self, at: int) -> _Joint | None:
+    def _parse_joint(self, at: int) -> _Joint | None:
         c = self.cursor
         c.at = at
         anded = False
@@ -188,12 +188,12 @@ class Parser:
         c.skip("comma", "stop", "polite", "filler", "also", "only")
         return c.at
 
-    def _clause(self, at: int) -> tuple[list[Clause], int] | None:
+    def _parse_clause(self, at: int) -> tuple[list[Clause], int] | None:
         if at not in self._memo:
-            self._memo[at] = self._read_clause(at)
+            self._memo[at] = self._try_rules(at)
         return self._memo[at]
 
-    def _read_clause(self, at: int) -> tuple[list[Clause], int] | None:
+    def _try_rules(self, at: int) -> tuple[list[Clause], int] | None:
         c = self.cursor
         for rule in _RULES:
             c.at = at
@@ -206,7 +206,7 @@ class Parser:
                 return found, c.at
         return None
 
-    def _can_go_on(self, start: int) -> bool:
+    def _may_extend_title(self, start: int) -> bool:
         """Return whether the word before a place may belong to a title."""
         before = start - 1
         if self.tokens[before].kind == QUOTE:
@@ -217,7 +217,7 @@ class Parser:
         return may_be_title(self.matches[before], following)
 
     def _is_title(self, begin: int, end: int) -> bool:
-        end = self._trimmed(begin, end)
+        end = self._trim_title(begin, end)
         if end <= begin:
             return False
         last = self.tokens[end - 1]
@@ -230,16 +230,16 @@ class Parser:
         token = self.tokens[at]
         return token.kind == QUOTE or (token.kind == WORD and not self.matches[at] and len(token.text) > 1)
 
-    def _trimmed(self, begin: int, end: int) -> int:
+    def _trim_title(self, begin: int, end: int) -> int:
         while end > begin and any(kind in _NO_TITLE_ENDS for kind in self.matches[end - 1]):
             end -= 1
         return end
 
-    def _place(self, begin: int, end: int) -> Span:
-        end = self._trimmed(begin, end)
+    def _find_title_span(self, begin: int, end: int) -> Span:
+        end = self._trim_title(begin, end)
         return self.tokens[begin].start, self.tokens[end - 1].end
 
-    def _outro(self, at: int) -> Span | None:
+    def _parse_outro(self, at: int) -> Span | None:
         """Return the title that follows the schedule: after a colon or dash, in quotes, or as "remind me to …"."""
         c = self.cursor
         c.at = at
@@ -252,7 +252,7 @@ class Parser:
             following = self.matches[place + 1] if place + 1 < end else None
             if self.tokens[place].kind != QUOTE and not may_be_title(self.matches[place], following):
                 return None
-        return self._place(begin, end) if self._is_title(begin, end) else None
+        return self._find_title_span(begin, end) if self._is_title(begin, end) else None
 
 
 class _Joint:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_clocks import clock
-from cloudsched.language.grammar_days import SETS, days
-from cloudsched.language.grammar_numbers import MOST_ITEMS, length, number, ordinal
-from cloudsched.language.grammar_periods import months
-from cloudsched.language.grammar_points import point
+from cloudsched.language.grammar_clocks import parse_clock
+from cloudsched.language.grammar_days import SETS, parse_days
+from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_length, parse_number, parse_ordinal
+from cloudsched.language.grammar_periods import parse_months
+from cloudsched.language.grammar_points import parse_point
 from cloudsched.language.nodes import (
     Clause,
     Date,
@@ -28,7 +28,7 @@ from cloudsched.language.nodes import (
     Start,
     Unit,
 )
-from cloudsched.language.places import place
+from cloudsched.language.places import find_place
 from cloudsched.language.refusals import Refused
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SETS = ("dayset", "daysets")
 
 
-def each(c: Cursor) -> list[Clause] | None:
+def parse_each(c: Cursor) -> list[Clause] | None:
     """Read what "every" begins: an interval, days, a part of the day, or months with days in them."""
     start = c.at
     c.take("on", "for")
@@ -47,22 +47,22 @@ def each(c: Cursor) -> list[Clause] | None:
     if c.token is not None and c.token.text == "!":
         raise Refused("completion", c.span(start))
     return (
-        c.attempt(lambda c: _interval(c, start))
-        or c.attempt(lambda c: _each_month(c, start))
-        or c.attempt(lambda c: _each_part(c, start))
-        or c.attempt(lambda c: _each_days(c, start))
+        c.attempt(lambda c: _parse_interval(c, start))
+        or c.attempt(lambda c: _parse_each_month(c, start))
+        or c.attempt(lambda c: _parse_each_part(c, start))
+        or c.attempt(lambda c: _parse_each_days(c, start))
     )
 
 
-def _each_days(c: Cursor, start: int) -> list[Clause] | None:
+def _parse_each_days(c: Cursor, start: int) -> list[Clause] | None:
     if c.sees("holiday"):
         c.take("holiday")
         raise Refused("holidays", c.span(start))
-    found = days(c, each=True)
+    found = parse_days(c, each=True)
     return None if found is None else [found]
 
 
-def _each_part(c: Cursor, start: int) -> list[Clause] | None:
+def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
     weekday = c.take("weekday", "dayset")
     named = c.take("part")
     if named is None:
@@ -75,15 +75,15 @@ def _each_part(c: Cursor, start: int) -> list[Clause] | None:
     return [Days(tuple(Pick(0, day) for day in chosen), marked=True, span=c.span(start)), part]
 
 
-def _each_month(c: Cursor, start: int) -> list[Clause] | None:
+def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
     """Read ``every January on the 15th``, ``every aug on day 20 and 30``, ``every April and December``."""
-    named = months(c)
+    named = parse_months(c)
     if not named or c.sees("number", "ordinal", "tens"):
         return None
     return [Repeat(1, Unit.YEAR, span=c.span(start)), Months(named, span=c.span(start))]
 
 
-def _interval(c: Cursor, start: int) -> list[Clause] | None:
+def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
     other = c.take("other")
     count, nth = (other.value, False) if other is not None else (None, False)
     before = c.at
@@ -94,10 +94,10 @@ def _interval(c: Cursor, start: int) -> list[Clause] | None:
             return [Repeat(fraction.value, Unit.MINUTE, span=c.span(start))]
     c.at = before
     if count is None:
-        count = number(c)
+        count = parse_number(c)
         if count is None:
             c.at = before
-            count = ordinal(c)
+            count = parse_ordinal(c)
             nth = count is not None
             if count is not None and count < 2:
                 return None
@@ -105,7 +105,7 @@ def _interval(c: Cursor, start: int) -> list[Clause] | None:
         raise Refused("never", c.span(start))
     interval = 1 if count is None else count
     if count is not None and c.sees("weekday", "weekdays", *_SETS) and not c.sees("unit"):
-        return _interval_of_days(c, start, interval, nth=nth)
+        return _parse_day_interval(c, start, interval, nth=nth)
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
@@ -122,7 +122,7 @@ def _interval(c: Cursor, start: int) -> list[Clause] | None:
     return [Repeat(interval, Unit(unit.value), loose="", span=c.span(start))]
 
 
-def _interval_of_days(c: Cursor, start: int, interval: int, *, nth: bool) -> list[Clause] | None:
+def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> list[Clause] | None:
     """Read ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``; an ordinal here is left to the days."""
     if nth:
         return None
@@ -130,7 +130,7 @@ def _interval_of_days(c: Cursor, start: int, interval: int, *, nth: bool) -> lis
     if special is not None and special.value != 1:
         raise Refused("inexpressible", c.span(start))
     if special is None:
-        found = days(c, each=True)
+        found = parse_days(c, each=True)
         if found is None or any(pick.nth for pick in found.picks):
             return None
     else:
@@ -139,7 +139,7 @@ def _interval_of_days(c: Cursor, start: int, interval: int, *, nth: bool) -> lis
     return [Repeat(interval, Unit.WEEK, span=c.span(start)), on]
 
 
-def adverb(c: Cursor) -> list[Clause] | None:
+def parse_adverb(c: Cursor) -> list[Clause] | None:
     """Read ``daily``, ``biweekly``, ``once a week``, ``3 times a day``."""
     start = c.at
     c.take("repeat")
@@ -152,7 +152,7 @@ def adverb(c: Cursor) -> list[Clause] | None:
     if bi is not None:
         return [Repeat(2, Unit(bi.value), loose="bi", adverb=True, span=c.span(start))]
     rate = c.take("twice")
-    count = rate.value if rate is not None else number(c)
+    count = rate.value if rate is not None else parse_number(c)
     if count is None or (rate is None and c.take("times") is None):
         return None
     daily = c.take("adverb")
@@ -160,28 +160,28 @@ def adverb(c: Cursor) -> list[Clause] | None:
         return [Repeat(1, Unit(daily.value), rate=count, adverb=True, span=c.span(start))]
     if c.take("per") is None:
         return None
-    every = number(c) or 1
+    every = parse_number(c) or 1
     unit = c.take("unit")
     if unit is None:
         return None
     return [Repeat(every, Unit(unit.value), rate=count, adverb=True, span=c.span(start))]
 
 
-def start_clause(c: Cursor) -> list[Clause] | None:
+def parse_start(c: Cursor) -> list[Clause] | None:
     """Read ``starting next Monday``, ``from 1 May on``, ``from November until June``, ``from Monday to Friday``."""
     start = c.at
-    ranged = c.attempt(_weekday_range) or c.attempt(_month_range)
+    ranged = c.attempt(_parse_weekday_range) or c.attempt(_parse_month_range)
     if ranged is not None:
         return [ranged]
     if c.take("start") is None:
         return None
     said_at = c.take("on", "in") is None and c.take("at") is not None
-    found = point(c)
+    found = parse_point(c)
     at = None
     if found is None:
-        at = clock(c, bare=said_at)
+        at = parse_clock(c, bare=said_at)
     elif c.sees("at", "clock"):
-        at = clock(c, bare=c.take("at") is not None)
+        at = parse_clock(c, bare=c.take("at") is not None)
     if found is None and at is None:
         return None
     clauses: list[Clause] = [Start(found, at, span=c.span(start))]
@@ -189,14 +189,14 @@ def start_clause(c: Cursor) -> list[Clause] | None:
     if c.take("onward") is not None:
         return clauses
     if found is not None and c.take("until", "to", "dash") is not None:
-        last = point(c)
+        last = parse_point(c)
         if last is not None:
             return [*clauses, End(last, span=c.span(middle))]
         c.at = middle
     return clauses
 
 
-def _weekday_range(c: Cursor) -> Days | None:
+def _parse_weekday_range(c: Cursor) -> Days | None:
     start = c.at
     if c.take("from", "between") is None:
         return None
@@ -210,7 +210,7 @@ def _weekday_range(c: Cursor) -> Days | None:
     return Days(chosen, on=True, marked=True, plural=True, span=c.span(start))
 
 
-def _month_range(c: Cursor) -> Months | None:
+def _parse_month_range(c: Cursor) -> Months | None:
     """Read ``from June to August``; with "until" it is a start and an end."""
     start = c.at
     if c.take("from", "between") is None:
@@ -225,26 +225,26 @@ def _month_range(c: Cursor) -> Months | None:
     return Months(chosen, doubtful=True, span=c.span(start))
 
 
-def end_clause(c: Cursor) -> list[Clause] | None:
+def parse_end(c: Cursor) -> list[Clause] | None:
     """Read ``until June 30``, ``before Christmas``, ``for 3 weeks``, ``10 times``."""
     start = c.at
     before = c.sees("before") and not c.sees("until")
     if c.take("until", "before") is not None:
         c.take("on")
-        found = point(c)
+        found = parse_point(c)
         if found is not None:
             at = None
             middle = c.at
             if not before:
-                at = clock(c, bare=c.take("at") is not None)
+                at = parse_clock(c, bare=c.take("at") is not None)
                 if at is None:
                     c.at = middle
             return [End(found, before=before, clock=at, span=c.span(start))]
         c.at = start
-    return c.attempt(_count) or c.attempt(_for)
+    return c.attempt(_parse_count) or c.attempt(_parse_duration)
 
 
-def _count(c: Cursor) -> list[Clause] | None:
+def _parse_count(c: Cursor) -> list[Clause] | None:
     start = c.at
     c.take("for")
     c.take("up")
@@ -252,7 +252,7 @@ def _count(c: Cursor) -> list[Clause] | None:
     if rate is not None and rate.value > 1:
         return None if c.sees("per", "adverb") else [End(count=rate.value, before=True, span=c.span(start))]
     c.at = c.at if rate is None else start
-    count = number(c)
+    count = parse_number(c)
     if count is None or c.take("times") is None or c.sees("per", "adverb"):
         return None
     if count < 1:
@@ -260,13 +260,13 @@ def _count(c: Cursor) -> list[Clause] | None:
     return [End(count=count, span=c.span(start))]
 
 
-def _for(c: Cursor) -> list[Clause] | None:
+def _parse_duration(c: Cursor) -> list[Clause] | None:
     start = c.at
     if c.take("for") is None:
-        found = length(c)
+        found = parse_length(c)
         return None if found is None or c.take("for-after") is None else [End(length=found, span=c.span(start))]
     c.take("the-next")
-    found = length(c)
+    found = parse_length(c)
     if found is None:
         unit = c.take("unit")
         if unit is None or c.at <= start + 2:
@@ -275,7 +275,7 @@ def _for(c: Cursor) -> list[Clause] | None:
     return [End(length=found, span=c.span(start))]
 
 
-def except_clause(c: Cursor) -> list[Clause] | None:
+def parse_except(c: Cursor) -> list[Clause] | None:
     """Read ``except Fridays``, ``but not in July and August``, ``except on 6 March and Christmas``."""
     start = c.at
     c.skip("comma", "open")
@@ -292,7 +292,7 @@ def except_clause(c: Cursor) -> list[Clause] | None:
         if c.sees("holiday"):
             c.take("holiday")
             raise Refused("holidays", c.span(start))
-        found = c.attempt(_excepted)
+        found = c.attempt(_parse_excepted)
         if found is None:
             c.at = before
             break
@@ -303,14 +303,14 @@ def except_clause(c: Cursor) -> list[Clause] | None:
     return [Except(tuple(points), c.span(start))]
 
 
-def _excepted(c: Cursor) -> list[Point] | None:
+def _parse_excepted(c: Cursor) -> list[Point] | None:
     start = c.at
     c.take("article")
-    named = months(c)
+    named = parse_months(c)
     if named and not c.sees("number", "ordinal", "tens", "day-number"):
         return [Months(named, span=c.span(start))]
     c.at = start
-    single = point(c)
+    single = parse_point(c)
     if (
         single is not None
         and not isinstance(single, Days)
@@ -318,10 +318,10 @@ def _excepted(c: Cursor) -> list[Point] | None:
     ):
         if not isinstance(single, Date | Relative):
             return None
-        return [_at_clock(c, single)] if isinstance(single, Date) else [single]
+        return [_parse_excepted_time(c, single)] if isinstance(single, Date) else [single]
     c.at = start
     repeated = c.take("each") is not None
-    found = days(c, each=repeated)
+    found = parse_days(c, each=repeated)
     if found is None:
         return None
     if found.dates:
@@ -329,18 +329,18 @@ def _excepted(c: Cursor) -> list[Point] | None:
     return [found]
 
 
-def _at_clock(c: Cursor, date: Date) -> Date:
+def _parse_excepted_time(c: Cursor, date: Date) -> Date:
     """Read the time at which a single occurrence is left out: "except 2027-03-01 at 09:00"."""
     start = c.at
     if date.year is not None and c.take("at") is not None:
-        at = clock(c, bare=False)
+        at = parse_clock(c, bare=False)
         if at is not None:
             return replace(date, clock=at)
     c.at = start
     return date
 
 
-def place_clause(c: Cursor) -> list[Clause] | None:
+def parse_place(c: Cursor) -> list[Clause] | None:
     """Read a time zone: ``New York time``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
     start = c.at
     c.take("open")
@@ -349,7 +349,7 @@ def place_clause(c: Cursor) -> list[Clause] | None:
     c.take("article")
     if c.ended:
         return None
-    found = place(c.tokens, c.at)
+    found = find_place(c.tokens, c.at)
     if found is None:
         return None
     names, c.at, needs_time = found
@@ -362,7 +362,7 @@ def place_clause(c: Cursor) -> list[Clause] | None:
     return [Place(names, c.span(start))]
 
 
-def mark(c: Cursor) -> list[Clause] | None:
+def parse_mark(c: Cursor) -> list[Clause] | None:
     """Read words that bear on the whole."""
     start = c.at
     c.take("open")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_numbers import MOST_ITEMS, number
+from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number
 from cloudsched.language.nodes import Clock, Grid, Part, Times, Window
 from cloudsched.language.refusals import Refused
 from cloudsched.language.tokens import CLOCK, NUMBER, PAIR
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset", "daysets", "of", "number", "tens")
 
 
-def times(c: Cursor) -> Times | Window | None:
+def parse_times(c: Cursor) -> Times | Window | None:
     """Read ``at 9:00, 12 and 17:30``, ``3pm``, ``9am to 5pm``."""
     start = c.at
     said_at = c.take("at") is not None or c.bare
-    window = c.attempt(lambda c: _span(c, bare=said_at))
+    window = c.attempt(lambda c: _parse_span(c, bare=said_at))
     if window is not None:
         return replace(window, span=c.span(start))
-    first = clock(c, bare=said_at)
+    first = parse_clock(c, bare=said_at)
     if first is None:
         c.at = start
         return None
@@ -32,7 +32,7 @@ def times(c: Cursor) -> Times | Window | None:
         before = c.at
         joined = c.skip("comma", "and", "also")
         at = c.take("at") is not None
-        another = clock(c, bare=True, last=True) if joined else None
+        another = parse_clock(c, bare=True, last=True) if joined else None
         if another is None or (not at and not said_at and _is_bare(another) and not _is_bare(first)):
             c.at = before
             break
@@ -44,22 +44,22 @@ def _is_bare(one: Clock) -> bool:
     return one.half is None and not one.exact and one.part is None and not one.minute
 
 
-def window(c: Cursor) -> Window | None:
+def parse_window(c: Cursor) -> Window | None:
     """Read ``from 9 to 17``, ``between 9am and 5pm``, ``after 2pm and before 4pm``."""
     start = c.at
     if c.take("from") is not None:
-        found = c.attempt(lambda c: _span(c, bare=True))
+        found = c.attempt(lambda c: _parse_span(c, bare=True))
     elif c.take("between") is not None:
-        found = c.attempt(lambda c: _span(c, bare=True, joined="and"))
+        found = c.attempt(lambda c: _parse_span(c, bare=True, joined="and"))
     elif c.take("after") is not None:
-        found = c.attempt(_after)
+        found = c.attempt(_parse_after_before)
     else:
         return None
     return replace(found, span=c.span(start)) if found is not None else None
 
 
-def _span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
-    first = clock(c, bare=True)
+def _parse_span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
+    first = parse_clock(c, bare=True)
     if first is None:
         return None
     until = not c.sees(joined, "to", "dash")
@@ -68,28 +68,28 @@ def _span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
     if until and c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2:
         return None  # "at 9 until 2028" has a year
     c.take("at")
-    last = clock(c, bare=True, last=True)
+    last = parse_clock(c, bare=True, last=True)
     if last is None or (not bare and _is_bare(first) and _is_bare(last)):
         return None
     return Window(first, last)
 
 
-def _after(c: Cursor) -> Window | None:
-    first = clock(c, bare=True)
+def _parse_after_before(c: Cursor) -> Window | None:
+    first = parse_clock(c, bare=True)
     c.take("and")
     if first is None or c.take("before") is None:
         return None
-    last = clock(c, bare=True)
+    last = parse_clock(c, bare=True)
     return None if last is None else Window(first, last, open_first=True, open_last=True)
 
 
-def grid(c: Cursor) -> Grid | None:
+def parse_grid(c: Cursor) -> Grid | None:
     """Read ``at minute 0, 15 and 30 in hour 9 to 17``, as schedules are described."""
     start = c.at
     c.take("at")
     minutes: tuple[int, ...] = ()
     if c.take("minute-number") is not None:
-        minutes = numbers(c)
+        minutes = parse_numbers(c)
         if not minutes:
             return None
         c.take("in")
@@ -98,7 +98,7 @@ def grid(c: Cursor) -> Grid | None:
     hours: tuple[int, ...] = ()
     before = c.at
     if c.take("hour-number") is not None:
-        hours = numbers(c)
+        hours = parse_numbers(c)
     if not hours:
         c.at = before
     if not (minutes or hours) or max(minutes, default=0) > 59 or max(hours, default=0) > 23:
@@ -107,19 +107,19 @@ def grid(c: Cursor) -> Grid | None:
     return Grid(minutes, hours, c.span(start))
 
 
-def numbers(c: Cursor) -> tuple[int, ...]:
+def parse_numbers(c: Cursor) -> tuple[int, ...]:
     """Read numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
         before = c.at
         if found:
             c.skip("comma", "and", "or")
-        value = number(c)
+        value = parse_number(c)
         if value is None:
             c.at = before
             break
         middle = c.at
-        last = number(c) if c.take("to", "dash") is not None else None
+        last = parse_number(c) if c.take("to", "dash") is not None else None
         if last is None or not value < last < value + MOST_ITEMS:
             c.at = middle
             last = value
@@ -127,7 +127,7 @@ def numbers(c: Cursor) -> tuple[int, ...]:
     return tuple(found)
 
 
-def part(c: Cursor) -> Part | None:
+def parse_part(c: Cursor) -> Part | None:
     """Read a part of the day: ``in the morning``, ``this evening``, ``tonight``, ``mornings``."""
     start = c.at
     if c.take("tonight") is not None:
@@ -145,7 +145,7 @@ def part(c: Cursor) -> Part | None:
     return Part(named.value, span=c.span(start)) if named is not None else None
 
 
-def clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
+def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
     """Read one time of day.
 
     Args:
@@ -154,7 +154,7 @@ def clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
         last: A plain number must not be the begin of something else.
     """
     start = c.at
-    found = _named(c) or c.attempt(_around) or c.attempt(lambda c: _hour(c, bare=bare, last=last))
+    found = _parse_named(c) or c.attempt(_parse_around) or c.attempt(lambda c: _parse_hour(c, bare=bare, last=last))
     if found is None:
         c.at = start
         return None
@@ -165,15 +165,15 @@ def clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
     return replace(found, span=c.span(start))
 
 
-def _named(c: Cursor) -> Clock | None:
+def _parse_named(c: Cursor) -> Clock | None:
     named = c.take("named-time")
     return None if named is None else Clock(named.value // 60, named.value % 60, exact=True, named=True)
 
 
-def _around(c: Cursor) -> Clock | None:
+def _parse_around(c: Cursor) -> Clock | None:
     """Read ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``."""
     half = c.take("half")
-    count = number(c) if half is None else half.value
+    count = parse_number(c) if half is None else half.value
     if count is None or count > 59:
         return None
     minutes = c.take("clock-minute") is not None
@@ -186,7 +186,7 @@ def _around(c: Cursor) -> Clock | None:
         direction = 1  # a language in which half nine is 8:30 has a negative half
     else:
         direction = side.value
-    hour = _named(c) or _hour(c, bare=True, last=False)
+    hour = _parse_named(c) or _parse_hour(c, bare=True, last=False)
     if hour is None or hour.minute:
         return None
     total = hour.hour * 60 + direction * count
@@ -199,7 +199,7 @@ def _around(c: Cursor) -> Clock | None:
     return replace(hour, hour=total // 60, minute=total % 60, named=False)
 
 
-def _hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
+def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     token = c.token
     if token is None:
         return None
@@ -208,15 +208,15 @@ def _hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         hour, minute, *second = token.value
         exact = hour > 12 or hour == 0 or token.text.startswith("0") or "h" in token.text
         c.take("oclock")
-        return _with_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
+        return _parse_half(c, Clock(hour, minute, second[0] if second else 0, exact=exact))
     if token.kind == PAIR:
         if not bare or "." not in token.text or len(token.value) != 2 or token.text[-3] != ".":
             return None
         c.at += 1
         hour, minute = token.value
-        return _with_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
+        return _parse_half(c, Clock(hour, minute, exact=hour > 12 or token.text.startswith("0")))
     digits = token.text if token.kind == NUMBER else ""
-    hour_said = number(c)
+    hour_said = parse_number(c)
     if hour_said is None:
         return None
     found = Clock(hour_said)
@@ -229,17 +229,17 @@ def _hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     elif not digits and (c.sees("tens", "number", "dash")):
         before = c.at
         c.take("dash")
-        minute_said = number(c)
+        minute_said = parse_number(c)
         if minute_said is not None and 10 <= minute_said <= 59:
             found, spoken = Clock(hour_said, minute_said), True
         else:
             c.at = before
     elif digits.startswith("0"):
         found = Clock(hour_said, exact=True)
-    return _said_hour(c, found, bare=bare or spoken, last=last)
+    return _parse_hour_number(c, found, bare=bare or spoken, last=last)
 
 
-def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | None:
+def _parse_hour_number(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | None:
     """Return an hour given as a number, if something shows that it is one."""
     oclock = c.take("oclock") is not None
     if oclock:
@@ -249,7 +249,7 @@ def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | No
             c.at += 1
             found = replace(found, minute=minute.value[0])
         found = replace(found, exact=found.exact or c.language.clock24)
-    with_half = _with_half(c, found)
+    with_half = _parse_half(c, found)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half
     soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
@@ -258,7 +258,7 @@ def _said_hour(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | No
     return with_half if found.hour <= 24 or found.exact or not last else None
 
 
-def _with_half(c: Cursor, found: Clock) -> Clock:
+def _parse_half(c: Cursor, found: Clock) -> Clock:
     token = c.token
     half = c.take("halfday")
     if half is None and token is not None and token.glued:

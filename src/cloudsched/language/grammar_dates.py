@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_numbers import MOST_ITEMS, NOT_A_DAY, number, ordinal
-from cloudsched.language.grammar_periods import months, year_number
+from cloudsched.language.grammar_numbers import MOST_ITEMS, NOT_A_DAY, parse_number, parse_ordinal
+from cloudsched.language.grammar_periods import parse_months, parse_year
 from cloudsched.language.nodes import Date
 from cloudsched.language.refusals import Refused
 from cloudsched.language.tokens import DATE, NUMBER, ORDINAL, PAIR
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cloudsched.language.cursor import Cursor
 
 
-def dates(c: Cursor) -> list[Date] | None:
+def parse_dates(c: Cursor) -> list[Date] | None:
     """Read a month with one or several days, a numeric date, or a feast; a weekday may stand before it."""
     start = c.at
     weekday = c.take("weekday")
@@ -24,26 +24,26 @@ def dates(c: Cursor) -> list[Date] | None:
     token = c.token
     feast = c.take("feast")
     if feast is not None:
-        year = year_number(c)
+        year = parse_year(c)
         return [Date(*divmod(feast.value, 100), year=year, weekday=of_weekday, span=c.span(start))]
     if token is not None and token.kind in {DATE, PAIR}:
-        one = numeric_date(c)
-        return None if one is None else [_with_weekday(one, of_weekday, c, start)]
+        one = parse_numeric_date(c)
+        return None if one is None else [_add_weekday(one, of_weekday, c, start)]
     c.take("article")
     month = c.take("month")
-    found = _after_month(c) if month is not None else None
+    found = _parse_days_after_month(c) if month is not None else None
     if month is None:
-        found = _before_month(c)
+        found = _parse_days_before_month(c)
         before = c.at
-        several = len(months(c)) > 1 if found else False
+        several = len(parse_months(c)) > 1 if found else False
         c.at = before
         month = c.take("month") if found and not several else None
     if month is None or not found:
         if of_weekday is None:
             return None
-        return _weekday_the_nth(c, start, of_weekday)
-    year = year_number(c)
-    year = _short_year(c) if year is None else year
+        return _parse_weekday_the_nth(c, start, of_weekday)
+    year = parse_year(c)
+    year = _parse_short_year(c) if year is None else year
     span = c.span(start)
     for day in found:
         if not 1 <= day <= 31:
@@ -53,16 +53,16 @@ def dates(c: Cursor) -> list[Date] | None:
     return [Date(month.value, day, year, of_weekday, span=span) for day in found]
 
 
-def _with_weekday(date: Date, weekday: int | None, c: Cursor, start: int) -> Date:
+def _add_weekday(date: Date, weekday: int | None, c: Cursor, start: int) -> Date:
     return Date(date.month, date.day, date.year, weekday, date.swapped, span=c.span(start))
 
 
-def _weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | None:
+def _parse_weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | None:
     c.at = start + 1
     c.take("comma")
     article = c.take("article") is not None
     token = c.token
-    value = ordinal(c)
+    value = parse_ordinal(c)
     if value is None or value < 1 or c.sees("of", "unit", "month", "weekday", "dayset"):
         return None
     if not article and token is not None and token.kind != ORDINAL:
@@ -70,7 +70,7 @@ def _weekday_the_nth(c: Cursor, start: int, weekday: int) -> list[Date] | None:
     return [Date(day=value, weekday=weekday, span=c.span(start))]
 
 
-def _short_year(c: Cursor) -> int | None:
+def _parse_short_year(c: Cursor) -> int | None:
     token = c.token
     if token is not None and token.text == "'" and len(c.tokens) > c.at + 1 and c.tokens[c.at + 1].kind == NUMBER:
         value = c.tokens[c.at + 1].value[0]
@@ -80,7 +80,7 @@ def _short_year(c: Cursor) -> int | None:
     return None
 
 
-def _after_month(c: Cursor) -> list[int] | None:
+def _parse_days_after_month(c: Cursor) -> list[int] | None:
     """Read the days that follow a month's name: ``20 and 30``, ``the 15th``, ``on day 20``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
@@ -91,9 +91,9 @@ def _after_month(c: Cursor) -> list[int] | None:
         c.take("article")
         c.take("day-number")
         token = c.token
-        value = ordinal(c)
+        value = parse_ordinal(c)
         if value is None:
-            value = number(c)
+            value = parse_number(c)
         wrong = c.sees(*NOT_A_DAY, "of", "month", "weekday", "weekdays", "dayset") or (
             c.token is not None and c.token.glued and c.sees("halfday-short", "unit-short")
         )
@@ -101,7 +101,7 @@ def _after_month(c: Cursor) -> list[int] | None:
             c.at = before
             break
         middle = c.at
-        last = (ordinal(c) or number(c)) if c.take("to", "dash") is not None else None
+        last = (parse_ordinal(c) or parse_number(c)) if c.take("to", "dash") is not None else None
         if last is not None and value < last <= 31 and not c.sees(*NOT_A_DAY):
             found += range(value, last + 1)
         else:
@@ -110,7 +110,7 @@ def _after_month(c: Cursor) -> list[int] | None:
     return found or None
 
 
-def _before_month(c: Cursor) -> list[int] | None:
+def _parse_days_before_month(c: Cursor) -> list[int] | None:
     """Read the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
     found: list[int] = []
     plain = True
@@ -120,10 +120,10 @@ def _before_month(c: Cursor) -> list[int] | None:
             break
         c.take("article")
         token = c.token
-        value = ordinal(c)
+        value = parse_ordinal(c)
         plain = plain and value is None
         if value is None and token is not None and token.kind == NUMBER and len(token.text) <= 2:
-            value = number(c)
+            value = parse_number(c)
         if value is None or value < 1:
             c.at = before
             break
@@ -138,7 +138,7 @@ def _before_month(c: Cursor) -> list[int] | None:
     return found if c.sees("month") else None
 
 
-def numeric_date(c: Cursor) -> Date | None:
+def parse_numeric_date(c: Cursor) -> Date | None:
     """Read ``2027-01-31``, ``3/4``, ``17.12.27``."""
     start = c.at
     token = c.token

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_dates import dates
-from cloudsched.language.grammar_numbers import MOST_ITEMS, NOT_A_DAY, number, ordinals
-from cloudsched.language.grammar_periods import of_period
+from cloudsched.language.grammar_dates import parse_dates
+from cloudsched.language.grammar_numbers import MOST_ITEMS, NOT_A_DAY, parse_number, parse_ordinals
+from cloudsched.language.grammar_periods import parse_period
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Date, Days, Period, Pick
 from cloudsched.language.tokens import NUMBER, PAIR
 
@@ -17,10 +17,10 @@ WORKING, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND)}
 
 
-def days(c: Cursor, *, each: bool = False) -> Days | None:
+def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
     """Read days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
     start = c.at
-    found = c.attempt(_dates) or c.attempt(lambda c: _named_days(c, each=each))
+    found = c.attempt(_parse_dates) or c.attempt(lambda c: _parse_named_days(c, each=each))
     if found is None:
         c.at = start
         return None
@@ -40,7 +40,7 @@ def days(c: Cursor, *, each: bool = False) -> Days | None:
 _Found = tuple[tuple[Pick, ...], tuple[Date, ...], Period | None, bool, tuple[int, ...]]
 
 
-def _named_days(c: Cursor, *, each: bool) -> _Found | None:
+def _parse_named_days(c: Cursor, *, each: bool) -> _Found | None:
     picks: list[Pick] = []
     plural = False
     count = 0
@@ -54,7 +54,7 @@ def _named_days(c: Cursor, *, each: bool) -> _Found | None:
             if not joined and (picks[-1].nth or not c.sees("weekday", "weekdays")):
                 c.at = before
                 break
-        found = _item(c, listed=each or (again and count > 0))
+        found = _parse_item(c, listed=each or (again and count > 0))
         if found is None:
             c.at = before
             break
@@ -64,24 +64,24 @@ def _named_days(c: Cursor, *, each: bool) -> _Found | None:
         picks += [pick for pick in items if pick not in picks]
     if not picks:
         return None
-    period = of_period(c, nth=any(pick.nth for pick in picks), each=each)
-    weeks = _weeks(c) if period is None else ()
+    period = parse_period(c, nth=any(pick.nth for pick in picks), each=each)
+    weeks = _parse_weeks(c) if period is None else ()
     return tuple(picks), (), period, plural, weeks
 
 
-def _item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
+def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     """Read one item: ordinals with what they count, or names of days."""
     start = c.at
     article = c.take("article") is not None
-    nths = ordinals(c)
+    nths = parse_ordinals(c)
     if not nths:
         c.at = start
-        return _names(c) or _month_days(c, listed=listed)
+        return _parse_names(c) or _parse_month_days(c, listed=listed)
     alone = not (article or listed or c.sees("of", "each", "per", "month"))
     unit = c.take("day-word")
     if unit is not None and not c.sees("weekday"):
         return [Pick(nth, DAY) for nth in nths], False
-    named = _names(c, sets=False)
+    named = _parse_names(c, sets=False)
     if named is not None:
         return [Pick(nth, pick.what) for nth in nths for pick in named[0]], named[1]
     special = c.take("dayset", "daysets")
@@ -97,7 +97,7 @@ def _item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     return [Pick(nth, DAY) for nth in nths], False
 
 
-def _names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | None:
+def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | None:
     """Read names of weekdays: lists within one item only where an ordinal stands before them, and ranges."""
     picks: list[Pick] = []
     plural = False
@@ -138,7 +138,7 @@ def _names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | None:
     return [Pick(0, day) for day in SETS[special.value]], True
 
 
-def _month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
+def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     """Read days of the month as numbers: ``3, 15 and 30 of the month``; ``day 20``; ``every 2, 15``."""
     start = c.at
     said = c.take("day-number") is not None
@@ -153,12 +153,12 @@ def _month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
         if c.token is None or (c.token.kind != NUMBER and not said):
             c.at = before
             break
-        value = number(c)
+        value = parse_number(c)
         if value is None or not 1 <= value <= 31 or c.sees(*NOT_A_DAY):
             c.at = before
             break
         middle = c.at
-        last = number(c) if c.take("to", "dash") is not None else None
+        last = parse_number(c) if c.take("to", "dash") is not None else None
         if last is not None and value < last <= 31:
             found += range(value, last + 1)
         else:
@@ -174,14 +174,14 @@ def _month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
         c.at = start
         return None
     before = c.at
-    if c.sees("of") and not said and of_period(c, nth=True, each=False) is None:
+    if c.sees("of") and not said and parse_period(c, nth=True, each=False) is None:
         c.at = start
         return None
     c.at = before
     return [Pick(value, DAY) for value in found], False
 
 
-def _weeks(c: Cursor) -> tuple[int, ...]:
+def _parse_weeks(c: Cursor) -> tuple[int, ...]:
     start = c.at
     found: list[int] = []
     if c.take("in", "of") is not None and c.take("week-number") is not None:
@@ -189,7 +189,7 @@ def _weeks(c: Cursor) -> tuple[int, ...]:
             before = c.at
             if found:
                 c.skip("comma", "and", "or")
-            value = number(c)
+            value = parse_number(c)
             if value is None or not 1 <= value <= 53:
                 c.at = before
                 break
@@ -199,7 +199,7 @@ def _weeks(c: Cursor) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _dates(c: Cursor) -> _Found | None:
+def _parse_dates(c: Cursor) -> _Found | None:
     found: list[Date] = []
     while len(found) < MOST_ITEMS:
         before = c.at
@@ -207,7 +207,7 @@ def _dates(c: Cursor) -> _Found | None:
             c.skip("comma", "and", "or", "also")
             c.take("on")
             c.take("each")
-        some = c.attempt(dates)
+        some = c.attempt(parse_dates)
         if some is None:
             c.at = before
             break
@@ -215,6 +215,6 @@ def _dates(c: Cursor) -> _Found | None:
     return ((), tuple(found), None, False, ()) if found else None
 
 
-def weekend_or_work(pick: Pick) -> tuple[int, ...]:
+def list_weekdays(pick: Pick) -> tuple[int, ...]:
     """Return the weekdays that a pick counts."""
     return {WORKDAY: WORKING, WEEKENDDAY: WEEKEND, DAY: (*WORKING, *WEEKEND)}.get(pick.what, (pick.what,))

@@ -15,7 +15,7 @@ NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "z
 """Classes of words that show of a number before them that it is no day of a month."""
 
 
-def number(c: Cursor) -> int | None:
+def parse_number(c: Cursor) -> int | None:
     """Read a whole number: ``12``, ``twelve``, ``twenty-one``, ``two thousand and thirty two``."""
     tens = c.take("tens")
     if tens is not None:
@@ -33,7 +33,7 @@ def number(c: Cursor) -> int | None:
         c.take("thousand")
         start = c.at
         c.take("and")
-        rest = number(c)
+        rest = parse_number(c)
         if rest is None or rest > 999:
             c.at = start
             rest = 0
@@ -41,7 +41,7 @@ def number(c: Cursor) -> int | None:
     return found.value
 
 
-def ordinal(c: Cursor) -> int | None:
+def parse_ordinal(c: Cursor) -> int | None:
     """Read one ordinal: ``3rd``, ``twenty-third``, ``last`` (-1), ``second to last`` (-2), ``4th last`` (-4)."""
     end = c.take("ordinal-end")
     if end is not None:
@@ -63,7 +63,7 @@ def ordinal(c: Cursor) -> int | None:
     return value
 
 
-def ordinals(c: Cursor) -> list[int]:
+def parse_ordinals(c: Cursor) -> list[int]:
     """Read a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
@@ -73,12 +73,12 @@ def ordinals(c: Cursor) -> list[int]:
                 break
             c.take("on")
             c.take("article")
-        value = ordinal(c)
+        value = parse_ordinal(c)
         if value is None:
             c.at = before
             break
         middle = c.at
-        last = ordinal(c) if c.take("to", "dash") is not None else None
+        last = parse_ordinal(c) if c.take("to", "dash") is not None else None
         if last is not None and 0 < value < last <= 31:
             found += range(value, last + 1)
         else:
@@ -87,7 +87,7 @@ def ordinals(c: Cursor) -> list[int]:
     return found
 
 
-def length(c: Cursor) -> Length | None:
+def parse_length(c: Cursor) -> Length | None:
     """Read a length of time: ``2 weeks``, ``an hour and 30 minutes``, ``half an hour``, ``2.5 hours``."""
     start = c.at
     amounts: list[tuple[Unit, int]] = []
@@ -95,7 +95,7 @@ def length(c: Cursor) -> Length | None:
         before = c.at
         if amounts:
             c.take("and", "comma")
-        found = _amount(c)
+        found = _parse_amount(c)
         if found is None or any(unit == found[0] for unit, _ in amounts):
             c.at = before
             break
@@ -106,7 +106,7 @@ def length(c: Cursor) -> Length | None:
     return Length(tuple(amounts), c.span(start))
 
 
-def _amount(c: Cursor) -> tuple[Unit, int] | None:
+def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
     start = c.at
     token = c.token
     fraction = c.take("fraction")
@@ -116,23 +116,23 @@ def _amount(c: Cursor) -> tuple[Unit, int] | None:
             return Unit.MINUTE, fraction.value
         c.at = start
     if token is not None and token.kind == PAIR:
-        found = _fraction_of(c, token.text, token.value)
+        found = _parse_fraction(c, token.text, token.value)
         if found is not None:
             return found
         c.at = start
         return None
     a = c.take("a")
-    count = a.value if a is not None and not c.sees("number", "tens") else number(c)
+    count = a.value if a is not None and not c.sees("number", "tens") else parse_number(c)
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:
         unit = c.take("unit-short")
     if count is None or unit is None:
         c.at = start
         return None
-    return _plain(Unit(unit.value), count)
+    return _normalize_unit(Unit(unit.value), count)
 
 
-def _plain(unit: Unit, count: int) -> tuple[Unit, int]:
+def _normalize_unit(unit: Unit, count: int) -> tuple[Unit, int]:
     if unit == Unit.FORTNIGHT:
         return Unit.WEEK, 2 * count
     if unit == Unit.QUARTER:
@@ -140,7 +140,7 @@ def _plain(unit: Unit, count: int) -> tuple[Unit, int]:
     return unit, count
 
 
-def _fraction_of(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit, int] | None:
+def _parse_fraction(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit, int] | None:
     """Read ``2.5 hours`` and ``1/2 hour``, where whole minutes or seconds come of it."""
     c.at += 1
     unit = c.take("unit")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_numbers import MOST_ITEMS, number, ordinal, ordinals
+from cloudsched.language.grammar_numbers import MOST_ITEMS, parse_number, parse_ordinal, parse_ordinals
 from cloudsched.language.nodes import Period, Unit
 
 if TYPE_CHECKING:
     from cloudsched.language.cursor import Cursor
 
 
-def of_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
+def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
     """Read what days are counted in: ``of every month``, ``in November``, ``of the second month of each quarter``."""
     start = c.at
     said = c.take("of", "in") is not None
@@ -26,19 +26,19 @@ def of_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
         c.at = start
         return None
     repeated = c.take("each")
-    named = months(c)
+    named = parse_months(c)
     if named:
-        year = year_number(c)
+        year = parse_year(c)
         return Period(Unit.YEAR, months=named, year=year, each=repeated is not None or each)
     interval = 1
     if repeated is not None:
         other = c.take("other")
-        interval = 2 if other is not None else (number(c) or ordinal(c) or 1)
+        interval = 2 if other is not None else (parse_number(c) or parse_ordinal(c) or 1)
         if interval < 1:
             c.at = start
             return None
     quarter_months: tuple[int, ...] = ()
-    nths = [] if repeated else ordinals(c)
+    nths = [] if repeated else parse_ordinals(c)
     if nths and c.take("unit") is not None and c.take("of", "in") is not None:
         quarter_months = tuple(nths)
         article = c.take("article") is not None
@@ -58,14 +58,14 @@ def of_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
             each=repeated is not None,
             definite=article and repeated is None,
         )
-    year = year_number(c) if unit is None and said and nth and not repeated else None
+    year = parse_year(c) if unit is None and said and nth and not repeated else None
     if year is None:
         c.at = start
         return None
     return Period(Unit.YEAR, year=year)
 
 
-def months(c: Cursor) -> tuple[int, ...]:
+def parse_months(c: Cursor) -> tuple[int, ...]:
     """Read names of months: lists, and ranges such as ``June to August``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
@@ -89,13 +89,13 @@ def months(c: Cursor) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def year_number(c: Cursor) -> int | None:
+def parse_year(c: Cursor) -> int | None:
     """Read a year of four digits, or in words."""
     start = c.at
     c.take("comma")
     c.take("of", "in")
     token = c.token
-    value = number(c) if token is not None and c.sees("number") else None
+    value = parse_number(c) if token is not None and c.sees("number") else None
     if value is None or not 1900 <= value <= 9998 or (token is not None and len(token.text) not in {3, 4}):
         c.at = start
         return None

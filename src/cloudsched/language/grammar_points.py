@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.grammar_dates import numeric_date
-from cloudsched.language.grammar_days import days
-from cloudsched.language.grammar_numbers import length, number, ordinal
-from cloudsched.language.grammar_periods import months, of_period, year_number
+from cloudsched.language.grammar_dates import parse_numeric_date
+from cloudsched.language.grammar_days import parse_days
+from cloudsched.language.grammar_numbers import parse_length, parse_number, parse_ordinal
+from cloudsched.language.grammar_periods import parse_months, parse_period, parse_year
 from cloudsched.language.nodes import Date, Days, Months, Pick, Point, Relative, Unit, Year
 from cloudsched.language.tokens import DATE, PAIR
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 _CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
 
 
-def relative(c: Cursor) -> Relative | None:
+def parse_relative(c: Cursor) -> Relative | None:
     """Read a one-off day or instant that counts from now, from today or from another day."""
     start = c.at
     found = (
-        c.attempt(_day)
-        or c.attempt(_from_now)
-        or c.attempt(_counted_weekday)
-        or c.attempt(_weekday_of_week)
-        or c.attempt(_next_weekday)
-        or c.attempt(_closest)
+        c.attempt(_parse_day)
+        or c.attempt(_parse_from_now)
+        or c.attempt(_parse_counted_weekday)
+        or c.attempt(_parse_weekday_of_week)
+        or c.attempt(_parse_next_weekday)
+        or c.attempt(_parse_closest)
     )
     if found is None:
         c.at = start
     return found
 
 
-def _day(c: Cursor) -> Relative | None:
+def _parse_day(c: Cursor) -> Relative | None:
     start = c.at
     c.take("on", "for")
     found = c.take("relday")
@@ -46,13 +46,13 @@ def _day(c: Cursor) -> Relative | None:
     return Relative("day", found.value, span=c.span(start))
 
 
-def _from_now(c: Cursor) -> Relative | None:
+def _parse_from_now(c: Cursor) -> Relative | None:
     """Read ``in 20 minutes``, ``2 hours from now``, ``3 days after Easter``, ``a week from Monday``."""
     start = c.at
     if c.take("in") is not None:
-        found = length(c)
+        found = parse_length(c)
         return None if found is None else Relative("length", length=found, span=c.span(start))
-    found = length(c)
+    found = parse_length(c)
     if found is None:
         return None
     if c.take("hence") is not None:
@@ -62,20 +62,20 @@ def _from_now(c: Cursor) -> Relative | None:
     back = c.sees("before")
     if c.take("after", "from", "before") is None:
         return None
-    base = point(c)
+    base = parse_point(c)
     if base is None or isinstance(base, Months | Year):
         return None
     return Relative("length", length=found, base=base, back=back, span=c.span(start))
 
 
-def _counted_weekday(c: Cursor) -> Relative | None:
+def _parse_counted_weekday(c: Cursor) -> Relative | None:
     """Read ``two Tuesdays from now``, ``third Tuesday after Christmas``."""
     start = c.at
     c.take("on")
     c.take("article")
-    count = ordinal(c)
+    count = parse_ordinal(c)
     if count is None:
-        count = number(c)
+        count = parse_number(c)
     named = c.take("weekdays", "weekday")
     if count is None or count < 1 or named is None:
         return None
@@ -83,13 +83,13 @@ def _counted_weekday(c: Cursor) -> Relative | None:
         return Relative("weekdays", count, named.value, span=c.span(start))
     if c.take("after") is None:
         return None
-    base = point(c)
+    base = parse_point(c)
     if base is None or isinstance(base, Months | Year):
         return None
     return Relative("weekdays", count, named.value, base=base, span=c.span(start))
 
 
-def _weekday_of_week(c: Cursor) -> Relative | None:
+def _parse_weekday_of_week(c: Cursor) -> Relative | None:
     """Read ``Wednesday next week``, ``Monday of the following week``, ``next week Wednesday``."""
     start = c.at
     c.take("on")
@@ -109,7 +109,7 @@ def _weekday_of_week(c: Cursor) -> Relative | None:
     return Relative("week", weekday=named.value, ahead=ahead.value, span=c.span(start))
 
 
-def _next_weekday(c: Cursor) -> Relative | None:
+def _parse_next_weekday(c: Cursor) -> Relative | None:
     start = c.at
     c.take("on", "for")
     ahead = c.take("next")
@@ -119,7 +119,7 @@ def _next_weekday(c: Cursor) -> Relative | None:
     return Relative("weekday", weekday=named.value, ahead=ahead.value, span=c.span(start))
 
 
-def _closest(c: Cursor) -> Relative | None:
+def _parse_closest(c: Cursor) -> Relative | None:
     start = c.at
     c.take("on")
     c.take("article")
@@ -128,13 +128,13 @@ def _closest(c: Cursor) -> Relative | None:
     named = c.take("weekday")
     if named is None or c.take("to") is None:
         return None
-    base = point(c)
+    base = parse_point(c)
     if not isinstance(base, Date | Relative):
         return None
     return Relative("closest", weekday=named.value, base=base, span=c.span(start))
 
 
-def edge(c: Cursor) -> Relative | None:
+def parse_edge(c: Cursor) -> Relative | None:
     """Read ``the end of the month``, ``the beginning of next year``."""
     start = c.at
     c.take("at", "on", "in")
@@ -146,7 +146,7 @@ def edge(c: Cursor) -> Relative | None:
     if each is not None:
         return None
     month = c.take("month")
-    year = year_number(c)
+    year = parse_year(c)
     if month is not None or year is not None:
         base = Date(month.value if month is not None else None, None, year)
         return Relative("edge", found.value, base=base, span=c.span(start))
@@ -158,7 +158,7 @@ def edge(c: Cursor) -> Relative | None:
     return Relative("edge", found.value, ahead=where, unit=Unit(unit.value), span=c.span(start))
 
 
-def repeated_edge(c: Cursor) -> Days | None:
+def parse_repeated_edge(c: Cursor) -> Days | None:
     """Read ``the end of each month``, ``beginning of March``, and ``at the end`` beside "every month"."""
     start = c.at
     c.take("at", "on")
@@ -166,7 +166,7 @@ def repeated_edge(c: Cursor) -> Days | None:
     if found is None:
         return None
     before = c.at
-    period = of_period(c, nth=True, each=False)
+    period = parse_period(c, nth=True, each=False)
     if period is None:
         c.at = before
     what = 7
@@ -175,10 +175,16 @@ def repeated_edge(c: Cursor) -> Days | None:
     )
 
 
-def point(c: Cursor) -> Point | None:
+def parse_point(c: Cursor) -> Point | None:
     """Read a day, a month or a year that something begins with, ends with or leaves out."""
     start = c.at
-    rules: tuple[Callable[[Cursor], Point | None], ...] = (relative, edge, _next_unit, _single_date, _day_of)
+    rules: tuple[Callable[[Cursor], Point | None], ...] = (
+        parse_relative,
+        parse_edge,
+        _parse_next_unit,
+        _parse_single_date,
+        _parse_day_of_period,
+    )
     for rule in rules:
         found = rule(c)
         if found is not None:
@@ -187,20 +193,20 @@ def point(c: Cursor) -> Point | None:
     c.at = start
     c.take("in", "on")
     c.take("article")
-    named = months(c)
+    named = parse_months(c)
     if named:
-        year = year_number(c)
+        year = parse_year(c)
         if year is not None:
             return Date(named[0], None, year, span=c.span(start)) if len(named) == 1 else None
         return Months(named, span=c.span(start))
-    year = year_number(c)
+    year = parse_year(c)
     if year is not None:
         return Year(year, span=c.span(start))
     c.at = start
     return None
 
 
-def _next_unit(c: Cursor) -> Relative | Year | None:
+def _parse_next_unit(c: Cursor) -> Relative | Year | None:
     start = c.at
     ahead = c.take("next")
     unit = c.take("unit")
@@ -211,26 +217,26 @@ def _next_unit(c: Cursor) -> Relative | Year | None:
     return Relative("unit", ahead=ahead.value, unit=Unit(unit.value), span=c.span(start))
 
 
-def _single_date(c: Cursor) -> Date | None:
+def _parse_single_date(c: Cursor) -> Date | None:
     start = c.at
     c.take("on")
     token = c.token
     if token is not None and token.kind in {DATE, PAIR}:
-        return numeric_date(c)
-    found = days(c)
+        return parse_numeric_date(c)
+    found = parse_days(c)
     if found is None or len(found.dates) != 1:
         c.at = start
         return None
     return found.dates[0]
 
 
-def _day_of(c: Cursor) -> Days | Relative | None:
+def _parse_day_of_period(c: Cursor) -> Days | Relative | None:
     """Read a weekday, or the nth day of a period."""
     start = c.at
     c.take("on")
     c.take("article")
     c.at = c.at if c.sees("ordinal", "ordinal-end", "weekday", "weekdays", "dayset", "daysets") else start
-    found = days(c)
+    found = parse_days(c)
     if found is None or found.dates or len(found.picks) != 1:
         return None
     pick = found.picks[0]
@@ -239,11 +245,11 @@ def _day_of(c: Cursor) -> Days | Relative | None:
     return found if pick.nth else None
 
 
-def year_limit(c: Cursor) -> Year | None:
+def parse_year_limit(c: Cursor) -> Year | None:
     """Read ``in 2027``, ``this year``, ``during next year``."""
     start = c.at
     c.take("in", "for")
-    year = year_number(c)
+    year = parse_year(c)
     if year is not None and c.at > start + 1:
         return Year(year, span=c.span(start))
     c.at = start

@@ -71,16 +71,16 @@ class Plan:
     @property
     def recurs(self) -> bool:
         """Whether something in it says that it repeats."""
-        return any(_recurs(group) for group in self.groups)
+        return any(_is_recurring(group) for group in self.groups)
 
 
-def _recurs(group: Group) -> bool:
+def _is_recurring(group: Group) -> bool:
     if group.repeat or (group.part and group.part.each):
         return True
     return any(days.marked for days in group.days)
 
 
-def arrange(clauses: Sequence[Clause]) -> Plan:
+def build_plan(clauses: Sequence[Clause]) -> Plan:
     """Sort the clauses of a phrase into groups.
 
     Raises:
@@ -92,45 +92,45 @@ def arrange(clauses: Sequence[Clause]) -> Plan:
         if isinstance(clause, Mark) and clause.kind in {"and", "comma"}:
             joined = clause.kind
             continue
-        _place(plan, clause, joined)
+        _place_clause(plan, clause, joined)
         joined = ""
     return plan
 
 
-def _place(plan: Plan, clause: Clause, joined: str) -> None:
+def _place_clause(plan: Plan, clause: Clause, joined: str) -> None:
     match clause:
         case Start():
-            _once(plan.start, clause.span)
+            _require_unset(plan.start, clause.span)
             plan.start = clause
         case End():
             plan.ends.append(clause)
         case Except():
             plan.exceptions.append(clause)
         case Place():
-            _once(plan.place, clause.span)
+            _require_unset(plan.place, clause.span)
             plan.place = clause
         case Year():
-            _once(plan.year, clause.span)
+            _require_unset(plan.year, clause.span)
             plan.year = clause
         case Mark():
             plan.marks.add(clause.kind)
         case _:
-            _in_group(plan, clause, joined)
+            _place_in_group(plan, clause, joined)
 
 
-def _in_group(plan: Plan, clause: Clause, joined: str) -> None:
+def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
     group = plan.groups[-1]
     full = group.has_days and group.has_times
     match clause:
         case Repeat():
             if joined and group.has_days and (joined == "and" or any(days.marked for days in group.days)):
-                group = _next(plan)
-            _once(group.repeat, clause.span)
+                group = _start_group(plan)
+            _require_unset(group.repeat, clause.span)
             group.repeat = clause
         case Days() | Date() | Relative():
             fine = group.repeat is not None and group.repeat.unit <= Unit.HOUR
             if joined and full and not (fine and not group.days):
-                group = _next(plan)
+                group = _start_group(plan)
             if isinstance(clause, Relative):
                 if group.relatives and not joined:
                     raise Refused("contradiction", clause.span)
@@ -138,50 +138,50 @@ def _in_group(plan: Plan, clause: Clause, joined: str) -> None:
             elif isinstance(clause, Days):
                 if group.days and not joined and not group.repeat:
                     raise Refused("contradiction", clause.span)
-                if group.repeat and group.days and not joined and not _adds(group.days[-1], clause):
+                if group.repeat and group.days and not joined and not _can_follow(group.days[-1], clause):
                     raise Refused("contradiction", clause.span)
                 group.days.append(clause)
         case Times():
             if joined and full:
-                group = _next(plan)
+                group = _start_group(plan)
             if (group.clocks and not joined) or group.window or group.grid:
                 raise Refused("contradiction", clause.span)
             group.clocks += clause.clocks
         case Window():
             if joined and full:
-                group = _next(plan)
-            _once(group.window or group.clocks or group.grid, clause.span)
+                group = _start_group(plan)
+            _require_unset(group.window or group.clocks or group.grid, clause.span)
             group.window = clause
         case Grid():
             if joined and full:
-                group = _next(plan)
-            _once(group.window or group.clocks or group.grid, clause.span)
+                group = _start_group(plan)
+            _require_unset(group.window or group.clocks or group.grid, clause.span)
             group.grid = clause
         case Part():
             if joined and group.part is not None:
                 clause = replace(clause, each=clause.each or group.part.each)
-                group = _next(plan)
+                group = _start_group(plan)
             elif joined and full and not group.clocks:
-                group = _next(plan)
-            _once(group.part, clause.span)
+                group = _start_group(plan)
+            _require_unset(group.part, clause.span)
             group.part = clause
         case Months():
-            _once(group.months, clause.span)
+            _require_unset(group.months, clause.span)
             group.months = clause
         case _:
             raise Refused("not-understood")
 
 
-def _adds(before: Days, after: Days) -> bool:
+def _can_follow(before: Days, after: Days) -> bool:
     """Return whether days without a comma between them belong together."""
     return before.on != after.on and not (before.period and after.period)
 
 
-def _next(plan: Plan) -> Group:
+def _start_group(plan: Plan) -> Group:
     plan.groups.append(Group())
     return plan.groups[-1]
 
 
-def _once(held: object, span: Span) -> None:
+def _require_unset(held: object, span: Span) -> None:
     if held:
         raise Refused("contradiction", span)

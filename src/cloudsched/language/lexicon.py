@@ -116,10 +116,10 @@ class Language:
 
 def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:
     """Return for each place the classes of what begins there; of each class the longest match."""
-    return [_at(tokens, place, language) for place in range(len(tokens))]
+    return [_match_at(tokens, place, language) for place in range(len(tokens))]
 
 
-def _at(tokens: Sequence[Token], place: int, language: Language) -> Matches:
+def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matches:
     token = tokens[place]
     if token.kind in _TOKENS:
         return {_TOKENS[token.kind]: Match(place + 1, 0)}
@@ -132,13 +132,13 @@ def _at(tokens: Sequence[Token], place: int, language: Language) -> Matches:
     for words, kind, value in language.entries.get(token.text, ()):
         if kind in found and found[kind].end >= place + len(words):
             continue
-        end = _end(tokens, place, words)
+        end = _find_end(tokens, place, words)
         if end and (kind not in found or found[kind].end < end):
             found[kind] = Match(end, value)
     return found
 
 
-def _end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
+def _find_end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
     """Return where these words end if they stand here, hyphens between them or not; else 0."""
     for number, word in enumerate(words):
         if number and place < len(tokens) and tokens[place].text == "-":

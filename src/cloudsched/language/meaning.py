@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloudsched.language.groups import Plan, arrange
+from cloudsched.language.groups import Plan, build_plan
 from cloudsched.language.nodes import DAY, Clock, Days
-from cloudsched.language.once import once
-from cloudsched.language.recurrences import recurring
+from cloudsched.language.once import build_once
+from cloudsched.language.recurrences import build_recurring
 from cloudsched.language.refusals import Option, Refused
 
 if TYPE_CHECKING:
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from cloudsched.language.nodes import Clause
 
 
-def mean(clauses: Sequence[Clause], context: Context) -> Schedule:
+def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     """Return the schedule that the clauses mean.
 
     Raises:
         Refused: They mean none.
         Unclear: They can mean several.
     """
-    plan = arrange(clauses)
-    settle_zone(plan, context)
-    context.clock24 = any(is_24(clock) for clock in all_clocks(plan))
-    if _repeats(plan, context):
+    plan = build_plan(clauses)
+    resolve_zone(plan, context)
+    context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
+    if _is_recurring(plan, context):
         if "once" in plan.marks:
             raise Refused("contradiction")
         if any(group.relatives for group in plan.groups):
             raise Refused("contradiction", plan.groups[0].relatives[0].span if plan.groups[0].relatives else None)
-        return recurring(plan, context)
-    return once(plan, context)
+        return build_recurring(plan, context)
+    return build_once(plan, context)
 
 
-def settle_zone(plan: Plan, context: Context) -> None:
+def resolve_zone(plan: Plan, context: Context) -> None:
     """Read the phrase in the zone that it names."""
     if plan.place is not None:
         options = tuple(Option(name, name) for name in plan.place.names)
@@ -45,7 +45,7 @@ def settle_zone(plan: Plan, context: Context) -> None:
         context.timezone = str(chosen)
 
 
-def all_clocks(plan: Plan) -> list[Clock]:
+def list_clocks(plan: Plan) -> list[Clock]:
     """Return all times of day that a phrase names."""
     found = [clock for group in plan.groups for clock in group.clocks]
     for group in plan.groups:
@@ -56,12 +56,12 @@ def all_clocks(plan: Plan) -> list[Clock]:
     return found + [end.clock for end in plan.ends if end.clock is not None]
 
 
-def is_24(clock: Clock) -> bool:
+def is_24_hour(clock: Clock) -> bool:
     """Return whether a time shows that it is written on a clock of 24 hours."""
     return clock.exact and clock.half is None and not clock.named
 
 
-def _repeats(plan: Plan, context: Context) -> bool:
+def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
     said = [days for group in plan.groups for days in group.days]
@@ -88,15 +88,15 @@ def _is_repeated(days: Days, context: Context, *, bounded: bool) -> bool:
         context.choices.assume(f"It is in every {period.unit.name.lower()}.")
         return True
     if all(not pick.nth for pick in days.picks):
-        return several and _asked(days, context)
+        return several and _ask_repeat(days, context)
     if period is None and not several and all(pick.what == DAY for pick in days.picks):
         return False
     if several:
         context.choices.assume("It is in every month.")
         return True
-    return True if bounded else _asked(days, context)
+    return True if bounded else _ask_repeat(days, context)
 
 
-def _asked(days: Days, context: Context) -> bool:
+def _ask_repeat(days: Days, context: Context) -> bool:
     options = (Option("every time", True), Option("only the next time", False))
     return bool(context.choices.pick("once-or-repeat", days.span, options))

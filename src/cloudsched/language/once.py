@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.language.calendar import at_time, date_of, first_day, later, next_weekday, nth_day, relative_day
+from cloudsched.language.calendar import (
+    add_length,
+    find_first_day,
+    find_next_weekday,
+    find_nth_day,
+    make_local_time,
+    resolve_date,
+    resolve_relative_day,
+)
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.nodes import DAY, Clock, Days, Length, Relative, Unit
 from cloudsched.language.refusals import Option, Refused
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 ONE_DAY = timedelta(days=1)
 
 
-def once(plan: Plan, context: Context) -> Schedule:
+def build_once(plan: Plan, context: Context) -> Schedule:
     """Return the schedule of a phrase that names one or more single instants.
 
     Raises:
@@ -36,7 +44,7 @@ def once(plan: Plan, context: Context) -> Schedule:
             raise Refused("too-vague", group.window.span)
         if group.grid is not None or group.months is not None or plan.year is not None:
             raise Refused("too-vague")
-        found += _instants(group, context)
+        found += _find_instants(group, context)
     found = sorted(set(found))
     if not found:
         raise Refused("no-time")
@@ -48,9 +56,9 @@ def once(plan: Plan, context: Context) -> Schedule:
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
 
-def _instants(group: Group, context: Context) -> list[datetime]:
+def _find_instants(group: Group, context: Context) -> list[datetime]:
     if len(group.relatives) == 1 and not group.days and not group.has_times:
-        moment = _moment(group.relatives[0], context)
+        moment = _find_moment(group.relatives[0], context)
         if moment is not None:
             return [moment]
     for said in group.relatives:
@@ -58,15 +66,15 @@ def _instants(group: Group, context: Context) -> list[datetime]:
             raise Refused("contradiction", said.span)
         if said.kind == "now":
             raise Refused("too-vague", said.span)
-    days = _days(group, context)
+    days = _find_days(group, context)
     if days is None:
-        return _next_times(group, context)
+        return _find_next_times(group, context)
     if group.part is not None and group.part.today and days != [context.today]:
         raise Refused("contradiction", group.part.span)
-    return [context.instant(local) for day in days for local in _at_times(day, group, context)]
+    return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 
-def _moment(said: Relative, context: Context) -> datetime | None:
+def _find_moment(said: Relative, context: Context) -> datetime | None:
     """Return the instant of "in 20 minutes"; None if whole days are meant."""
     if said.kind == "now":
         raise Refused("too-vague", said.span, "such as: in 1 minute")
@@ -79,8 +87,8 @@ def _moment(said: Relative, context: Context) -> datetime | None:
     local = context.local
     now = context.now.replace(microsecond=0)
     if coarse:
-        day = later(local.date(), Length(coarse, said.span))
-        now = context.instant(datetime.combine(day, local.time()))
+        day = add_length(local.date(), Length(coarse, said.span))
+        now = context.to_instant(datetime.combine(day, local.time()))
     seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in fine)
     if not seconds and not coarse:
         raise Refused("past", said.span)
@@ -90,14 +98,14 @@ def _moment(said: Relative, context: Context) -> datetime | None:
         raise Refused("never", said.span) from None
 
 
-def _days(group: Group, context: Context) -> list[date] | None:
+def _find_days(group: Group, context: Context) -> list[date] | None:
     """Return the days that a group names; None if it names only a time."""
     today = context.today
-    found = [relative_day(said, context, today) for said in group.relatives]
+    found = [resolve_relative_day(said, context, today) for said in group.relatives]
     for days in group.days:
         if found and not days.on and len(group.days) == 1 and group.relatives:
             raise Refused("contradiction", days.span)
-        found += _named(days, group, context)
+        found += _resolve_days(days, group, context)
     if len({bool(days.dates) for days in group.days}) > 1:
         raise Refused("contradiction", group.days[-1].span)
     if group.relatives and group.days:
@@ -105,46 +113,46 @@ def _days(group: Group, context: Context) -> list[date] | None:
     if found:
         return sorted(set(found))
     if group.part is not None and (group.part.today or not group.clocks):
-        return [today] if group.part.today else [today + (ONE_DAY if _passed(group, context) else timedelta())]
+        return [today] if group.part.today else [today + (ONE_DAY if _has_part_passed(group, context) else timedelta())]
     return None
 
 
-def _passed(group: Group, context: Context) -> bool:
+def _has_part_passed(group: Group, context: Context) -> bool:
     part = group.part
-    return part is not None and context.local >= at_time(context.today, *context.part_of_day(part.part))
+    return part is not None and context.local >= make_local_time(context.today, *context.assume_part_of_day(part.part))
 
 
-def _named(days: Days, group: Group, context: Context) -> list[date]:
+def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
     today = context.today
     if days.dates:
-        return [_date(date_of(said, context, today), group, context, days) for said in days.dates]
+        return [_skip_past_date(resolve_date(said, context, today), group, context, days) for said in days.dates]
     if len(days.picks) > 1:
         raise Refused("no-recurrence", days.span, "say every, or name the dates")
     pick = days.picks[0]
     if not pick.nth and days.period is None:
-        return [_weekday(pick.what, days, group, context)]
+        return [_resolve_weekday(pick.what, days, group, context)]
     if days.weeks:
         raise Refused("too-vague", days.span)
-    found = nth_day(days, context, today)
-    if found == today and _all_passed(today, group, context) and (days.period is None or not days.period.year):
-        found = nth_day(days, context, today + ONE_DAY)
+    found = find_nth_day(days, context, today)
+    if found == today and _has_day_passed(today, group, context) and (days.period is None or not days.period.year):
+        found = find_nth_day(days, context, today + ONE_DAY)
     return [found]
 
 
-def _date(found: date, group: Group, context: Context, days: Days) -> date:
-    if found == context.today and _all_passed(found, group, context):
-        return first_day(days.dates[0], context, found + ONE_DAY) if days.dates[0].year is None else found
+def _skip_past_date(found: date, group: Group, context: Context, days: Days) -> date:
+    if found == context.today and _has_day_passed(found, group, context):
+        return find_first_day(days.dates[0], context, found + ONE_DAY) if days.dates[0].year is None else found
     return found
 
 
-def _all_passed(day: date, group: Group, context: Context) -> bool:
-    return all(context.instant(local) <= context.now for local in _at_times(day, group, context))
+def _has_day_passed(day: date, group: Group, context: Context) -> bool:
+    return all(context.to_instant(local) <= context.now for local in _build_times(day, group, context))
 
 
-def _weekday(weekday: int, days: Days, group: Group, context: Context) -> date:
+def _resolve_weekday(weekday: int, days: Days, group: Group, context: Context) -> date:
     today = context.today
-    coming = next_weekday(weekday, today)
-    if today.weekday() == weekday and not _all_passed(today, group, context) and group.has_times:
+    coming = find_next_weekday(weekday, today)
+    if today.weekday() == weekday and not _has_day_passed(today, group, context) and group.has_times:
         options = (Option(f"today, {today:%Y-%m-%d}", today), Option(f"{coming:%A, %Y-%m-%d}", coming))
         chosen = context.choices.pick("this-or-next", days.span, options)
         assert isinstance(chosen, date)  # noqa: S101 -- one of the two above
@@ -152,23 +160,23 @@ def _weekday(weekday: int, days: Days, group: Group, context: Context) -> date:
     return coming
 
 
-def _at_times(day: date, group: Group, context: Context) -> list[datetime]:
+def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
     part = group.part.part if group.part is not None else None
     if group.clocks:
         midnight = next((clock for clock in group.clocks if clock.named and clock.hour == 0), None)
         if midnight is not None:
-            return _at_midnight(day, midnight, group, context)
-        return [at_time(day, *time) for time in context.times(group.clocks, part)]
+            return _resolve_midnight(day, midnight, group, context)
+        return [make_local_time(day, *time) for time in context.resolve_times(group.clocks, part)]
     if part is not None:
-        return [at_time(day, *context.part_of_day(part))]
-    if day == context.today and at_time(day, *context.default) <= context.local:
+        return [make_local_time(day, *context.assume_part_of_day(part))]
+    if day == context.today and make_local_time(day, *context.default) <= context.local:
         span = group.relatives[0].span if group.relatives else (0, 0)
         raise Refused("too-vague", span, "say at what time")
-    return [at_time(day, *context.default_time())]
+    return [make_local_time(day, *context.assume_default_time())]
 
 
-def _at_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:
-    begins, ends = at_time(day, 0, 0), at_time(day, 0, 0) + ONE_DAY
+def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:
+    begins, ends = make_local_time(day, 0, 0), make_local_time(day, 0, 0) + ONE_DAY
     if len(group.clocks) > 1:
         raise Refused("too-vague", clock.span, "write 00:00, and of which day")
     if day == context.today:
@@ -182,15 +190,15 @@ def _at_midnight(day: date, clock: Clock, group: Group, context: Context) -> lis
     return [chosen]
 
 
-def _next_times(group: Group, context: Context) -> list[datetime]:
+def _find_next_times(group: Group, context: Context) -> list[datetime]:
     """Return the next instants at times of day without a day."""
     if not group.clocks:
         raise Refused("no-time")
     part = group.part.part if group.part is not None else None
     found = []
-    for time in context.times(group.clocks, part):
-        local = at_time(context.today, *TimeOfDay(*time))
-        if context.instant(local) <= context.now:
+    for time in context.resolve_times(group.clocks, part):
+        local = make_local_time(context.today, *TimeOfDay(*time))
+        if context.to_instant(local) <= context.now:
             local += ONE_DAY
-        found.append(context.instant(local))
+        found.append(context.to_instant(local))
     return found

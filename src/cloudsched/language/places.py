@@ -86,7 +86,7 @@ _MOST_WORDS = 4
 
 
 @lru_cache(maxsize=1)
-def _cities() -> dict[str, tuple[str, ...]]:
+def _load_cities() -> dict[str, tuple[str, ...]]:
     """Return the cities of the zone database, and the names above."""
     found: dict[str, tuple[str, ...]] = {}
     for name in zone_names():
@@ -101,21 +101,21 @@ def _cities() -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=1)
-def _iana() -> dict[str, str]:
+def _find_iana() -> dict[str, str]:
     return {name.lower(): name for name in zone_names()}
 
 
-def place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool] | None:
+def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool] | None:
     """Return the zones that the words here may name, where they end, and whether they need the word "time".
 
     Cities need it too, unless a preposition shows that a place is meant.
     """
     token = tokens[at]
     if token.kind == PATH:
-        name = _iana().get(token.text.lower())
+        name = _find_iana().get(token.text.lower())
         if name is not None:
             return (name,), at + 1, False
-        return _offset(token.text.upper(), at)
+        return _parse_offset(token.text.upper(), at)
     if token.kind != WORD:
         return None
     if token.text in {"utc", "gmt"} and at + 2 < len(tokens) and tokens[at + 1].text in {"+", "-"}:
@@ -130,16 +130,16 @@ def place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool]
             break
         end += 1
         key = " ".join(words)
-        zones = _cities().get(key)
+        zones = _load_cities().get(key)
         if zones is not None:
             abbreviation = key in _NAMED and len(key) in {3, 4}
             best = zones, end, key in _NEEDS_TIME or not abbreviation
-    if best is None and token.text in _iana():
-        best = (_iana()[token.text],), at + 1, True
+    if best is None and token.text in _find_iana():
+        best = (_find_iana()[token.text],), at + 1, True
     return best
 
 
-def _offset(text: str, at: int) -> tuple[tuple[str, ...], int, bool] | None:
+def _parse_offset(text: str, at: int) -> tuple[tuple[str, ...], int, bool] | None:
     """Return the zone of a fixed offset of whole hours, such as UTC+2."""
     if text[:3] not in {"UTC", "GMT"}:
         return None

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from cloudsched.language.context import Context
 
 
-def two_ways(group: Group, repeat: Repeat, context: Context) -> Group:
+def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
     """Return the group of "biweekly" as it was meant: every two weeks, or twice a week."""
     unit = repeat.unit.name.lower()
     every = replace(group, repeat=replace(repeat, loose=""))
     often = replace(repeat, interval=1, rate=2, loose="")
     names = (f"every two {unit}s", f"twice a {unit}")
-    options: tuple[Option, ...] = (Option(names[0], every), Option(names[1], _spread(group, often)))
+    options: tuple[Option, ...] = (Option(names[0], every), Option(names[1], _spread_evenly(group, often)))
     if repeat.unit == Unit.HOUR or group.days:
         options = options[:1]
     chosen = context.choices.pick("bi", repeat.span, options)
@@ -27,7 +27,7 @@ def two_ways(group: Group, repeat: Repeat, context: Context) -> Group:
     return chosen
 
 
-def rated(group: Group, repeat: Repeat, context: Context) -> Group:
+def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
     """Return the group of "twice a week", if its days or times are named; else ask which are meant."""
     once = replace(group, repeat=replace(repeat, rate=1))
     named = len(group.clocks) if repeat.unit == Unit.DAY else sum(len(d.picks) + len(d.dates) for d in group.days)
@@ -37,13 +37,13 @@ def rated(group: Group, repeat: Repeat, context: Context) -> Group:
         return once
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
         raise Refused("too-vague", repeat.span, "name the times")
-    spread = _spread(group, repeat)
+    spread = _spread_evenly(group, repeat)
     chosen = context.choices.pick("rate", repeat.span, (Option("spread evenly", spread),))
     assert isinstance(chosen, Group)  # noqa: S101 -- the one above
     return chosen
 
 
-def _spread(group: Group, repeat: Repeat) -> Group:
+def _spread_evenly(group: Group, repeat: Repeat) -> Group:
     """Return the group with days or times spread evenly, as a suggestion."""
     count = repeat.rate
     once = replace(repeat, rate=1)

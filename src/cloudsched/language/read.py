@@ -12,11 +12,11 @@ from cloudsched.language.context import Context, TimeOfDay
 from cloudsched.language.english import ENGLISH
 from cloudsched.language.german import GERMAN
 from cloudsched.language.grammar import Parser
-from cloudsched.language.meaning import mean
+from cloudsched.language.meaning import build_schedule
 from cloudsched.language.questions import MOST_READINGS, QUESTIONS, ask
 from cloudsched.language.refusals import Choices, Refused, Unclear
 from cloudsched.language.result import Alternative, Problem, Reading
-from cloudsched.language.slips import corrections, shortens_title
+from cloudsched.language.slips import find_corrections, is_title_shorter
 from cloudsched.language.tokens import tokenise
 from cloudsched.language.updates import find_change
 
@@ -59,13 +59,13 @@ def read(
         raise ValueError("now has no time zone; give an aware datetime")
     load_tzinfo(timezone)
     if len(text) > MAX_LENGTH:
-        return _refusal(Refused("too-long", (MAX_LENGTH, len(text))), text)
+        return _refuse(Refused("too-long", (MAX_LENGTH, len(text))), text)
     if not text.strip():
-        return _refusal(Refused("empty", (0, len(text))), text)
-    return _Reader(text, now, timezone, language_of(locale), TimeOfDay(*default_time), current).read()
+        return _refuse(Refused("empty", (0, len(text))), text)
+    return _Reader(text, now, timezone, find_language(locale), TimeOfDay(*default_time), current).read()
 
 
-def language_of(locale: str) -> Language:
+def find_language(locale: str) -> Language:
     """Return the words of a locale.
 
     Raises:
@@ -75,13 +75,13 @@ def language_of(locale: str) -> Language:
     language = LANGUAGES.get(code.lower())
     if language is None:
         raise ValueError(f"no words of {locale!r} are known; one of {', '.join(LANGUAGES)}")
-    return regional(language, region.upper())
+    return apply_region(language, region.upper())
 
 
 _REGIONAL: dict[tuple[str, bool], Language] = {}
 
 
-def regional(language: Language, region: str) -> Language:
+def apply_region(language: Language, region: str) -> Language:
     """Return a language with the order of day and month of a region."""
     if not region or language.month_first is not None:
         return language
@@ -105,15 +105,19 @@ class _Reader:
         tokens = tokenise(self._text, ordinal_dot=self._language.ordinal_dot, splits=self._language.splits)
         parser = Parser(tokens, self._language)
         if self._current is not None:
-            changed = self._change(parser, self._current)
-            return changed if changed is not None else _refusal(Refused("no-update", self._place(parser)), self._text)
+            changed = self._read_change(parser, self._current)
+            return (
+                changed
+                if changed is not None
+                else _refuse(Refused("no-update", self._find_furthest(parser)), self._text)
+            )
         phrase = parser.parse()
         if phrase is None:
-            refused = parser.refused or Refused("not-understood", self._place(parser))
-            return self._slip(parser, None) or _refusal(refused, self._text)
-        return (self._slip(parser, phrase) if phrase.title is not None else None) or self._mean(phrase)
+            refused = parser.refused or Refused("not-understood", self._find_furthest(parser))
+            return self._read_slip(parser, None) or _refuse(refused, self._text)
+        return (self._read_slip(parser, phrase) if phrase.title is not None else None) or self._interpret(phrase)
 
-    def _change(self, parser: Parser, current: Schedule) -> Reading | None:
+    def _read_change(self, parser: Parser, current: Schedule) -> Reading | None:
         change = find_change(parser)
         if change is None:
             return None
@@ -121,17 +125,17 @@ class _Reader:
         def build(choices: Choices) -> Schedule:
             return change(current, Context(self._now, current.timezone, self._default, choices))
 
-        return self._result(build, None)
+        return self._build_reading(build, None)
 
-    def _slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
+    def _read_slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
         """Return a question where a word that nobody understood is one letter away from one that makes sense."""
         readings: list[Alternative] = []
         span = (0, len(self._text))
-        for tokens in corrections(parser.tokens, parser.matches, self._language):
+        for tokens in find_corrections(parser.tokens, parser.matches, self._language):
             corrected = Parser(tokens, self._language).parse()
-            if corrected is None or (phrase is not None and not shortens_title(corrected, phrase)):
+            if corrected is None or (phrase is not None and not is_title_shorter(corrected, phrase)):
                 continue
-            reading = self._mean(corrected)
+            reading = self._interpret(corrected)
             word, typed = next((new, old) for new, old in zip(tokens, parser.tokens, strict=True) if new != old)
             span = (typed.start, typed.end)
             if reading.schedule is not None:
@@ -142,40 +146,40 @@ class _Reader:
                 readings += reading.readings
         if not readings:
             return None
-        as_typed = self._mean(phrase) if phrase is not None else None
+        as_typed = self._interpret(phrase) if phrase is not None else None
         if as_typed is not None and as_typed.schedule is not None:
             readings.append(Alternative(as_typed.schedule, describe(as_typed.schedule), "as it was typed"))
         problem = Problem(span, "slip", QUESTIONS["slip"])
         return Reading("question", None, None, (), tuple(readings[:MOST_READINGS]), (problem,))
 
-    def _place(self, parser: Parser) -> tuple[int, int]:
+    def _find_furthest(self, parser: Parser) -> tuple[int, int]:
         at = min(parser.furthest, len(parser.tokens) - 1)
         return (parser.tokens[at].start, parser.tokens[at].end) if at >= 0 else (0, len(self._text))
 
-    def _mean(self, phrase: Phrase) -> Reading:
+    def _interpret(self, phrase: Phrase) -> Reading:
         title = self._text[slice(*phrase.title)].strip('"“”„«»` ') if phrase.title else None
-        return self._result(self._builder(phrase), title)
+        return self._build_reading(self._make_builder(phrase), title)
 
-    def _result(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
+    def _build_reading(self, build: Callable[[Choices], Schedule], title: str | None) -> Reading:
         choices = Choices()
         try:
             schedule = build(choices)
         except Unclear as unclear:
             return ask(unclear, build, title, self._text)
         except Refused as refused:
-            return _refusal(refused, self._text)
+            return _refuse(refused, self._text)
         except InvalidSchedule as error:
-            return _refusal(Refused("never", hint=str(error)), self._text)
+            return _refuse(Refused("never", hint=str(error)), self._text)
         return Reading("schedule", schedule, title, tuple(choices.notes))
 
-    def _builder(self, phrase: Phrase) -> Callable[[Choices], Schedule]:
+    def _make_builder(self, phrase: Phrase) -> Callable[[Choices], Schedule]:
         def build(choices: Choices) -> Schedule:
             context = Context(self._now, self._timezone, self._default, choices)
-            return mean(phrase.clauses, context)
+            return build_schedule(phrase.clauses, context)
 
         return build
 
 
-def _refusal(refused: Refused, text: str) -> Reading:
+def _refuse(refused: Refused, text: str) -> Reading:
     span = refused.span if refused.span is not None else (0, len(text))
     return Reading("refusal", problems=(Problem(span, refused.code, refused.hint),))

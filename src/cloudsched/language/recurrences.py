@@ -7,13 +7,13 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from cloudsched.language.builder import Builder
-from cloudsched.language.calendar import first_day
+from cloudsched.language.calendar import find_first_day
 from cloudsched.language.context import TimeOfDay
-from cloudsched.language.exceptions import leave_out
+from cloudsched.language.exceptions import apply_exceptions
 from cloudsched.language.nodes import DAY, Clock, Date, Days, Pick, Relative, Repeat, Unit, Window
-from cloudsched.language.rates import rated, two_ways
+from cloudsched.language.rates import resolve_bi, resolve_rate
 from cloudsched.language.refusals import Option, Refused
-from cloudsched.language.rules import Draft, day_rules, fine_rule
+from cloudsched.language.rules import Draft, build_day_rules, build_subdaily_rules
 
 if TYPE_CHECKING:
     from cloudsched.domain.recurrence.schedule import Schedule
@@ -25,7 +25,7 @@ _MOST_TIMES = 1440
 _SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
 
 
-def recurring(plan: Plan, context: Context) -> Schedule:
+def build_recurring(plan: Plan, context: Context) -> Schedule:
     """Return the schedule of a phrase that repeats.
 
     Raises:
@@ -33,11 +33,11 @@ def recurring(plan: Plan, context: Context) -> Schedule:
         Unclear: It can be read in several ways.
     """
     _check_times(plan)
-    drafts = [draft for group in plan.groups for draft in rules_of(group, plan, context)]
+    drafts = [draft for group in plan.groups for draft in build_rules(group, plan, context)]
     today = context.today
     start = today
     if plan.start is not None and plan.start.point is not None:
-        start = first_day(plan.start.point, context, today)
+        start = find_first_day(plan.start.point, context, today)
     until = None
     if plan.year is not None:
         year = plan.year.year if plan.year.year is not None else today.year + (plan.year.ahead or 0)
@@ -46,7 +46,7 @@ def recurring(plan: Plan, context: Context) -> Schedule:
         start = max(start, date(year, 1, 1))
         until = date(year, 12, 31)
     bounded = plan.start is not None or plan.year is not None
-    exdates = leave_out(drafts, plan.exceptions, context, start)
+    exdates = apply_exceptions(drafts, plan.exceptions, context, start)
     return Builder(plan, context, drafts, start, until, bounded=bounded).build(exdates)
 
 
@@ -68,10 +68,10 @@ def _check_times(plan: Plan) -> None:
             raise Refused("contradiction", end.span, "say the time of day before the end")
 
 
-def rules_of(group: Group, plan: Plan, context: Context, *, times_only: bool = False) -> list[Draft]:
+def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool = False) -> list[Draft]:
     """Return the rules of one group, with their times of day."""
     if times_only:
-        return [Draft("DAILY", times=_times(group, plan, context, []))]
+        return [Draft("DAILY", times=_find_times(group, plan, context, []))]
     repeat = group.repeat
     if group.months is not None and group.months.doubtful:
         context.choices.assume("The months are those of every year.")
@@ -80,13 +80,13 @@ def rules_of(group: Group, plan: Plan, context: Context, *, times_only: bool = F
             if not context.choices.pick("months-or-span", group.months.span, options):
                 raise Refused("incomplete", group.months.span, "write from 1 June 2027 until 31 August 2027")
     if repeat is not None and repeat.loose == "bi":
-        group = two_ways(group, repeat, context)
+        group = resolve_bi(group, repeat, context)
         repeat = group.repeat
     if repeat is not None and repeat.rate > 1:
-        group = rated(group, repeat, context)
+        group = resolve_rate(group, repeat, context)
         repeat = group.repeat
     if repeat is not None and repeat.unit <= Unit.HOUR:
-        return _within_days(group, repeat, plan, context)
+        return _build_subdaily_rules(group, repeat, plan, context)
     if repeat is None and group.months is not None and not group.days and group.has_times:
         group = replace(group, repeat=Repeat(1, Unit.DAY))
     if repeat is None and not group.days:
@@ -99,22 +99,22 @@ def rules_of(group: Group, plan: Plan, context: Context, *, times_only: bool = F
         days = [Days((Pick(1, DAY),), on=True)] if chosen else []
         group = replace(group, days=days, repeat=repeat if chosen else Repeat(1, Unit.DAY))
     settled = bool(plan.marks & {"skip-back", "skip-forward", "skip-omit"})
-    drafts = day_rules(group, context, settled=settled)
+    drafts = build_day_rules(group, context, settled=settled)
     if not drafts:
         raise Refused("no-recurrence")
-    times = _times(group, plan, context, drafts)
+    times = _find_times(group, plan, context, drafts)
     for draft in drafts:
         draft.times = times
     return drafts
 
 
-def _times(group: Group, plan: Plan, context: Context, drafts: list[Draft]) -> list[TimeOfDay]:
+def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft]) -> list[TimeOfDay]:
     part = group.part.part if group.part is not None else None
     if group.window is not None:
-        first, last = context.window(group.window)
+        first, last = context.resolve_window(group.window)
         options = (Option(f"once, at {first}", False), Option(f"every hour from {first} to {last}", True))
         hourly = context.choices.pick("window", group.window.span, options)
-        return _steps(first, last, 3600, group.window) if hourly else [first]
+        return _list_steps(first, last, 3600, group.window) if hourly else [first]
     if group.grid is not None:
         hours = group.grid.hours or range(24)
         return [TimeOfDay(hour, minute) for hour in hours for minute in group.grid.minutes or (0,)]
@@ -124,12 +124,12 @@ def _times(group: Group, plan: Plan, context: Context, drafts: list[Draft]) -> l
             _ask_midnight(midnight, context, drafts)
         elif midnight is not None:
             context.choices.assume("Midnight is the one that begins the day.")
-        return context.times(group.clocks, part)
+        return context.resolve_times(group.clocks, part)
     if plan.start is not None and plan.start.clock is not None:
-        return [context.time(plan.start.clock)]
+        return [context.resolve_time(plan.start.clock)]
     if part is not None:
-        return [context.part_of_day(part)]
-    return [context.default_time()]
+        return [context.assume_part_of_day(part)]
+    return [context.assume_default_time()]
 
 
 def _ask_midnight(clock: Clock, context: Context, drafts: list[Draft]) -> None:
@@ -144,7 +144,7 @@ def _ask_midnight(clock: Clock, context: Context, drafts: list[Draft]) -> None:
             draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
 
 
-def _within_days(group: Group, repeat: Repeat, plan: Plan, context: Context) -> list[Draft]:
+def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Context) -> list[Draft]:
     """Return the rules of what repeats within the day: on a grid of its own, or between two times of day."""
     if group.part is not None or group.clocks:
         raise Refused("contradiction", repeat.span, "say from what time to what time, or starting at which")
@@ -154,17 +154,17 @@ def _within_days(group: Group, repeat: Repeat, plan: Plan, context: Context) -> 
             raise Refused("inexpressible", repeat.span)
         group = replace(group, window=Window(Clock(0, exact=True), Clock(23, 59, 59, exact=True)))
     if group.window is None:
-        drafts = fine_rule(group, repeat)
+        drafts = build_subdaily_rules(group, repeat)
         if group.grid is not None:
             raise Refused("contradiction", group.grid.span)
         return drafts
     window = group.window
-    first, last = context.window(window)
-    times = _steps(first, last, step, window)
+    first, last = context.resolve_window(window)
+    times = _list_steps(first, last, step, window)
     dated = replace(group, repeat=None if group.days else Repeat(1, Unit.DAY), window=None)
     if any(days.period and not days.marked and not days.on for days in group.days):
         raise Refused("not-understood", group.days[0].span)
-    drafts = day_rules(dated, context)
+    drafts = build_day_rules(dated, context)
     if last < first and not all(draft.freq == "DAILY" for draft in drafts):
         raise Refused("inexpressible", window.span, "a window past midnight needs every day")
     for draft in drafts:
@@ -172,7 +172,7 @@ def _within_days(group: Group, repeat: Repeat, plan: Plan, context: Context) -> 
     return drafts
 
 
-def _steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list[TimeOfDay]:
+def _list_steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) -> list[TimeOfDay]:
     begin, end = (time.hour * 3600 + time.minute * 60 + time.second for time in (first, last))
     if end <= begin:
         if end == begin:

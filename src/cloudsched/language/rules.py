@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cloudsched.language.calendar import settle_order
+from cloudsched.language.calendar import resolve_date_order
 from cloudsched.language.nodes import DAY, WEEKENDDAY, WORKDAY, Days, Period, Pick, Repeat, Unit
 from cloudsched.language.refusals import Option, Refused
 
@@ -40,30 +40,30 @@ class Draft:
     times: list[TimeOfDay] = field(default_factory=list)
     skip: str = ""
 
-    def texts(self) -> list[str]:
+    def to_rrules(self) -> list[str]:
         """Return it as RRULE values: several where its times of day are no product of hours and minutes."""
         base = f"FREQ={self.freq}"
         if self.interval > 1:
             base += f";INTERVAL={self.interval}"
-        base += _part("BYMONTH", sorted(set(self.months)))
-        base += _part("BYWEEKNO", self.weeks) + _part("BYYEARDAY", self.year_days)
-        base += _part("BYMONTHDAY", sorted(set(self.month_days)))
+        base += _format_part("BYMONTH", sorted(set(self.months)))
+        base += _format_part("BYWEEKNO", self.weeks) + _format_part("BYYEARDAY", self.year_days)
+        base += _format_part("BYMONTHDAY", sorted(set(self.month_days)))
         weekdays = sorted(set(self.weekdays))
-        base += _part("BYDAY", [f"{nth or ''}{CODES[day]}" for nth, day in weekdays])
+        base += _format_part("BYDAY", [f"{nth or ''}{CODES[day]}" for nth, day in weekdays])
         # BYSETPOS would pick among the times of a day as well, so that each of them needs a rule of its own.
         parts = [[time] for time in self.times] if self.positions else [self.times]
-        blocks = [block for part in parts for block in _blocks(part)]
+        blocks = [block for part in parts for block in _group_times(part)]
         times = [";BYHOUR={};BYMINUTE={}{}".format(*block) for block in blocks] or [""]
-        after = _part("BYSETPOS", sorted(set(self.positions))) + (f";SKIP={self.skip}" if self.skip else "")
+        after = _format_part("BYSETPOS", sorted(set(self.positions))) + (f";SKIP={self.skip}" if self.skip else "")
         return [base + time + after for time in times]
 
 
-def _part(name: str, values: Iterable[object]) -> str:
+def _format_part(name: str, values: Iterable[object]) -> str:
     text = ",".join(map(str, values))
     return f";{name}={text}" if text else ""
 
 
-def _blocks(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
+def _group_times(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
     """Return times of day as products: hours that have the same minutes and seconds."""
     of_hour: dict[int, list[tuple[int, int]]] = {}
     for hour, minute, second in sorted(set(times)):
@@ -85,7 +85,7 @@ def _blocks(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
     ]
 
 
-def fine_rule(group: Group, repeat: Repeat) -> list[Draft]:
+def build_subdaily_rules(group: Group, repeat: Repeat) -> list[Draft]:
     """Return the rule of a group that repeats within the day, on the days it is limited to."""
     draft = Draft(_FINE[repeat.unit], repeat.interval)
     if group.months:
@@ -110,33 +110,33 @@ def fine_rule(group: Group, repeat: Repeat) -> list[Draft]:
     return [draft]
 
 
-def day_rules(group: Group, context: Context, *, settled: bool = False) -> list[Draft]:
+def build_day_rules(group: Group, context: Context, *, settled: bool = False) -> list[Draft]:
     """Return the rules of a group's days, still without times."""
     repeat = group.repeat
     months = list(group.months.months) if group.months else []
     if repeat is None:
-        drafts = [draft for days in group.days for draft in _free(days, context)]
+        drafts = [draft for days in group.days for draft in _build_from_days(days, context)]
     elif repeat.unit == Unit.DAY:
-        drafts = _daily(group, repeat)
+        drafts = _build_daily(group, repeat)
     elif repeat.unit in (Unit.WEEK, Unit.FORTNIGHT):
-        drafts = _weekly(group, repeat)
+        drafts = _build_weekly(group, repeat)
     elif repeat.unit == Unit.YEAR:
-        drafts = _yearly(group, repeat, months, context)
+        drafts = _build_yearly(group, repeat, months, context)
     else:
-        drafts = _monthly(group, repeat, context)
+        drafts = _build_monthly(group, repeat, context)
     if months:
         for draft in drafts:
             if draft.months and sorted(draft.months) != sorted(months):
                 raise Refused("contradiction")
             draft.months = months
     for draft in drafts:
-        _check(draft, group)
+        _check_days(draft, group)
         if not settled:
             _ask_month_end(draft, group, context)
-    return _merged(drafts)
+    return _merge_weekdays(drafts)
 
 
-def _merged(drafts: list[Draft]) -> list[Draft]:
+def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
     """Draw rules together that differ in their weekdays alone."""
     merged: list[Draft] = []
     for draft in drafts:
@@ -161,7 +161,7 @@ def _merged(drafts: list[Draft]) -> list[Draft]:
     return merged
 
 
-def _check(draft: Draft, group: Group) -> None:
+def _check_days(draft: Draft, group: Group) -> None:
     longest = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
     span = group.days[0].span if group.days else None
     if draft.month_days and draft.months:
@@ -196,23 +196,23 @@ def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
     draft.skip = str(context.choices.pick("month-end", span, options))
 
 
-def _free(days: Days, context: Context) -> list[Draft]:
+def _build_from_days(days: Days, context: Context) -> list[Draft]:
     if days.dates:
-        return _by_date(days, 1, context)
+        return _build_from_dates(days, 1, context)
     if days.loose:
-        return _asked_nth(days, context)
+        return _ask_nth(days, context)
     period = days.period or Period()
     if days.weeks:
         if any(pick.nth for pick in days.picks):
             raise Refused("inexpressible", days.span)
         return [Draft("YEARLY", weeks=sorted(days.weeks), weekdays=[(0, pick.what) for pick in days.picks])]
-    return _picked(days.picks, period, 1, days)
+    return _build_from_picks(days.picks, period, 1, days)
 
 
-def _asked_nth(days: Days, context: Context) -> list[Draft]:
+def _ask_nth(days: Days, context: Context) -> list[Draft]:
     nths = [pick.nth for pick in days.picks]
     nth = nths[0]
-    monthly = _picked(days.picks, Period(), 1, days)
+    monthly = _build_from_picks(days.picks, Period(), 1, days)
     if len(set(nths)) > 1:
         return monthly
     weekly = [Draft("WEEKLY", nth, [(0, pick.what) for pick in days.picks])]
@@ -224,10 +224,10 @@ def _asked_nth(days: Days, context: Context) -> list[Draft]:
     return [replace(draft, weekdays=list(draft.weekdays)) for draft in chosen]
 
 
-def _by_date(days: Days, interval: int, context: Context) -> list[Draft]:
+def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft]:
     months_of: dict[int, list[int]] = {}
     for one in days.dates:
-        said = settle_order(one, context)
+        said = resolve_date_order(one, context)
         if said.year is not None or said.weekday is not None:
             raise Refused("contradiction", said.span)
         if said.month == 0:
@@ -241,7 +241,7 @@ def _by_date(days: Days, interval: int, context: Context) -> list[Draft]:
     return [Draft("YEARLY", interval, months=list(months), month_days=found) for months, found in of_months.items()]
 
 
-def _picked(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
+def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
     """Return the rules of days picked from periods."""
     if period.ahead is not None or period.year is not None:
         raise Refused("contradiction", days.span)
@@ -250,7 +250,7 @@ def _picked(picks: Iterable[Pick], period: Period, interval: int, days: Days) ->
     months = list(period.months)
     freq = "MONTHLY"
     if period.unit == Unit.QUARTER:
-        return _in_quarter(picks, period, interval, days)
+        return _build_quarterly(picks, period, interval, days)
     if period.unit == Unit.YEAR and (not months or interval > 1):
         freq = "YEARLY"
     if all(not pick.nth for pick in picks):
@@ -283,23 +283,23 @@ def _picked(picks: Iterable[Pick], period: Period, interval: int, days: Days) ->
     return [draft for draft in drafts if draft.weekdays or draft.month_days or draft.year_days]
 
 
-def _in_quarter(picks: list[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
+def _build_quarterly(picks: list[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
     if interval > 1 or not all(pick.nth for pick in picks):
         raise Refused("inexpressible", days.span)
     if period.quarter_months:
         chosen = [month for which in period.quarter_months for month in _QUARTER[which]]
-        return _picked(picks, Period(Unit.YEAR, months=tuple(sorted(chosen))), 1, days)
+        return _build_from_picks(picks, Period(Unit.YEAR, months=tuple(sorted(chosen))), 1, days)
     drafts: list[Draft] = []
     for pick in picks:
         most = {DAY: 28, WORKDAY: 20, WEEKENDDAY: 8}.get(pick.what, 4)
         if abs(pick.nth) > most:
             raise Refused("inexpressible", days.span, "name the month: the 15th of the second month of each quarter")
         months = _QUARTER[1 if pick.nth > 0 else 3]
-        drafts += _picked([pick], Period(Unit.YEAR, months=months), 1, days)
+        drafts += _build_from_picks([pick], Period(Unit.YEAR, months=months), 1, days)
     return drafts
 
 
-def _plain_weekdays(group: Group) -> list[tuple[int, int]]:
+def _collect_weekdays(group: Group) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for days in group.days:
         if days.dates or days.weeks or any(pick.nth for pick in days.picks):
@@ -308,7 +308,7 @@ def _plain_weekdays(group: Group) -> list[tuple[int, int]]:
     return found
 
 
-def _period_months(group: Group) -> list[int]:
+def _collect_months(group: Group) -> list[int]:
     """Return the months to which plain weekdays are limited: "Mondays in January"."""
     found: list[int] = []
     for days in group.days:
@@ -320,21 +320,21 @@ def _period_months(group: Group) -> list[int]:
     return found
 
 
-def _daily(group: Group, repeat: Repeat) -> list[Draft]:
-    chosen = _plain_weekdays(group)
+def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
+    chosen = _collect_weekdays(group)
     if not chosen:
         return [Draft("DAILY", repeat.interval)]
     if repeat.interval > 1 or not all(days.on or days.plural for days in group.days):
         raise Refused("contradiction", group.days[0].span, "say either every day, or the days of the week")
-    return [Draft("WEEKLY", 1, chosen, months=_period_months(group))]
+    return [Draft("WEEKLY", 1, chosen, months=_collect_months(group))]
 
 
-def _weekly(group: Group, repeat: Repeat) -> list[Draft]:
+def _build_weekly(group: Group, repeat: Repeat) -> list[Draft]:
     interval = repeat.interval * (2 if repeat.unit == Unit.FORTNIGHT else 1)
-    return [Draft("WEEKLY", interval, _plain_weekdays(group), months=_period_months(group))]
+    return [Draft("WEEKLY", interval, _collect_weekdays(group), months=_collect_months(group))]
 
 
-def _monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
+def _build_monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
     interval = repeat.interval * {Unit.MONTH: 1, Unit.QUARTER: 3}.get(repeat.unit, 1)
     if not group.days:
         return [Draft("MONTHLY", interval)]
@@ -345,7 +345,7 @@ def _monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
         if days.period and days.period.months:
             if interval > 1 or repeat.unit != Unit.MONTH or days.period.year or not all(p.nth for p in days.picks):
                 raise Refused("contradiction", days.span)
-            drafts += _picked(days.picks, Period(Unit.YEAR, months=days.period.months), 1, days)
+            drafts += _build_from_picks(days.picks, Period(Unit.YEAR, months=days.period.months), 1, days)
             continue
         if all(not pick.nth for pick in days.picks):
             if not days.marked or days.plural:
@@ -360,9 +360,9 @@ def _monthly(group: Group, repeat: Repeat, context: Context) -> list[Draft]:
             drafts.append(Draft(freq, interval, list(chosen)))
             continue
         if repeat.unit == Unit.QUARTER and repeat.interval == 1 and not _is_day_of_month(days):
-            drafts += _picked(days.picks, Period(Unit.QUARTER), 1, days)
+            drafts += _build_from_picks(days.picks, Period(Unit.QUARTER), 1, days)
         else:
-            drafts += _picked(days.picks, Period(), interval, days)
+            drafts += _build_from_picks(days.picks, Period(), interval, days)
     return drafts
 
 
@@ -370,13 +370,13 @@ def _is_day_of_month(days: Days) -> bool:
     return all(pick.what == DAY and pick.nth > 1 for pick in days.picks)
 
 
-def _yearly(group: Group, repeat: Repeat, months: list[int], context: Context) -> list[Draft]:
+def _build_yearly(group: Group, repeat: Repeat, months: list[int], context: Context) -> list[Draft]:
     if not group.days:
         return [Draft("YEARLY", repeat.interval)]
     drafts: list[Draft] = []
     for days in group.days:
         if days.dates:
-            drafts += _by_date(days, repeat.interval, context)
+            drafts += _build_from_dates(days, repeat.interval, context)
             continue
         of = days.period.months if days.period else ()
         if days.period is not None and days.period.unit == Unit.MONTH and not months:
@@ -392,5 +392,5 @@ def _yearly(group: Group, repeat: Repeat, months: list[int], context: Context) -
                 raise Refused("too-vague", days.span)
             drafts.append(Draft("YEARLY", repeat.interval, [(0, p.what) for p in days.picks], months=list(in_months)))
         else:
-            drafts += _picked(days.picks, period, repeat.interval, days)
+            drafts += _build_from_picks(days.picks, period, repeat.interval, days)
     return drafts

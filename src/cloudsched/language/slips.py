@@ -17,7 +17,7 @@ _MOST_WORDS = 3
 _MOST_CANDIDATES = 3
 
 
-def corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
+def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
     """Yield the phrase with one unknown word corrected, for the unknown words that may be slips."""
     unknown = [
         place
@@ -25,18 +25,18 @@ def corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: L
         if token.kind == WORD and not matches[place] and len(token.text) >= _SHORTEST
     ]
     for place in unknown[:_MOST_WORDS]:
-        for word in candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:
+        for word in find_candidates(tokens[place].text, language)[:_MOST_CANDIDATES]:
             yield [*tokens[:place], tokens[place]._replace(text=word), *tokens[place + 1 :]]
 
 
-def shortens_title(corrected: Phrase, phrase: Phrase) -> bool:
+def is_title_shorter(corrected: Phrase, phrase: Phrase) -> bool:
     """Return whether a corrected word went from the title to the schedule."""
     return corrected.begin < phrase.begin
 
 
-def candidates(word: str, language: Language) -> list[str]:
+def find_candidates(word: str, language: Language) -> list[str]:
     """Return the words that differ from another by one letter: left out, added, changed, or two exchanged."""
-    index = _index(language.code, language)
+    index = _build_index(language.code, language)
     found = set(index.get(word, ()))
     for place in range(len(word)):
         found |= index.get(word[:place] + word[place + 1 :], set())
@@ -60,7 +60,7 @@ def is_slip(typed: str, meant: str) -> bool:
 _INDEXES: dict[str, dict[str, set[str]]] = {}
 
 
-def _index(code: str, language: Language) -> dict[str, set[str]]:
+def _build_index(code: str, language: Language) -> dict[str, set[str]]:
     """Return for each text the lexicon's words from which it comes by leaving out at most one letter."""
     if code not in _INDEXES:
         index: dict[str, set[str]] = {}

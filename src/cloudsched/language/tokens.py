@@ -74,14 +74,14 @@ def tokenise(text: str, *, ordinal_dot: bool, splits: Callable[[str], bool]) -> 
             at += 1
             continue
         glued = bool(tokens) and tokens[-1].end == at
-        token = _token(found, text, glued=glued, ordinal_dot=ordinal_dot)
+        token = _make_token(found, text, glued=glued, ordinal_dot=ordinal_dot)
         at = token.end
         if token.text != ".":
             tokens.append(token)
-    return _join(tokens, splits)
+    return _join_tokens(tokens, splits)
 
 
-def _token(found: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -> Token:
+def _make_token(found: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -> Token:
     kind = str(found.lastgroup)
     typed = found.group(kind)
     plain = typed.lower().replace("’", "'")  # noqa: RUF001 -- see above
@@ -102,7 +102,7 @@ def _token(found: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -
     return Token(kind, plain, start, end, value, glued)
 
 
-def _join(tokens: list[Token], splits: Callable[[str], bool]) -> list[Token]:
+def _join_tokens(tokens: list[Token], splits: Callable[[str], bool]) -> list[Token]:
     """Join what belongs together: ``A4`` is one word, ``Feb13`` are two."""
     joined: list[Token] = []
     for token in tokens:

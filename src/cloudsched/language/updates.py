@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
-from cloudsched.language.calendar import at_time, delta, relative_day
+from cloudsched.language.calendar import make_local_time, resolve_relative_day, to_relativedelta
 from cloudsched.language.context import TimeOfDay
 from cloudsched.language.edits import Edit, take_apart
-from cloudsched.language.exceptions import leave_out
-from cloudsched.language.grammar_numbers import length
-from cloudsched.language.groups import Group, Plan, arrange
-from cloudsched.language.meaning import all_clocks, is_24, settle_zone
+from cloudsched.language.exceptions import apply_exceptions
+from cloudsched.language.grammar_numbers import parse_length
+from cloudsched.language.groups import Group, Plan, build_plan
+from cloudsched.language.meaning import is_24_hour, list_clocks, resolve_zone
 from cloudsched.language.nodes import Days, Except, Relative, Repeat, Unit
-from cloudsched.language.once import once
-from cloudsched.language.recurrences import rules_of
+from cloudsched.language.once import build_once
+from cloudsched.language.recurrences import build_rules
 from cloudsched.language.refusals import Option, Refused
-from cloudsched.language.rules import fine_rule
+from cloudsched.language.rules import build_subdaily_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,10 +49,10 @@ def find_change(parser: Parser) -> Callable[[Schedule, Context], Schedule] | Non
     """Return the change that a phrase asks for; None if it is none."""
     c = parser.cursor
     c.at = 0
-    return _shift(c) or _skip_next(c) or _same_time(c) or _clauses(parser, c)
+    return _parse_shift(c) or _parse_skip_next(c) or _parse_same_time(c) or _parse_edit(parser, c)
 
 
-def _shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+def _parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     """Read ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
     c.at = 0
     c.take("polite")
@@ -60,7 +60,7 @@ def _shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     if postponed is None:
         c.take("make")
     c.take("by")
-    by = length(c)
+    by = parse_length(c)
     direction = postponed.value if postponed is not None else None
     if by is not None and direction is None:
         found = c.take("shift")
@@ -68,10 +68,10 @@ def _shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     c.skip("polite", "stop")
     if by is None or direction is None or not c.ended:
         return None
-    return lambda current, context: _shifted(current, context, by, direction)
+    return lambda current, context: _shift_schedule(current, context, by, direction)
 
 
-def _skip_next(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+def _parse_skip_next(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     c.at = 0
     c.take("polite")
     if c.take("skip", "no-more") is None:
@@ -81,10 +81,10 @@ def _skip_next(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     if c.take("one") is None:
         return None
     c.skip("polite", "stop")
-    return _without_next if c.ended else None
+    return _exclude_next if c.ended else None
 
 
-def _same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+def _parse_same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     c.at = 0
     c.take("make")
     same = c.take("same-time") is not None
@@ -92,12 +92,12 @@ def _same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     said = c.skip("polite", "stop", "same-time", "instead", "comma") or same
     if not said or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK or not c.ended:
         return None
-    return _next_week
+    return _move_to_next_week
 
 
-def _clauses(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
+def _parse_edit(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     """Read what is to be set, added or left out."""
-    end = _end_of(parser, "instead", "also", "polite", "stop", "only")
+    end = _find_end(parser, "instead", "also", "polite", "stop", "only")
     tail = parser.matches[end] if end < len(parser.tokens) else {}
     adds_after = "also" in tail
     instead = any("instead" in parser.matches[at] for at in range(end, len(parser.tokens)))
@@ -110,17 +110,17 @@ def _clauses(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Schedul
         begin = c.at
         if begin >= end:
             continue
-        read = parser.clauses_between(begin, end, bare=kind == "make" or instead)
+        read = parser.parse_between(begin, end, bare=kind == "make" or instead)
         if read is None:
             continue
         if kind in {"no-more", "skip"}:
-            return _removal(read, single=kind == "skip")
+            return _build_removal(read, single=kind == "skip")
         adds = kind == "add-more" or adds_after
-        return lambda current, context, read=read, adds=adds: _changed(current, context, read, adds=adds)  # type: ignore[misc]
+        return lambda current, context, read=read, adds=adds: _change_schedule(current, context, read, adds=adds)  # type: ignore[misc]
     return None
 
 
-def _end_of(parser: Parser, *kinds: str) -> int:
+def _find_end(parser: Parser, *kinds: str) -> int:
     end = len(parser.tokens)
     while end:
         last = next(
@@ -137,51 +137,51 @@ def _end_of(parser: Parser, *kinds: str) -> int:
     return end
 
 
-def _removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedule, Context], Schedule]:
+def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedule, Context], Schedule]:
     points = [clause for clause in read if isinstance(clause, Days | Relative)]
 
     def change(current: Schedule, context: Context) -> Schedule:
         if current.is_one_time:
             raise Refused("no-update")
         edit = take_apart(current, context)
-        plan = arrange(read)
+        plan = build_plan(read)
         group = plan.groups[-1]
         if group.clocks and not group.days and not group.relatives:
-            gone = context.times(group.clocks, None)
+            gone = context.resolve_times(group.clocks, None)
             for draft in edit.drafts:
                 draft.times = [time for time in draft.times if time not in gone]
                 if not draft.times:
                     raise Refused("never")
-            return edit.schedule(Plan(), context)
+            return edit.build(Plan(), context)
         months = [group.months] if group.months is not None and not points else []
-        chosen = [_single(point) if single else point for point in points] + months
+        chosen = [_pick_single(point) if single else point for point in points] + months
         if not chosen or len(plan.groups) > 1 or group.has_times or group.repeat or plan.ends or plan.start:
             raise Refused("no-update")
-        dates = leave_out(edit.drafts, [Except(tuple(chosen))], context, context.today)
-        return _kept(_with_dates(edit, dates, context), current, context, dates)
+        dates = apply_exceptions(edit.drafts, [Except(tuple(chosen))], context, context.today)
+        return _note_unchanged(_add_exdates(edit, dates, context), current, context, dates)
 
     return change
 
 
-def _single(point: Days | Relative) -> Days | Relative:
+def _pick_single(point: Days | Relative) -> Days | Relative:
     """Return the coming day where one weekday is to be skipped, and not all of them."""
     if isinstance(point, Days) and not point.marked and len(point.picks) == 1 and not point.picks[0].nth:
         return Relative("weekday", weekday=point.picks[0].what, span=point.span)
     return point
 
 
-def _with_dates(edit: Edit, dates: list[str], context: Context) -> Schedule:
+def _add_exdates(edit: Edit, dates: list[str], context: Context) -> Schedule:
     edit.exdates += [date for date in dates if date not in edit.exdates]
-    return edit.schedule(Plan(), context)
+    return edit.build(Plan(), context)
 
 
-def _kept(changed: Schedule, current: Schedule, context: Context, dates: list[str]) -> Schedule:
+def _note_unchanged(changed: Schedule, current: Schedule, context: Context, dates: list[str]) -> Schedule:
     if dates and changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
         context.choices.assume("There is nothing on that day, so nothing changes.")
     return changed
 
 
-def _without_next(current: Schedule, context: Context) -> Schedule:
+def _exclude_next(current: Schedule, context: Context) -> Schedule:
     following = None if current.is_one_time else current.anchored(context.now).after(context.now)
     if following is None:
         raise Refused("no-update", hint="there is no occurrence after it")
@@ -189,27 +189,27 @@ def _without_next(current: Schedule, context: Context) -> Schedule:
     edit = take_apart(current, context)
     day = local.date()
     several = any(len(draft.times) != 1 for draft in edit.drafts) or len(edit.drafts) > 1
-    return _with_dates(edit, [local.isoformat() if several else day.isoformat()], context)
+    return _add_exdates(edit, [local.isoformat() if several else day.isoformat()], context)
 
 
-def _next_week(current: Schedule, context: Context) -> Schedule:
+def _move_to_next_week(current: Schedule, context: Context) -> Schedule:
     if current.at is None:
         raise Refused("no-update", hint="it repeats already; say which occurrence to skip")
     local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None) + timedelta(weeks=1)
-    return _at(local, context)
+    return _build_once_at(local, context)
 
 
-def _at(local: datetime, context: Context) -> Schedule:
-    at = context.instant(local)
+def _build_once_at(local: datetime, context: Context) -> Schedule:
+    at = context.to_instant(local)
     if at <= context.now:
         raise Refused("past")
     return Schedule.once(at, timezone=context.timezone)
 
 
-def _shifted(current: Schedule, context: Context, by: Length, direction: int) -> Schedule:
+def _shift_schedule(current: Schedule, context: Context, by: Length, direction: int) -> Schedule:
     if current.at is not None:
         local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
-        return _at(local + delta(by) if direction > 0 else local - delta(by), context)
+        return _build_once_at(local + to_relativedelta(by) if direction > 0 else local - to_relativedelta(by), context)
     if by.finest >= Unit.DAY or any(unit >= Unit.DAY for unit, _ in by.amounts):
         raise Refused("no-update", by.span, "say the new days")
     seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in by.amounts)
@@ -217,24 +217,24 @@ def _shifted(current: Schedule, context: Context, by: Length, direction: int) ->
     if not all(draft.times for draft in edit.drafts):
         raise Refused("no-update", by.span)
     for draft in edit.drafts:
-        draft.times = [_moved(time, direction * seconds, by) for time in draft.times]
-    return edit.schedule(Plan(), context)
+        draft.times = [_shift_time(time, direction * seconds, by) for time in draft.times]
+    return edit.build(Plan(), context)
 
 
-def _moved(time: TimeOfDay, seconds: int, by: Length) -> TimeOfDay:
+def _shift_time(time: TimeOfDay, seconds: int, by: Length) -> TimeOfDay:
     at = time.hour * 3600 + time.minute * 60 + time.second + seconds
     if not 0 <= at < _DAY_SECONDS:
         raise Refused("no-update", by.span, "this is another day; say the days and times anew")
     return TimeOfDay(at // 3600, at // 60 % 60, at % 60)
 
 
-def _changed(current: Schedule, context: Context, read: Sequence[Clause], *, adds: bool) -> Schedule:
-    plan = arrange(read)
+def _change_schedule(current: Schedule, context: Context, read: Sequence[Clause], *, adds: bool) -> Schedule:
+    plan = build_plan(read)
     context.timezone = current.timezone
-    settle_zone(plan, context)
-    context.clock24 = any(is_24(clock) for clock in all_clocks(plan))
+    resolve_zone(plan, context)
+    context.clock24 = any(is_24_hour(clock) for clock in list_clocks(plan))
     if current.at is not None:
-        return _changed_once(current, plan, context, adds=adds)
+        return _change_once(current, plan, context, adds=adds)
     edit = take_apart(current, context)
     if len(plan.groups) > 1:
         if (
@@ -243,18 +243,18 @@ def _changed(current: Schedule, context: Context, read: Sequence[Clause], *, add
             or not all(one.has_days and one.has_times and not one.relatives for one in plan.groups)
         ):
             raise Refused("no-update")
-        edit.drafts, edit.moved = [draft for one in plan.groups for draft in rules_of(one, plan, context)], True
-        return edit.schedule(plan, context)
+        edit.drafts, edit.moved = [draft for one in plan.groups for draft in build_rules(one, plan, context)], True
+        return edit.build(plan, context)
     group = plan.groups[0]
     if group.relatives or plan.year is not None or (plan.marks - {"skip-back", "skip-forward", "skip-omit"}):
         raise Refused("no-update", group.relatives[0].span if group.relatives else None)
     if plan.exceptions:
-        edit.exdates += leave_out(edit.drafts, plan.exceptions, context, context.today)
-    _set_group(edit, group, plan, context, adds=adds)
-    return edit.schedule(plan, context)
+        edit.exdates += apply_exceptions(edit.drafts, plan.exceptions, context, context.today)
+    _apply_group(edit, group, plan, context, adds=adds)
+    return edit.build(plan, context)
 
 
-def _changed_once(current: Schedule, plan: Plan, context: Context, *, adds: bool) -> Schedule:
+def _change_once(current: Schedule, plan: Plan, context: Context, *, adds: bool) -> Schedule:
     if current.at is None or adds or len(plan.groups) > 1 or plan.exceptions or plan.ends or plan.start:
         raise Refused("no-update")
     local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
@@ -262,34 +262,34 @@ def _changed_once(current: Schedule, plan: Plan, context: Context, *, adds: bool
     if plan.recurs:
         raise Refused("no-update", hint="say the whole schedule anew")
     if not group.has_days and not group.has_times:
-        return _at(local, context)  # in another zone
+        return _build_once_at(local, context)  # in another zone
     if not group.has_times:
         if len(group.relatives) == 1 and group.relatives[0].kind != "length":
-            day = relative_day(group.relatives[0], context, context.today)
-            return _at(at_time(day, local.hour, local.minute, local.second), context)
+            day = resolve_relative_day(group.relatives[0], context, context.today)
+            return _build_once_at(make_local_time(day, local.hour, local.minute, local.second), context)
         context.default = TimeOfDay(local.hour, local.minute, local.second)
-        found = once(plan, context)
+        found = build_once(plan, context)
         context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
         return found
     if not group.has_days:
-        times = context.times(group.clocks, group.part.part if group.part else None) if group.clocks else []
+        times = context.resolve_times(group.clocks, group.part.part if group.part else None) if group.clocks else []
         if len(times) != 1:
             raise Refused("no-update")
-        return _at(at_time(local.date(), *times[0]), context)
-    return once(plan, context)
+        return _build_once_at(make_local_time(local.date(), *times[0]), context)
+    return build_once(plan, context)
 
 
-def _set_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: bool) -> None:
+def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: bool) -> None:
     if group.repeat is not None and group.repeat.unit <= Unit.HOUR:
         if adds:
             raise Refused("no-update", group.repeat.span)
-        edit.drafts, edit.moved = rules_of(group, plan, context), True
+        edit.drafts, edit.moved = build_rules(group, plan, context), True
         return
     fine = any(not draft.times for draft in edit.drafts)
     if group.has_times and not group.has_days and group.months is None:
         if group.window is not None or group.grid is not None or fine:
             raise Refused("no-update", hint="say the whole schedule anew")
-        named = rules_of(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times
+        named = build_rules(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times
         for draft in edit.drafts:
             draft.times = sorted({*draft.times, *named}) if adds else named
         return
@@ -300,23 +300,25 @@ def _set_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds: 
     if not group.has_days:
         return
     if fine:
-        _limit(edit, group, adds=adds)
+        _limit_days(edit, group, adds=adds)
         return
     times = None if group.has_times else edit.times
-    drafts = _new_days(edit, group, plan, context, times)
+    drafts = _build_new_days(edit, group, plan, context, times)
     if adds:
-        _add(edit, drafts)
+        _add_rules(edit, drafts)
     else:
         edit.drafts = drafts
     edit.moved = True
 
 
-def _new_days(edit: Edit, group: Group, plan: Plan, context: Context, times: list[TimeOfDay] | None) -> list[Draft]:
+def _build_new_days(
+    edit: Edit, group: Group, plan: Plan, context: Context, times: list[TimeOfDay] | None
+) -> list[Draft]:
     repeat = group.repeat
     if repeat is not None and not group.days and repeat.unit != Unit.DAY:
-        return _other_interval(edit, repeat, context)
+        return _change_interval(edit, repeat, context)
     marked = [replace(days, marked=True) for days in group.days]
-    drafts = rules_of(replace(group, days=marked), plan, context)
+    drafts = build_rules(replace(group, days=marked), plan, context)
     if times is not None:
         context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
         for draft in drafts:
@@ -332,7 +334,7 @@ def _new_days(edit: Edit, group: Group, plan: Plan, context: Context, times: lis
     return drafts
 
 
-def _other_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft]:
+def _change_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft]:
     """Return the same days at another interval, if they are days of such periods."""
     freq, count = _PERIODS[repeat.unit]
     interval = repeat.interval * count
@@ -344,15 +346,15 @@ def _other_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft]
     return [replace(draft, interval=interval) for draft in edit.drafts]
 
 
-def _limit(edit: Edit, group: Group, *, adds: bool) -> None:
+def _limit_days(edit: Edit, group: Group, *, adds: bool) -> None:
     """Limit what repeats within the day to some days."""
     if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
         raise Refused("no-update")
-    only = fine_rule(group, Repeat(1, Unit.HOUR))[0]
+    only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]
     edit.drafts[0].weekdays, edit.drafts[0].month_days = only.weekdays, only.month_days
 
 
-def _add(edit: Edit, drafts: list[Draft]) -> None:
+def _add_rules(edit: Edit, drafts: list[Draft]) -> None:
     for draft in drafts:
         twin = next(
             (

@@ -28,83 +28,83 @@ _MONTHS = (
 )
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _WORKING_DAYS = frozenset(range(5))
-_MOST_TIMES = 12
-_LEAST_TIMES = 5
+_MAX_TIMES = 12
+_MIN_WINDOW_TIMES = 5
 _BEGINNING = EPOCH + timedelta(days=1)
 _EVERY_DAY = frozenset(range(7))
 _DAY = 86_400
 _SHORTEST_MONTH = 28
-_COUNTED = {_WORKING_DAYS: "working day", frozenset((5, 6)): "weekend day"}
+_DAY_GROUPS = {_WORKING_DAYS: "working day", frozenset((5, 6)): "weekend day"}
 
 
 def describe(schedule: ScheduleFields) -> str:
     """Return what a schedule means, in one line."""
     if schedule.at is not None:
-        return _once(schedule.at, schedule.timezone)
+        return _describe_once(schedule.at, schedule.timezone)
     start = None
     if schedule.dtstart is not None:
-        start = _datetime(parse_moment(schedule.dtstart, "dtstart"))
+        start = _to_datetime(parse_moment(schedule.dtstart, "dtstart"))
     rules = [parse_rule(rule) for rule in schedule.rules]
     if not rules and start is not None:
-        dates = [_date_time(start), *(_moment_text(date) for date in schedule.rdates)]
+        dates = [_format_date_time(start), *(_format_moment(date) for date in schedule.rdates)]
         text = "; and ".join(f"on {date}" for date in dates)
     else:
-        text, end = _rules(rules, start)
+        text, end = _describe_rules(rules, start)
         if start is not None and start >= _BEGINNING:
-            text += f", starting {_start(rules, start)}"
+            text += f", starting {_describe_start(rules, start)}"
         text += end
         if schedule.rdates:
-            text += f", plus {_listed(map(_moment_text, schedule.rdates))}"
+            text += f", plus {_join_words(map(_format_moment, schedule.rdates))}"
     if schedule.exdates:
-        text += f", except {_listed(map(_moment_text, schedule.exdates))}"
+        text += f", except {_join_words(map(_format_moment, schedule.exdates))}"
     return f"{text}, {schedule.timezone}"
 
 
-def _once(at: datetime, timezone: str) -> str:
+def _describe_once(at: datetime, timezone: str) -> str:
     local = at.astimezone(load_tzinfo(timezone))
     if local.fold:  # the clock shows this time twice, and without more words the first one is meant
         local, timezone = at, "UTC"
-    return f"once, on {_date_time(local)}, {timezone}"
+    return f"once, on {_format_date_time(local)}, {timezone}"
 
 
-def _start(rules: Sequence[Rule], start: datetime) -> str:
+def _describe_start(rules: Sequence[Rule], start: datetime) -> str:
     """Return the day of the beginning, and the time where the rules take theirs from it."""
     time = (start.hour, start.minute, start.second)
     named = all(rule.frequency <= Frequency.DAILY for rule in rules)
-    if named and all(_first_time(rule, start) >= time for rule in rules):
+    if named and all(_find_first_time(rule, start) >= time for rule in rules):
         return f"{start:%Y-%m-%d}"
-    return _date_time(start)
+    return _format_date_time(start)
 
 
-def _first_time(rule: Rule, start: datetime) -> tuple[int, int, int]:
+def _find_first_time(rule: Rule, start: datetime) -> tuple[int, int, int]:
     hours, minutes, seconds = rule.hours or (start.hour,), rule.minutes or (start.minute,), rule.seconds or (0,)
     return hours[0], minutes[0], seconds[0]
 
 
-def _rules(rules: Sequence[Rule], start: datetime | None) -> tuple[str, str]:
+def _describe_rules(rules: Sequence[Rule], start: datetime | None) -> tuple[str, str]:
     """Return the rules, and the end that all of them have."""
-    ends = {_end(rule) for rule in rules}
+    ends = {_describe_end(rule) for rule in rules}
     common = ends.pop() if len(ends) == 1 else None
-    window = _window(rules, start)
+    window = _describe_window(rules, start)
     if window is not None and common is not None:
         return window, common
-    texts = [_rule(rule, start) + (_end(rule) if common is None else "") for rule in rules]
+    texts = [_describe_rule(rule, start) + (_describe_end(rule) if common is None else "") for rule in rules]
     return "; and ".join(texts), common or ""
 
 
-def _end(rule: Rule) -> str:
+def _describe_end(rule: Rule) -> str:
     if rule.count is not None:
-        return f", {_counted(rule.count, 'time')}"
+        return f", {_pluralize(rule.count, 'time')}"
     if rule.until is None:
         return ""
     if not rule.until.is_utc and rule.until.seconds % _DAY == _DAY - 1:
-        return f", until {_datetime(Moment(rule.until.seconds, None, is_date=True)):%Y-%m-%d}"
-    until = _datetime(Moment(rule.until.seconds, None, is_date=False))
+        return f", until {_to_datetime(Moment(rule.until.seconds, None, is_date=True)):%Y-%m-%d}"
+    until = _to_datetime(Moment(rule.until.seconds, None, is_date=False))
     seconds = f":{until.second:02}" if until.second else ""
     return f", until {until:%Y-%m-%d %H:%M}{seconds}" + (" UTC" if rule.until.is_utc else "")
 
 
-def _window(rules: Sequence[Rule], start: datetime | None) -> str | None:
+def _describe_window(rules: Sequence[Rule], start: datetime | None) -> str | None:
     """Return "every 15 minutes from 09:00 to 17:00 on …" for rules that come to just that; else None."""
     bare = {replace(rule, hours=(), minutes=(), seconds=()) for rule in rules}
     rule = bare.pop()
@@ -123,29 +123,29 @@ def _window(rules: Sequence[Rule], start: datetime | None) -> str | None:
         }
     )
     steps = {later - earlier for earlier, later in pairwise(times)}
-    if len(times) < _LEAST_TIMES or len(steps) > 1:
+    if len(times) < _MIN_WINDOW_TIMES or len(steps) > 1:
         return None
     step = steps.pop()
     length, unit = next(
         (step // size, name) for size, name in ((3600, "hour"), (60, "minute"), (1, "second")) if step % size == 0
     )
     every = f"every {unit}" if length == 1 else f"every {length} {unit}s"
-    first, last = (_time(at // 3600, at // 60 % 60, at % 60) for at in (times[0], times[-1]))
-    days = f" on {_listed(_WEEKDAYS[day.weekday] for day in rule.weekdays)}" if rule.weekdays else ""
+    first, last = (_format_time(at // 3600, at // 60 % 60, at % 60) for at in (times[0], times[-1]))
+    days = f" on {_join_words(_WEEKDAYS[day.weekday] for day in rule.weekdays)}" if rule.weekdays else ""
     if frozenset(day.weekday for day in rule.weekdays) == _WORKING_DAYS:
         days = " on weekdays"
-    months = f" in {_listed(_MONTHS[month - 1] for month in rule.months)}" if rule.months else ""
+    months = f" in {_join_words(_MONTHS[month - 1] for month in rule.months)}" if rule.months else ""
     return f"{every} from {first} to {last}{days}{months}"
 
 
-def _rule(rule: Rule, start: datetime | None) -> str:
-    counted = _counted_days(rule)
-    text = _days(rule, start) if counted is None else f"{_every(rule)} on {counted}"
+def _describe_rule(rule: Rule, start: datetime | None) -> str:
+    counted = _describe_counted_days(rule)
+    text = _describe_days(rule, start) if counted is None else f"{_describe_interval(rule)} on {counted}"
     if rule.months and not (_is_birthday(rule) and counted is None):
-        text += f" in {_listed(_MONTHS[month - 1] for month in rule.months)}"
-    text += _times(rule, start)
+        text += f" in {_join_words(_MONTHS[month - 1] for month in rule.months)}"
+    text += _describe_times(rule, start)
     if rule.positions and counted is None:
-        text = f"the {_listed(map(_ordinal, rule.positions))} of {text}"
+        text = f"the {_join_words(map(_format_ordinal, rule.positions))} of {text}"
     if rule.skip != "OMIT":
         neighbour = "last day before" if rule.skip == "BACKWARD" else "first day after"
         text += f" (or the {neighbour}, where there is no such day)"
@@ -154,15 +154,15 @@ def _rule(rule: Rule, start: datetime | None) -> str:
     return text
 
 
-def _counted_days(rule: Rule) -> str | None:
+def _describe_counted_days(rule: Rule) -> str | None:
     """Return "the last working day" for what RRULE says with BYSETPOS; None if it is anything else."""
     days = frozenset(day.weekday for day in rule.weekdays)
     plain = rule.positions and not any(day.nth for day in rule.weekdays)
     months_apart = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and len(rule.months) < 2)  # noqa: PLR2004
     others = rule.month_days or rule.year_days or rule.week_numbers or len(rule.hours) * len(rule.minutes) != 1
-    if not plain or not months_apart or others or days not in _COUNTED:
+    if not plain or not months_apart or others or days not in _DAY_GROUPS:
         return None
-    return f"the {_listed(map(_ordinal, rule.positions))} {_COUNTED[days]}"
+    return f"the {_join_words(map(_format_ordinal, rule.positions))} {_DAY_GROUPS[days]}"
 
 
 def _is_birthday(rule: Rule) -> bool:
@@ -170,7 +170,7 @@ def _is_birthday(rule: Rule) -> bool:
     return rule.frequency == Frequency.YEARLY and not (rule.weekdays or rule.year_days or rule.week_numbers)
 
 
-def _days(rule: Rule, start: datetime | None) -> str:  # noqa: C901 -- one branch for each part of a rule
+def _describe_days(rule: Rule, start: datetime | None) -> str:  # noqa: C901 -- one branch for each part of a rule
     weekdays, month_days, months = rule.weekdays, rule.month_days, rule.months
     named = weekdays or month_days or rule.year_days or rule.week_numbers
     if start is not None and not named:
@@ -179,77 +179,77 @@ def _days(rule: Rule, start: datetime | None) -> str:  # noqa: C901 -- one branc
         elif rule.frequency <= Frequency.MONTHLY:
             month_days = (start.day,)
             months = months or (start.month,)
-    every = _every(rule)
+    every = _describe_interval(rule)
     if rule.frequency == Frequency.DAILY and weekdays and rule.interval > 1:
         left_out = sorted(_EVERY_DAY - {day.weekday for day in weekdays})
-        return f"{every} except {_listed(f'{_WEEKDAYS[day]}s' for day in left_out)}" if left_out else every
+        return f"{every} except {_join_words(f'{_WEEKDAYS[day]}s' for day in left_out)}" if left_out else every
     if rule.frequency in {Frequency.WEEKLY, Frequency.DAILY} and weekdays and rule.interval == 1:
-        every = _every_weekday(weekdays)
+        every = _describe_weekdays(weekdays)
     elif weekdays:
         each = "every " if rule.frequency == Frequency.MONTHLY and not rule.positions else ""
-        every += f" on {_listed(_weekday(day, each) for day in weekdays)}"
+        every += f" on {_join_words(_describe_weekday(day, each) for day in weekdays)}"
     if month_days:
-        days = _listed(map(_month_day, month_days))
+        days = _join_words(map(_describe_month_day, month_days))
         if _is_birthday(rule) and months:
-            every += f" on {days} of {_listed(_MONTHS[month - 1] for month in months)}"
+            every += f" on {days} of {_join_words(_MONTHS[month - 1] for month in months)}"
         else:
             every += f" on {days}" + (" of the month" if rule.frequency != Frequency.MONTHLY else "")
     if rule.year_days:
-        every += f" on the {_listed(map(_ordinal, rule.year_days))} day of the year"
+        every += f" on the {_join_words(map(_format_ordinal, rule.year_days))} day of the year"
     if rule.week_numbers:
-        every += f" in week {_listed(map(str, rule.week_numbers))}"
+        every += f" in week {_join_words(map(str, rule.week_numbers))}"
     return every
 
 
-def _every(rule: Rule) -> str:
+def _describe_interval(rule: Rule) -> str:
     unit = _UNITS[rule.frequency]
     return f"every {unit}" if rule.interval == 1 else f"every {rule.interval} {unit}s"
 
 
-def _every_weekday(weekdays: Sequence[NthDay]) -> str:
+def _describe_weekdays(weekdays: Sequence[NthDay]) -> str:
     days = frozenset(day.weekday for day in weekdays)
     if len(days) == len(_WEEKDAYS):
         return "every day"
     if days == _WORKING_DAYS:
         return "every weekday"
-    return f"every {_listed(_WEEKDAYS[day] for day in sorted(days))}"
+    return f"every {_join_words(_WEEKDAYS[day] for day in sorted(days))}"
 
 
-def _weekday(day: NthDay, each: str) -> str:
+def _describe_weekday(day: NthDay, each: str) -> str:
     name = _WEEKDAYS[day.weekday]
-    return f"the {_ordinal(day.nth)} {name}" if day.nth else f"{each}{name}"
+    return f"the {_format_ordinal(day.nth)} {name}" if day.nth else f"{each}{name}"
 
 
-def _month_day(number: int) -> str:
+def _describe_month_day(number: int) -> str:
     if number == -1:
         return "the last day"
-    return f"the {_ordinal(number)}" + (" day" if number < 0 else "")
+    return f"the {_format_ordinal(number)}" + (" day" if number < 0 else "")
 
 
-def _times(rule: Rule, start: datetime | None) -> str:
+def _describe_times(rule: Rule, start: datetime | None) -> str:
     """Return the times of day; for rules finer than a day only what limits them."""
     if rule.frequency <= Frequency.DAILY:
         hours = rule.hours or ((start.hour,) if start else ())
         minutes = rule.minutes or ((start.minute,) if start else (0,) if rule.hours else ())
         seconds = rule.seconds or ((start.second,) if start else (0,))
-        if hours and minutes and len(hours) * len(minutes) * len(seconds) <= _MOST_TIMES:
-            times = (_time(hour, minute, second) for hour in hours for minute in minutes for second in seconds)
-            return f" at {_listed(times)}"
+        if hours and minutes and len(hours) * len(minutes) * len(seconds) <= _MAX_TIMES:
+            times = (_format_time(hour, minute, second) for hour in hours for minute in minutes for second in seconds)
+            return f" at {_join_words(times)}"
     text = ""
     if rule.minutes:
-        text += f" at minute {_listed(_spans(rule.minutes))}"
+        text += f" at minute {_join_words(_describe_spans(rule.minutes))}"
     if rule.hours:
-        text += f" in hour {_listed(_spans(rule.hours))}"
+        text += f" in hour {_join_words(_describe_spans(rule.hours))}"
     if rule.seconds and rule.seconds != (0,):
-        text += f" at second {_listed(_spans(rule.seconds))}"
+        text += f" at second {_join_words(_describe_spans(rule.seconds))}"
     return text
 
 
-def _time(hour: int, minute: int, second: int) -> str:
+def _format_time(hour: int, minute: int, second: int) -> str:
     return f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "")
 
 
-def _spans(numbers: Sequence[int]) -> list[str]:
+def _describe_spans(numbers: Sequence[int]) -> list[str]:
     """Return ascending numbers with runs of three or more drawn together: ``9 to 17``."""
     runs: list[list[int]] = []
     for number in numbers:
@@ -263,34 +263,34 @@ def _spans(numbers: Sequence[int]) -> list[str]:
     return spans
 
 
-def _ordinal(number: int) -> str:
+def _format_ordinal(number: int) -> str:
     if number < 0:
-        return "last" if number == -1 else f"{_ordinal(-number)} last"
+        return "last" if number == -1 else f"{_format_ordinal(-number)} last"
     teens = number % 100 in range(11, 14)
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def _counted(count: int, thing: str) -> str:
+def _pluralize(count: int, thing: str) -> str:
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
-def _listed(items: Iterable[str]) -> str:
+def _join_words(items: Iterable[str]) -> str:
     *others, last = items
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _date_time(local: datetime) -> str:
-    return f"{local:%Y-%m-%d} at {_time(local.hour, local.minute, local.second)}"
+def _format_date_time(local: datetime) -> str:
+    return f"{local:%Y-%m-%d} at {_format_time(local.hour, local.minute, local.second)}"
 
 
-def _moment_text(text: str) -> str:
+def _format_moment(text: str) -> str:
     """Return a date or a time as it stands in a list of them."""
     moment = parse_moment(text, "date")
-    local = _datetime(moment)
+    local = _to_datetime(moment)
     if moment.is_date:
         return f"{local:%Y-%m-%d}"
-    return _date_time(local) + (" " + text[19:] if moment.offset is not None else "")
+    return _format_date_time(local) + (" " + text[19:] if moment.offset is not None else "")
 
 
-def _datetime(moment: Moment) -> datetime:
+def _to_datetime(moment: Moment) -> datetime:
     return EPOCH + timedelta(seconds=moment.wall)

@@ -1,7 +1,7 @@
-"""The world's workers: they come when something may be offered, and do with what they claim all that workers do.
+"""The workers of a history: they poll when something may be offered, and do all that workers do with their claims.
 
-Some work at the store itself, by `start`, `invoke_handler` and `finish`; others by ids and the lease's token, as through
-the HTTP API. They come late and too many at once, forget heartbeats, release runs, and report an end twice.
+Some work at the store, by `start`, `invoke_handler` and `finish`; others by ids and the lease's token, as through the
+HTTP API. They come late and too many at once, forget heartbeats, release runs, and report a result twice.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def next_command(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Show when SCHEDULE fires next, in local time and in UTC.
 
-    SCHEDULE is plain words ("every weekday at 9"), an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an iCalendar block, an instant
-    (2027-01-31T09:00:00Z) or a duration from now (PT5M).
+    SCHEDULE is plain words ("every weekday at 9"), an RRULE ("FREQ=MONTHLY;BYDAY=-1FR"), cron ("0 9 * * 1-5"), an
+    iCalendar block, an instant (2027-01-31T09:00:00Z) or a duration from now (PT5M).
     """
     now = SystemClock().now()
     policies = {"gap": gap, "fold": fold, "sub_daily": sub_daily}

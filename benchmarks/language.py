@@ -1,15 +1,15 @@
-"""Plain words: how often they are read right, and how often silently wrong, beside what one would use instead.
+"""Natural-language schedules: how often they are read correctly or silently wrong, compared with other libraries.
 
     pip install --target RIVALS recurrent chronologia
     npm install --prefix RIVALS rrule
     python benchmarks/language.py --rivals RIVALS
 
-The phrases are those that people typed into schedulers, where their collection lies beside the checkout, and 1,000
-made from templates, whose dates a plain walk over the calendar gives. Rivals that are not in the folder are left out.
-"chronologia, strict" refuses what chronologia leaves over. A phrase is right if the schedule is the one that was
-meant, wrong if it is another and nobody is told, and else refused; of phrases that mean nothing, or two things, every
-schedule is wrong. An interval in a template begins with the first day that fits. Times are CPU time for one phrase,
-in milliseconds.
+The phrases are a collection that people typed into schedulers, if it lies next to the checkout, and 1,000 generated
+from templates, whose dates come from a plain walk over the calendar. Rivals that are not in the folder are left out.
+"chronologia, strict" refuses a phrase if chronologia leaves words over. A phrase is right if the schedule is the
+intended one, wrong if it is another one without a warning, and otherwise refused. For phrases that mean nothing or are
+ambiguous, every schedule is wrong. An interval in a template starts on the first day that fits. Times are CPU time for
+one phrase, in milliseconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ console.log(JSON.stringify(rules));
 
 
 class Phrase(NamedTuple):
-    """One phrase, with the moment and the zone in which it is read."""
+    """One phrase, with its current time and time zone."""
 
     text: str
     now: datetime
@@ -82,7 +82,7 @@ def run_recurrent(phrases: Sequence[Phrase]) -> list[Schedule | None]:
 
 
 def run_chronologia(phrases: Sequence[Phrase], *, strict: bool = False) -> list[Schedule | None]:
-    """Read phrases with chronologia; strictly, a phrase of which words are left over is refused."""
+    """Read phrases with chronologia; if ``strict``, refuse a phrase of which words are left over."""
     module = import_module("chronologia")
 
     def one(phrase: Phrase) -> Schedule | None:
@@ -131,7 +131,7 @@ def _run_rules(rule: str | None, phrase: Phrase) -> Schedule | None:
 
 
 def _try_reader(one: Callable[[Phrase], Schedule | None], phrase: Phrase) -> Schedule | None:
-    """Read one phrase; what breaks is not understood."""
+    """Read one phrase; an exception counts as not understood."""
     try:
         return one(phrase)
     except CloudschedError:

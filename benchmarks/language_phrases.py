@@ -1,4 +1,4 @@
-"""Phrases made from templates, with their answers from a plain walk over the calendar: no recurrence library at all."""
+"""Phrases generated from templates; the expected times come from a plain walk over the calendar, not from a library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ On = Callable[[date], bool]
 
 
 class Made(NamedTuple):
-    """A phrase, and the next local times that it means, as ISO text."""
+    """A phrase and the next local times it means, in ISO 8601."""
 
     phrase: str
     expected: tuple[str, ...]

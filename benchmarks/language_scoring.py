@@ -1,4 +1,4 @@
-"""How a reading of a collected phrase is judged, by the collection's own rules."""
+"""Score the reading of a collected phrase by the collection's own rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parse_now(case: dict[str, Any]) -> datetime:
 
 
 def judge(case: dict[str, Any], schedule: Schedule | None) -> str:
-    """Return ``right``, ``wrong`` (silently) or ``refused``; no schedule is the right answer where there is none."""
+    """Return ``right``, ``wrong`` (silently) or ``refused``; if no schedule is expected, none is right."""
     if case["kind"] in {"refuse", "ask"}:
         return "wrong" if schedule is not None else "right"
     if schedule is None:

@@ -1,4 +1,4 @@
-"""Phrases of our own with their answers from a plain walk over the calendar; every third was kept aside from tuning."""
+"""Our own phrases; expected times come from a plain walk over the calendar. Every third was held out from tuning."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ class Own(NamedTuple):
 
 
 def recur(phrase: str, expected: list[str]) -> Own:
-    """A phrase that repeats."""
+    """Expect a phrase to repeat, with these next local times."""
     return Own(phrase, "recurring", expected)
 
 
 def occur(phrase: str, *expected: str) -> Own:
-    """A phrase of single instants."""
+    """Expect a phrase to mean exactly these local times."""
     return Own(phrase, "once", [at if len(at) > 16 else f"{at}:00" for at in expected])
 
 
 def ask(phrase: str) -> Own:
-    """A phrase with several readings."""
+    """Expect a question."""
     return Own(phrase, "ask", [])
 
 
 def refuse(phrase: str) -> Own:
-    """A phrase that means no schedule."""
+    """Expect a refusal."""
     return Own(phrase, "refuse", [])
 
 
 def update(current: str, phrase: str, expected: list[str]) -> Own:
-    """A change of a schedule."""
+    """Expect a change of ``current`` to give these next local times."""
     return Own(phrase, "update", expected, current)
 
 

@@ -1,4 +1,4 @@
-"""The score over phrases that people typed, collected beside the checkout, and over phrases of our own."""
+"""The score on phrases that people typed, collected next to the checkout, and on our own phrases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HERE = ZoneInfo(ZONE)
 
 @pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
 def test_the_score_over_the_collected_phrases(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nearly all firm phrases are read as meant, and hardly one is silently read otherwise."""
+    """Nearly all firm phrases are read correctly, and hardly any is silently wrong."""
     score: Counter[tuple[bool, str, str]] = Counter()
     for case in CASES:
         reading = read(case["phrase"], now=parse_now(case), timezone=case["zone"])
@@ -66,24 +66,24 @@ def check(own: Own, locale: str = "en") -> None:
 
 @pytest.mark.parametrize("own", OWN + LATER, ids=lambda own: own.phrase)
 def test_a_phrase_of_our_own(own: Own) -> None:
-    """The phrase names what a plain walk over the calendar names; a doubtful one is asked back, nonsense refused."""
+    """The phrase names what a plain walk over the calendar names; ambiguity is asked back, nonsense refused."""
     check(own)
 
 
 @pytest.mark.parametrize("own", GERMAN_PHRASES, ids=lambda own: own.phrase)
 def test_a_german_phrase(own: Own) -> None:
-    """A second language needs words alone."""
+    """A second language needs only a lexicon."""
     check(own, "de")
 
 
 def test_a_third_was_kept_aside() -> None:
-    """The phrases that were not looked at while the grammar grew are of every kind."""
+    """The phrases held out while the grammar was tuned cover every kind."""
     assert {own.kind for own in HELD_OUT} == {own.kind for own in OWN}
     assert len(HELD_OUT) * 3 >= len(OWN) - 2
 
 
 def test_phrases_from_templates(phrases: int) -> None:
-    """Phrases put together by chance mean what a plain walk over the calendar says."""
+    """Generated phrases mean what a plain walk over the calendar says."""
     now = language_phrases.NOW.replace(tzinfo=HERE)
     for made in language_phrases.make(Random(7), min(phrases, 20_000)):  # noqa: S311 -- repeatable
         reading = read(made.phrase, now=now, timezone=language_phrases.ZONE)

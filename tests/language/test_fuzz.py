@@ -37,7 +37,7 @@ FOREIGN = ("banana", "xyzzy", "kangaroo")
 
 @pytest.mark.timeout(7200)
 def test_random_words(phrases: int) -> None:
-    """They neither crash nor take long, and what comes of them is whole."""
+    """They neither crash nor take long, and every reading is complete."""
     random, now = Random(5), NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
     words = VOCABULARY + OTHERS * 3
     slow = 0
@@ -76,7 +76,7 @@ def test_long_phrases_take_no_longer_than_their_length(word: str) -> None:
 
 
 def test_a_foreign_word_is_never_dropped(phrases: int) -> None:
-    """A word that is in no lexicon is in the title, or the phrase is not understood."""
+    """A word outside the lexicon ends up in the title, or the phrase is refused."""
     random, now = Random(9), language_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))  # noqa: S311 -- repeatable
     for made in language_phrases.make(random, min(phrases, 10_000) // 2):
         words, foreign = made.phrase.split(), random.choice(FOREIGN)

@@ -1,4 +1,4 @@
-"""The tables of docs/language.md are true."""
+"""The tables of docs/language.md match what `read` returns."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def test_languages(phrase: str, description: str) -> None:
 
 
 def test_the_code_runs() -> None:
-    """The examples in Python say the truth."""
+    """The Python examples run, and their assertions hold."""
     for block in re.findall(r"```python\n(.*?)```", DOC, flags=re.DOTALL):
         exec(compile(block, "docs/language.md", "exec"), {})  # noqa: S102 -- our own page

@@ -1,4 +1,4 @@
-"""What a reading tells besides its schedule: titles, assumptions, questions, problems; and what `read` refuses."""
+"""The parts of a reading besides its schedule: titles, assumptions, questions and problems; and invalid arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ask(text: str, locale: str = "en") -> Reading:
     ],
 )
 def test_the_title(phrase: str, title: str | None) -> None:
-    """What is not of the schedule is its title, as it was typed."""
+    """Words that are not part of the schedule are its title, as typed."""
     reading = ask(phrase)
     assert reading.kind == "schedule", reading
     if title == "alarm":
@@ -47,13 +47,13 @@ def test_the_title(phrase: str, title: str | None) -> None:
         ("every day", "No time was given, so it is 9:00."),
         ("every day at 9", "9:00 is in the morning."),
         ("tomorrow evening", "No time was given, so evening is 18:00."),
-        ("every week", "It is on Friday."),
-        ("every 15 minutes", "It is counted from now."),
+        ("every week", "It runs on Friday."),
+        ("every 15 minutes", "The interval counts from now."),
         ("every Monday until March", "The last day is 2027-02-28."),
     ],
 )
 def test_what_is_assumed_is_said(phrase: str, assumption: str) -> None:
-    """Nothing is assumed in silence."""
+    """Every assumption is reported."""
     assert assumption in ask(phrase).assumptions
 
 
@@ -93,7 +93,7 @@ def test_what_is_assumed_is_said(phrase: str, assumption: str) -> None:
     ],
 )
 def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[str] | None) -> None:
-    """Each answer is a schedule, described in words that are understood without another question."""
+    """Each answer is a schedule, and its description reads back without another question."""
     reading = ask(phrase)
     assert reading.kind == "question"
     assert reading.schedule is None
@@ -127,7 +127,7 @@ def test_a_question_has_its_readings(phrase: str, code: str, descriptions: list[
     ],
 )
 def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None) -> None:
-    """A refusal has a code, a hint and the place in the phrase."""
+    """A refusal has a code, a hint and a span in the phrase."""
     reading = ask(phrase)
     assert reading.kind == "refusal"
     assert not reading.readings
@@ -154,7 +154,7 @@ def test_a_refusal_says_why_and_where(phrase: str, code: str, place: str | None)
     ],
 )
 def test_no_part_of_a_schedule_is_dropped(phrase: str) -> None:
-    """Where a time, a day or a bound would have to be dropped, nothing is made of the phrase."""
+    """A phrase is not read as a schedule if a time, a day or a bound would have to be dropped."""
     assert ask(phrase).schedule is None
 
 
@@ -168,24 +168,24 @@ def test_a_region_settles_the_order_of_day_and_month() -> None:
 
 
 def test_the_default_time_is_a_setting() -> None:
-    """A day without a time has the time that the caller sets."""
+    """A day without a time gets the default time that the caller sets."""
     reading = read("tomorrow", now=NOW_AWARE, timezone=ZONE, default_time=(8, 30))
     assert reading.schedule is not None
     assert reading.schedule.describe() == "once, on 2026-11-21 at 08:30, Europe/Paris"
 
 
 def test_a_title_is_no_change_of_a_schedule() -> None:
-    """With a schedule to change, words that belong to nothing are refused."""
+    """An update refuses words that are not part of a change."""
     current = ask("every weekday at 9am").schedule
     reading = read("call mum at 10am", now=NOW_AWARE, timezone=ZONE, current=current)
     assert reading.kind == "refusal"
 
 
 def test_what_the_caller_must_give() -> None:
-    """A moment with a zone, a zone that exists, and a language that is known."""
+    """`read` rejects a naive time, an unknown time zone and an unsupported language."""
     with pytest.raises(ValueError, match="no time zone"):
         read("daily", now=datetime(2026, 1, 1), timezone=ZONE)  # noqa: DTZ001 -- that is the mistake
     with pytest.raises(InvalidSchedule):
         read("daily", now=NOW_AWARE, timezone="Mars/Olympus")
-    with pytest.raises(ValueError, match="no words of 'xx'"):
+    with pytest.raises(ValueError, match="locale 'xx' is not supported"):
         read("daily", now=NOW_AWARE, timezone=ZONE, locale="xx")

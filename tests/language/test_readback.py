@@ -30,7 +30,7 @@ def collect_schedules(reading: Reading) -> list[Schedule]:
 
 
 def check(schedule: Schedule, now: datetime) -> None:
-    """Describe a schedule and read that, in another zone than its own."""
+    """Check that the description of a schedule, read in another time zone, means the same instants."""
     text = schedule.describe()
     again = read(text, now=now, timezone="Pacific/Apia")
     assert again.kind == "schedule", (text, again)
@@ -42,7 +42,7 @@ def check(schedule: Schedule, now: datetime) -> None:
 
 @pytest.mark.skipif(not CASES, reason="the collection of phrases does not lie beside the checkout")
 def test_collected_phrases_read_back() -> None:
-    """Whatever comes of a phrase that somebody typed, its description means it."""
+    """The description of every collected phrase means the same instants."""
     for case in CASES:
         now = parse_now(case)
         for schedule in collect_schedules(read(case["phrase"], now=now, timezone=case["zone"])):
@@ -51,14 +51,14 @@ def test_collected_phrases_read_back() -> None:
 
 @pytest.mark.parametrize("own", [own for own in OWN if not own.current], ids=lambda own: own.phrase)
 def test_own_phrases_read_back(own: object) -> None:
-    """The same for phrases of our own."""
+    """The same holds for our own phrases."""
     now = NOW.replace(tzinfo=load_tzinfo(ZONE))
     for schedule in collect_schedules(read(str(getattr(own, "phrase", "")), now=now, timezone=ZONE)):
         check(schedule, now)
 
 
 def test_phrases_from_templates_read_back(phrases: int) -> None:
-    """The same for phrases put together by chance."""
+    """The same holds for phrases generated from templates."""
     now = language_phrases.NOW.replace(tzinfo=load_tzinfo(ZONE))
     for made in language_phrases.make(Random(11), min(phrases, 20_000) // 4):  # noqa: S311 -- repeatable
         for schedule in collect_schedules(read(made.phrase, now=now, timezone=ZONE)):
@@ -67,7 +67,7 @@ def test_phrases_from_templates_read_back(phrases: int) -> None:
 
 @pytest.mark.timeout(7200)
 def test_random_schedules_read_back(phrases: int) -> None:
-    """The same for schedules made by chance, of the forms that phrases become."""
+    """The same holds for random schedules of the forms that `read` returns."""
     random = Random(3)  # noqa: S311 -- repeatable
     for _ in range(phrases // 2):
         now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=random.randrange(10**8))

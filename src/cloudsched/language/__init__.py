@@ -1,7 +1,7 @@
-"""Plain words to schedules: "every weekday at 9 except Fridays" becomes the schedule that was meant, or a question.
+"""Natural-language schedules: "every weekday at 9 except Fridays" becomes a schedule, or a question if it is ambiguous.
 
-A phrase goes through tokens, a lexicon of word classes and a grammar into clauses, and from these into a schedule;
-every word belongs to the schedule or to its title, or the phrase is refused. The package may import the schedules of
+A phrase is split into tokens, classified by a lexicon, parsed into clauses and built into a schedule. Every word must
+belong to the schedule or to its title; otherwise the phrase is refused. The package may import the schedules of
 the domain, the errors, and dateutil for calendar arithmetic; nothing else of cloudsched.
 """
 
@@ -26,7 +26,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is first used: a schedule in a notation needs no grammar."""
+    """Import a name on first use, so that a schedule in a notation does not load the grammar."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Rules bounded and anchored: from drafts of rules, a beginning and an end to a schedule."""
+"""Build a schedule from drafts of rules, a start and an end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from cloudsched.language.groups import Plan
 
 BEGINNING = "1970-01-01T00:00:00"
-"""DTSTART of a schedule that means the same whenever it begins, as for cron expressions."""
+"""DTSTART of a schedule whose meaning does not depend on its start, like a cron expression."""
 _STEPS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 _SECONDS = {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}
 
 
 class Builder:
-    """Bounds the rules of a plan and anchors them."""
+    """Gives the rules of a plan their start and their end."""
 
     def __init__(
         self, plan: Plan, context: Context, drafts: list[Draft], start: date, until: date | None, *, bounded: bool
@@ -37,7 +37,12 @@ class Builder:
         self.kept: str | None = None
 
     def build(self, exdates: list[str]) -> Schedule:
-        """Return the schedule."""
+        """Return the schedule.
+
+        Raises:
+            Refused: The schedule never runs, lies in the past, or no set of rules can express it.
+            Unclear: The phrase is ambiguous.
+        """
         for draft in self.drafts:
             self._fill_days(draft)
             if "skip-back" in self.plan.marks:
@@ -47,12 +52,12 @@ class Builder:
         for end in self.plan.ends:
             self._apply_end(end)
         if self.count is not None and self.until is not None:
-            raise Refused("contradiction", self.plan.ends[-1].span, "keep either the number of times or the end")
+            raise Refused("contradiction", self.plan.ends[-1].span, "keep either the number of times or the end date")
         texts = [text for draft in self.drafts for text in draft.to_rrules()]
         if len(texts) > MAX_RULES:
             raise Refused("too-many")
         if self.count is not None and len(texts) > 1:
-            raise Refused("inexpressible", self.plan.ends[0].span, "give an end as a date")
+            raise Refused("inexpressible", self.plan.ends[0].span, "give an end date instead of a number of times")
         dtstart = self.kept or self._find_dtstart()
         suffix = ""
         if self.count is not None:
@@ -79,19 +84,22 @@ class Builder:
         return fine or not open_ended or any(draft.interval > 1 for draft in self.drafts)
 
     def _fill_days(self, draft: Draft) -> None:
-        """Name the days that a rule leaves to its beginning: "every month" is on today's day of the month."""
+        """Fill in the days that a rule takes from its start: "every month" uses the day of the month of the start."""
         if draft.freq == "WEEKLY" and not draft.weekdays:
             draft.weekdays = [(0, self.start.weekday())]
-            self.context.choices.assume(f"It is on {self.start:%A}.")
+            self.context.choices.assume(f"It runs on {self.start:%A}.")
         elif draft.freq == "MONTHLY" and not (draft.weekdays or draft.month_days):
             draft.month_days = [self.start.day]
-            self.context.choices.assume(f"It is on day {self.start.day} of the month.")
+            self.context.choices.assume(f"It runs on day {self.start.day} of the month.")
             if self.start.day > 28:
-                options = (Option("only in months that have that day", ""), Option("on the last day else", "BACKWARD"))
+                options = (
+                    Option("only in months that have that day", ""),
+                    Option("on the last day of shorter months", "BACKWARD"),
+                )
                 draft.skip = str(self.context.choices.pick("month-end", (0, 0), options))
         elif draft.freq == "YEARLY" and not (draft.weekdays or draft.month_days or draft.year_days or draft.weeks):
             draft.months, draft.month_days = draft.months or [self.start.month], [self.start.day]
-            self.context.choices.assume(f"It is on {self.start:%B} {self.start.day}.")
+            self.context.choices.assume(f"It runs on {self.start:%B} {self.start.day}.")
         else:
             return
         self.floating = True
@@ -103,7 +111,7 @@ class Builder:
             if self.count is not None:
                 raise Refused("contradiction", end.span)
             if end.before and not self.drafts[0].freq.endswith(("HOURLY", "MINUTELY", "SECONDLY")):
-                options = (Option(f"{end.count} times in all", end.count),)
+                options = (Option(f"{end.count} times in total", end.count),)
                 self.context.choices.pick("count-or-rate", end.span, options)
             self.count = end.count
             return
@@ -125,7 +133,7 @@ class Builder:
         self.context.choices.assume(f"The last day is {self.until:%Y-%m-%d}.")
 
     def _apply_duration(self, length: Length) -> None:
-        """End after a length of time: by the number of occurrences where that is exact, else by a date."""
+        """End after a length of time: as a number of occurrences if that is exact, otherwise as a date."""
         draft = self.drafts[0]
         unit, amount = length.amounts[0]
         single = len(self.drafts) == 1 and len(length.amounts) == 1 and len(draft.to_rrules()) == 1
@@ -175,14 +183,14 @@ class Builder:
             time = context.resolve_time(clock) if clock is not None else TimeOfDay(0)
             begin = make_local_time(self.start, *time)
             return begin.isoformat()
-        context.choices.assume("It is counted from now.")
-        if self.count is not None:  # now is no occurrence, and not counted
+        context.choices.assume("The interval counts from now.")
+        if self.count is not None:  # the first occurrence is one interval from now
             step = max(draft.interval * _STEPS.get(draft.freq, 0) for draft in self.drafts)
             return (context.local + timedelta(seconds=step)).isoformat()
         return context.local.isoformat()
 
     def _find_first_occurrence(self) -> datetime:
-        """Return the first local time that the rules name, from the start on and, if there is none, after now."""
+        """Return the first local time of the rules: from the start if the phrase sets one, otherwise after now."""
         context = self.context
         texts = [text for draft in self.drafts for text in replace(draft, interval=1).to_rrules()]
         begin = datetime(self.start.year, self.start.month, self.start.day)  # noqa: DTZ001 -- on the zone's clock

@@ -1,4 +1,4 @@
-"""From the points that a phrase names to days of the calendar."""
+"""Resolve the days that a phrase names to dates of the calendar."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DELTA = {
 
 
 def to_relativedelta(length: Length) -> relativedelta:
-    """Return a length of time as calendar arithmetic takes it."""
+    """Convert a length of time for calendar arithmetic."""
     amounts: dict[str, int] = {}
     for unit, count in length.amounts:
         if count > 100_000_000:
@@ -42,7 +42,7 @@ def to_relativedelta(length: Length) -> relativedelta:
 
 
 def add_length(day: date, length: Length, *, back: bool = False) -> date:
-    """Return the day that lies a length of time after another."""
+    """Return a day plus a length of time, or minus it if ``back`` is set."""
     try:
         return day - to_relativedelta(length) if back else day + to_relativedelta(length)
     except (ValueError, OverflowError):
@@ -50,7 +50,7 @@ def add_length(day: date, length: Length, *, back: bool = False) -> date:
 
 
 def find_first_day(point: Point, context: Context, base: date) -> date:
-    """Return the day with which a point begins, not before ``base`` where it names no year."""
+    """Return the first day of a point; not before ``base`` unless the point names a year."""
     if isinstance(point, Date):
         return resolve_date(point, context, base)
     if isinstance(point, Relative):
@@ -65,7 +65,7 @@ def find_first_day(point: Point, context: Context, base: date) -> date:
 
 
 def find_last_day(point: Point, context: Context, base: date) -> date:
-    """Return the last day before which, or on which, something ends: a month and a year are out, a day is in."""
+    """Return the last day of "until": a day is included, a month or a year is excluded."""
     if isinstance(point, Months):
         month = point.months[-1] if len(point.months) == 1 else 0
         if not month:
@@ -86,7 +86,7 @@ def _resolve_year(point: Year, context: Context) -> int:
 
 
 def resolve_date(said: Date, context: Context, base: date) -> date:
-    """Return the date that was said: the first such one from ``base`` on, where no year was."""
+    """Return a date; without a year, the first such date from ``base`` on."""
     said = resolve_date_order(said, context)
     month, day = said.month, said.day
     if month == 0 and day is not None:
@@ -112,7 +112,7 @@ def resolve_date(said: Date, context: Context, base: date) -> date:
 
 
 def resolve_date_order(said: Date, context: Context) -> Date:
-    """Return a date whose day and month are told apart."""
+    """Return a date whose day and month are decided; ask if 3/4 can be either."""
     if said.swapped is None:
         return said
     options = tuple(Option(_format_date(*order), order) for order in ((said.month or 1, said.day or 1), said.swapped))
@@ -161,12 +161,12 @@ def _find_day_of_month(said: Date, day: int, base: date) -> date:
 
 
 def find_next_weekday(weekday: int, after: date) -> date:
-    """Return the first such day later than another."""
+    """Return the first such weekday after a day."""
     return after + timedelta(days=(weekday - after.weekday() - 1) % 7 + 1)
 
 
 def resolve_relative_day(said: Relative, context: Context, base: date) -> date:
-    """Return the day that was named in relation to today."""
+    """Return the date of a day relative to today or to another day."""
     today = context.today
     if said.kind == "now":
         return today
@@ -192,7 +192,7 @@ def resolve_relative_day(said: Relative, context: Context, base: date) -> date:
 
 
 def _resolve_weekday(said: Relative, weekday: int, context: Context) -> date:
-    """Return the weekday that "this" or "next" means, or ask where the week makes it doubtful."""
+    """Return the weekday that "this" or "next" means; ask if the current week makes it ambiguous."""
     today = context.today
     coming = find_next_weekday(weekday, today)
     if said.ahead is None:
@@ -244,7 +244,7 @@ def _find_edge(said: Relative, context: Context, base: date) -> date:
 
 
 def find_nth_day(said: Days, context: Context, base: date) -> date:
-    """Return the one day that "the 2nd Friday of May" or "the 15th" means, not before ``base``."""
+    """Return the date of "the 2nd Friday of May" or "the 15th", not before ``base``."""
     if said.dates:
         return resolve_date(said.dates[0], context, base)
     pick = said.picks[0]
@@ -280,7 +280,7 @@ def _list_period_starts(period: Period, context: Context, base: date) -> list[da
 
 
 def find_pick(pick: Pick, start: date, end: date) -> date | None:
-    """Return the day that a pick names between two days, the second one out; None if there is none."""
+    """Return the day that a pick names from ``start`` up to but excluding ``end``; None if there is none."""
     if pick.what == DAY:
         found = start + timedelta(days=pick.nth - 1) if pick.nth > 0 else end + timedelta(days=pick.nth)
         return found if start <= found < end else None
@@ -297,7 +297,11 @@ def find_pick(pick: Pick, start: date, end: date) -> date | None:
 
 
 def make_local_time(day: date, hour: int, minute: int, second: int = 0) -> datetime:
-    """Return a local time."""
+    """Return a naive local time.
+
+    Raises:
+        Refused: The year is out of range.
+    """
     if day.year > min(LAST_YEAR, MAXYEAR):
-        raise Refused("never", hint="name a year that people will see")
+        raise Refused("never", hint="choose an earlier year")
     return datetime(day.year, day.month, day.day, hour, minute, second)  # noqa: DTZ001 -- local to the schedule's zone

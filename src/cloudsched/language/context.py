@@ -1,4 +1,4 @@
-"""What a phrase is read against: the moment, the zone, and the times of day that are assumed."""
+"""The context of a phrase: the current time, the time zone, and the default times of day."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOON = 12
 
 
 class TimeOfDay(NamedTuple):
-    """A time of day on a clock of 24 hours."""
+    """A time of day on the 24-hour clock."""
 
     hour: int
     minute: int = 0
@@ -33,14 +33,14 @@ class TimeOfDay(NamedTuple):
 
 @dataclass
 class Context:
-    """The moment and the zone a phrase is read in, and the decisions taken so far.
+    """The current time and the time zone of a phrase, and the decisions made so far.
 
     Attributes:
         now: An aware datetime.
-        timezone: The zone whose clock counts.
-        default: The time of day of a day that names none.
-        choices: The decisions.
-        clock24: Some time in the phrase shows that it is written on a clock of 24 hours.
+        timezone: The IANA time zone of all local times.
+        default: The time of day to use if the phrase gives none.
+        choices: The decisions made so far.
+        clock24: At least one time in the phrase is clearly written on the 24-hour clock.
     """
 
     now: datetime
@@ -51,32 +51,32 @@ class Context:
 
     @property
     def local(self) -> datetime:
-        """Now, on the zone's clock, to the second."""
+        """The current local time, without microseconds."""
         return self.now.astimezone(load_tzinfo(self.timezone)).replace(tzinfo=None, microsecond=0)
 
     @property
     def today(self) -> date:
-        """The day it is now."""
+        """The current local date."""
         return self.local.date()
 
     def to_instant(self, local: datetime) -> datetime:
-        """Return the instant of a local time: the first of two, and as much later as the clocks jump over it."""
+        """Return the instant of a local time: the first of a repeated one; a time in a gap moves later by the gap."""
         zone = load_tzinfo(self.timezone)
         return local.replace(tzinfo=zone).astimezone(load_tzinfo("UTC"))
 
     def assume_part_of_day(self, part: int) -> TimeOfDay:
-        """Return the assumed time of a part of the day."""
+        """Return the default time of a part of the day, and record the assumption."""
         time = TimeOfDay(_PART_HOURS[part])
         self.choices.assume(f"No time was given, so {PARTS[part]} is {time}.")
         return time
 
     def assume_default_time(self) -> TimeOfDay:
-        """Return the time of a day that names none."""
+        """Return the default time of day, and record the assumption."""
         self.choices.assume(f"No time was given, so it is {self.default}.")
         return self.default
 
     def resolve_times(self, clocks: Sequence[Clock], part: int | None) -> list[TimeOfDay]:
-        """Return times of day, in order and each once."""
+        """Return times of day in order, without duplicates."""
         half = next((clock.half for clock in reversed(clocks) if clock.half is not None), None)
         found = []
         for clock in clocks:
@@ -87,7 +87,7 @@ class Context:
         return sorted(set(found))
 
     def resolve_time(self, clock: Clock, part: int | None = None) -> TimeOfDay:
-        """Return one time of day; a bare hour is decided by the part of the day, or assumed, or asked about."""
+        """Return one time of day; the part of the day decides about a bare hour, otherwise it is assumed or asked."""
         hour = clock.hour
         if clock.half is not None:
             if clock.exact and hour > NOON:
@@ -148,7 +148,7 @@ def _is_bare(clock: Clock) -> bool:
 
 
 def _resolve_hour(part: int, hour: int, span: Span) -> int:
-    """Return the hour that is meant in a part of the day."""
+    """Return the hour on the 24-hour clock for an hour within a part of the day."""
     if hour > NOON:
         return hour
     if part == 0:
@@ -157,7 +157,7 @@ def _resolve_hour(part: int, hour: int, span: Span) -> int:
         return hour % NOON + NOON
     if part == 2:
         if hour == NOON:
-            raise Refused("too-vague", span, "say midnight, and of which day")
+            raise Refused("too-vague", span, "write midnight and say on which day")
         return hour + NOON
     if hour == NOON:
         return 0

@@ -1,4 +1,4 @@
-"""A place in a phrase, from which words are taken by class."""
+"""A position in the tokens of a phrase, from which rules consume words by class."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Cursor:
 
     @property
     def ended(self) -> bool:
-        """Whether no word is left."""
+        """Whether all tokens are consumed."""
         return self.at >= len(self.tokens)
 
     @property
     def token(self) -> Token | None:
-        """The token here."""
+        """The current token; None at the end."""
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def sees(self, *kinds: str, ahead: int = 0) -> bool:
-        """Return whether a word of one of the classes begins here."""
+        """Return whether a word of one of the classes begins at the current token, or ``ahead`` tokens later."""
         at = self.at + ahead
         if at >= len(self.matches):
             return False
@@ -43,7 +43,7 @@ class Cursor:
         return any(kind in here for kind in kinds)
 
     def take(self, *kinds: str) -> Match | None:
-        """Take the words of the first class that begins here; of one class always the longest."""
+        """Consume the longest match of the first class that begins here; None if there is no match."""
         if self.at >= len(self.matches):
             return None
         here = self.matches[self.at]
@@ -55,14 +55,14 @@ class Cursor:
         return None
 
     def skip(self, *kinds: str) -> bool:
-        """Take words of these classes as long as there are any; return whether there were."""
+        """Consume words of these classes as long as there are any; return whether there were any."""
         start = self.at
         while self.take(*kinds) is not None:
             pass
         return self.at > start
 
     def attempt(self, rule: Callable[[Cursor], T | None]) -> T | None:
-        """Apply a rule; go back to where it began if it fails."""
+        """Apply a rule; go back to the start if it fails."""
         start = self.at
         found = rule(self)
         if found is None:
@@ -70,7 +70,7 @@ class Cursor:
         return found
 
     def span(self, start: int) -> Span:
-        """Return the place in the phrase of the tokens from ``start`` to here."""
+        """Return the span in the phrase of the tokens from ``start`` to the cursor."""
         if start >= len(self.tokens):
             return (self.tokens[-1].end, self.tokens[-1].end) if self.tokens else (0, 0)
         return self.tokens[start].start, self.tokens[max(self.at - 1, start)].end

@@ -1,4 +1,4 @@
-"""A schedule taken apart into drafts of its rules, and put together again after a change."""
+"""Split a schedule into drafts of its rules, and rebuild it after a change."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Edit:
-    """A schedule that repeats, while it is changed.
+    """A recurring schedule that is being edited.
 
     Attributes:
-        drafts: Its rules.
-        begin: The day with which it begins; None if it has no beginning of its own.
-        dtstart: Its DTSTART as it was.
-        until: The last moment.
-        count: How often it comes.
-        exdates: What it leaves out.
-        moved: Its days have changed, so that intervals are counted anew.
+        drafts: The rules.
+        current: The schedule before the change, anchored.
+        dtstart: Its original DTSTART.
+        until: Its end, in local time.
+        count: Its number of occurrences.
+        exdates: The occurrences it leaves out.
+        moved: The days have changed, so intervals count from a new start.
     """
 
     current: Schedule
@@ -45,21 +45,23 @@ class Edit:
 
     @property
     def times(self) -> list[TimeOfDay]:
-        """The times of day that all its rules have.
+        """The times of day that all rules share.
 
         Raises:
-            Refused: They differ.
+            Refused: The rules have different times.
         """
         first = self.drafts[0].times
         if any(draft.times != first for draft in self.drafts):
-            raise Refused("no-update", hint="it has different times on different days; say the whole schedule anew")
+            raise Refused(
+                "no-update", hint="it has different times on different days; describe the whole schedule again"
+            )
         return list(first)
 
     def build(self, plan: Plan, context: Context) -> Schedule:
-        """Return the schedule as it is now.
+        """Build the edited schedule.
 
         Raises:
-            Refused: Nothing is left of it, or its end cannot be said.
+            Refused: No occurrence is left, or no rule can express the end.
         """
         own_start = self.dtstart.isoformat() != BEGINNING
         begin = max(self.dtstart.date(), context.today) if own_start else context.today
@@ -81,31 +83,31 @@ class Edit:
 
 
 def find_start(plan: Plan, context: Context) -> date:
-    """Return the day with which a plan begins."""
+    """Return the first day of a plan."""
     if plan.start is None or plan.start.point is None:
         return context.today
     return find_first_day(plan.start.point, context, context.today)
 
 
 def take_apart(current: Schedule, context: Context) -> Edit:
-    """Return a schedule as something that can be changed.
+    """Split a schedule into an `Edit`.
 
     Raises:
-        Refused: It says what no phrase can say.
+        Refused: The schedule has parts that no phrase can express.
     """
     anchored = current.anchored(context.now)
     if anchored.dtstart is None or not anchored.rules or anchored.rdates:
-        raise Refused("no-update", hint="say the whole schedule anew")
+        raise Refused("no-update", hint="describe the whole schedule again")
     dtstart = datetime.fromisoformat(anchored.dtstart)
     rules = [parse_rule(rule) for rule in anchored.rules]
     ends = {(rule.until, rule.count) for rule in rules}
     if len(ends) > 1:
-        raise Refused("no-update", hint="its rules end at different times; say the whole schedule anew")
+        raise Refused("no-update", hint="its rules end at different times; describe the whole schedule again")
     until, count = ends.pop()
     last = None
     if until is not None:
         if until.is_utc:
-            raise Refused("no-update", hint="its end is given in UTC; say the whole schedule anew")
+            raise Refused("no-update", hint="its end is given in UTC; describe the whole schedule again")
         last = datetime(1970, 1, 1) + timedelta(seconds=until.seconds)  # noqa: DTZ001 -- on the zone's clock
     drafts = _merge_drafts([_build_draft(rule, dtstart) for rule in rules])
     return Edit(anchored, drafts, dtstart, last, count, list(anchored.exdates))
@@ -114,7 +116,7 @@ def take_apart(current: Schedule, context: Context) -> Edit:
 def _build_draft(rule: Rule, dtstart: datetime) -> Draft:
     fine = rule.frequency > Frequency.DAILY
     if (fine and (rule.hours or rule.minutes or rule.seconds)) or (rule.positions and len(rule.hours) > 1):
-        raise Refused("no-update", hint="say the whole schedule anew")
+        raise Refused("no-update", hint="describe the whole schedule again")
     draft = Draft(
         rule.frequency.name,
         rule.interval,

@@ -1,4 +1,4 @@
-"""The words of English."""
+"""The lexicon of English."""
 
 from __future__ import annotations
 

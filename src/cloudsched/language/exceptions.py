@@ -1,4 +1,4 @@
-"""What a schedule leaves out: days of the week, months, days of the month, and single dates."""
+"""Exceptions of a schedule: weekdays, months, days of the month, and single dates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NTHS = (1, 2, 3, 4, 5)
 
 
 def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context: Context, start: date) -> list[str]:
-    """Narrow the rules, and return the dates to leave out."""
+    """Narrow the rules in place, and return the single dates to exclude."""
     dates: list[str] = []
     base = max(start, context.today)
     for exception in exceptions:
@@ -123,5 +123,5 @@ def _resolve_date(point: Point, context: Context, base: date) -> date:
         raise Refused("inexpressible", point.span)
     if found < context.today and not (isinstance(point, Date) and point.year):
         raise Refused("past", point.span)
-    context.choices.assume(f"Only {found:%Y-%m-%d} is left out.")
+    context.choices.assume(f"Only {found:%Y-%m-%d} is excluded.")
     return found

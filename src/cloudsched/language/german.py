@@ -1,4 +1,4 @@
-"""The words of German. What differs in word order and notation is said by the settings at the end."""
+"""The lexicon of German. The settings at the end hold what differs in word order and notation."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A phrase as a whole: a title, and clauses one after the other.
+"""Parse a whole phrase: a title, and a sequence of clauses.
 
     phrase  = [intro] [title] clause {[","|"and"] clause} [outro title]
     clause  = repeat | days | times | window | part | limit | start | end | except | zone | relative day
 
-What a clause can be is decided where it begins, without looking back, and remembered: each place is read once, so that
-the work grows with the length of the phrase and no faster.
+The clause at a position depends only on the tokens from there on, so it is parsed once and cached. The work grows
+linearly with the length of the phrase.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
 
 
 class Parser:
-    """Reads one phrase.
+    """Parses one phrase.
 
     Attributes:
-        tokens: Its tokens.
-        matches: What each can be.
-        furthest: How far any reading came: where the first word is that nobody understood.
+        tokens: The tokens of the phrase.
+        matches: The word classes that begin at each token.
+        furthest: The furthest token that any attempt reached: the first word that was not understood.
         refused: The first refusal that a rule raised.
     """
 
@@ -100,7 +100,7 @@ class Parser:
         self._memo: dict[int, tuple[list[Clause], int] | None] = {}
 
     def parse(self) -> Phrase | None:
-        """Return the phrase; None if some words belong to nothing."""
+        """Return the phrase; None if a word belongs neither to the schedule nor to a title."""
         begin = self._skip_intro()
         for start in dict.fromkeys((0, begin, *range(begin, len(self.tokens)))):
             title = None
@@ -122,11 +122,11 @@ class Parser:
         return None
 
     def parse_between(self, start: int, end: int, *, bare: bool = False) -> tuple[Clause, ...] | None:
-        """Return the clauses between two places, without a title; None if they do not fill them.
+        """Return the clauses between two tokens, without a title; None if they do not cover all tokens.
 
         Args:
-            start: Where they begin.
-            end: Where they end.
+            start: The first token.
+            end: The token after the last.
             bare: A plain number is an hour, as in "make it 10".
         """
         part = Parser(self.tokens[start:end], self.cursor.language)
@@ -152,7 +152,7 @@ class Parser:
             clause = self._parse_clause(at)
             if clause is None and joined is not None:
                 at = before
-                clause = self._parse_clause(at)  # "plus" and its like may begin a clause themselves
+                clause = self._parse_clause(at)  # words such as "plus" may begin a clause themselves
                 joined = None
             if clause is None:
                 break
@@ -207,13 +207,13 @@ class Parser:
         return None
 
     def _may_extend_title(self, start: int) -> bool:
-        """Return whether the word before a place may belong to a title."""
+        """Return whether the word before a token may belong to a title."""
         before = start - 1
         if self.tokens[before].kind == QUOTE:
             return True
         following = self.matches[start] if start < len(self.matches) else None
         if "number" in self.matches[before] and before and not _COUNTED.isdisjoint(self.matches[before - 1]):
-            return False  # "at 10" is of no title
+            return False  # "at 10" belongs to no title
         return may_be_title(self.matches[before], following)
 
     def _is_title(self, begin: int, end: int) -> bool:
@@ -256,7 +256,7 @@ class Parser:
 
 
 class _Joint:
-    """What joins two clauses."""
+    """The words that join two clauses: where they end, and whether "and" is among them."""
 
     __slots__ = ("and_", "end")
 

@@ -1,4 +1,4 @@
-"""Clauses beside days and times: how often, from when, until when, how many times, except when, and where."""
+"""Parse clauses other than days and times: interval, start, end, count, exceptions and time zone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SETS = ("dayset", "daysets")
 
 
 def parse_each(c: Cursor) -> list[Clause] | None:
-    """Read what "every" begins: an interval, days, a part of the day, or months with days in them."""
+    """Parse what follows "every": an interval, days, a part of the day, or months with days in them."""
     start = c.at
     c.take("on", "for")
     c.take("repeat")
@@ -76,7 +76,7 @@ def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
 
 
 def _parse_each_month(c: Cursor, start: int) -> list[Clause] | None:
-    """Read ``every January on the 15th``, ``every aug on day 20 and 30``, ``every April and December``."""
+    """Parse ``every January on the 15th``, ``every aug on day 20 and 30``, ``every April and December``."""
     named = parse_months(c)
     if not named or c.sees("number", "ordinal", "tens"):
         return None
@@ -123,7 +123,7 @@ def _parse_interval(c: Cursor, start: int) -> list[Clause] | None:
 
 
 def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> list[Clause] | None:
-    """Read ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``; an ordinal here is left to the days."""
+    """Parse ``every other Tuesday``, ``every 3 Fridays``, ``every 4 weekends``; an ordinal here belongs to the days."""
     if nth:
         return None
     special = c.take(*_SETS)
@@ -140,7 +140,7 @@ def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> l
 
 
 def parse_adverb(c: Cursor) -> list[Clause] | None:
-    """Read ``daily``, ``biweekly``, ``once a week``, ``3 times a day``."""
+    """Parse ``daily``, ``biweekly``, ``once a week``, ``3 times a day``."""
     start = c.at
     c.take("repeat")
     found = c.take("adverb")
@@ -168,7 +168,7 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
 
 
 def parse_start(c: Cursor) -> list[Clause] | None:
-    """Read ``starting next Monday``, ``from 1 May on``, ``from November until June``, ``from Monday to Friday``."""
+    """Parse ``starting next Monday``, ``from 1 May on``, ``from November until June``, ``from Monday to Friday``."""
     start = c.at
     ranged = c.attempt(_parse_weekday_range) or c.attempt(_parse_month_range)
     if ranged is not None:
@@ -211,7 +211,7 @@ def _parse_weekday_range(c: Cursor) -> Days | None:
 
 
 def _parse_month_range(c: Cursor) -> Months | None:
-    """Read ``from June to August``; with "until" it is a start and an end."""
+    """Parse ``from June to August``; "until" instead of "to" makes it a start and an end."""
     start = c.at
     if c.take("from", "between") is None:
         return None
@@ -226,7 +226,7 @@ def _parse_month_range(c: Cursor) -> Months | None:
 
 
 def parse_end(c: Cursor) -> list[Clause] | None:
-    """Read ``until June 30``, ``before Christmas``, ``for 3 weeks``, ``10 times``."""
+    """Parse ``until June 30``, ``before Christmas``, ``for 3 weeks``, ``10 times``."""
     start = c.at
     before = c.sees("before") and not c.sees("until")
     if c.take("until", "before") is not None:
@@ -276,7 +276,7 @@ def _parse_duration(c: Cursor) -> list[Clause] | None:
 
 
 def parse_except(c: Cursor) -> list[Clause] | None:
-    """Read ``except Fridays``, ``but not in July and August``, ``except on 6 March and Christmas``."""
+    """Parse ``except Fridays``, ``but not in July and August``, ``except on 6 March and Christmas``."""
     start = c.at
     c.skip("comma", "open")
     if c.take("except") is None:
@@ -330,7 +330,7 @@ def _parse_excepted(c: Cursor) -> list[Point] | None:
 
 
 def _parse_excepted_time(c: Cursor, date: Date) -> Date:
-    """Read the time at which a single occurrence is left out: "except 2027-03-01 at 09:00"."""
+    """Parse the time at which a single occurrence is left out: "except 2027-03-01 at 09:00"."""
     start = c.at
     if date.year is not None and c.take("at") is not None:
         at = parse_clock(c, bare=False)
@@ -341,7 +341,7 @@ def _parse_excepted_time(c: Cursor, date: Date) -> Date:
 
 
 def parse_place(c: Cursor) -> list[Clause] | None:
-    """Read a time zone: ``New York time``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
+    """Parse a time zone: ``New York time``, ``in Tokyo``, ``UTC``, ``Europe/Paris``."""
     start = c.at
     c.take("open")
     after_comma = c.at > 0 and c.tokens[c.at - 1].text == ","
@@ -363,7 +363,7 @@ def parse_place(c: Cursor) -> list[Clause] | None:
 
 
 def parse_mark(c: Cursor) -> list[Clause] | None:
-    """Read words that bear on the whole."""
+    """Parse words that apply to the whole phrase."""
     start = c.at
     c.take("open")
     for kind in ("synchronised", "skip-back", "skip-forward", "skip-omit"):

@@ -1,4 +1,4 @@
-"""Times of day, parts of the day, and windows from one time to another."""
+"""Parse times of day, parts of the day, and windows from one time to another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_AFTER_AN_HOUR = ("unit", "times", "month", "weekday", "weekdays", "dayset",
 
 
 def parse_times(c: Cursor) -> Times | Window | None:
-    """Read ``at 9:00, 12 and 17:30``, ``3pm``, ``9am to 5pm``."""
+    """Parse ``at 9:00, 12 and 17:30``, ``3pm``, ``9am to 5pm``."""
     start = c.at
     said_at = c.take("at") is not None or c.bare
     window = c.attempt(lambda c: _parse_span(c, bare=said_at))
@@ -45,7 +45,7 @@ def _is_bare(one: Clock) -> bool:
 
 
 def parse_window(c: Cursor) -> Window | None:
-    """Read ``from 9 to 17``, ``between 9am and 5pm``, ``after 2pm and before 4pm``."""
+    """Parse ``from 9 to 17``, ``between 9am and 5pm``, ``after 2pm and before 4pm``."""
     start = c.at
     if c.take("from") is not None:
         found = c.attempt(lambda c: _parse_span(c, bare=True))
@@ -66,7 +66,7 @@ def _parse_span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
     if c.take(joined, "to", "until", "dash") is None:
         return None
     if until and c.token is not None and c.token.kind == NUMBER and len(c.token.text) > 2:
-        return None  # "at 9 until 2028" has a year
+        return None  # in "at 9 until 2028" the number is a year
     c.take("at")
     last = parse_clock(c, bare=True, last=True)
     if last is None or (not bare and _is_bare(first) and _is_bare(last)):
@@ -84,7 +84,7 @@ def _parse_after_before(c: Cursor) -> Window | None:
 
 
 def parse_grid(c: Cursor) -> Grid | None:
-    """Read ``at minute 0, 15 and 30 in hour 9 to 17``, as schedules are described."""
+    """Parse ``at minute 0, 15 and 30 in hour 9 to 17``, the form that descriptions of schedules use."""
     start = c.at
     c.take("at")
     minutes: tuple[int, ...] = ()
@@ -108,7 +108,7 @@ def parse_grid(c: Cursor) -> Grid | None:
 
 
 def parse_numbers(c: Cursor) -> tuple[int, ...]:
-    """Read numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
+    """Parse numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
         before = c.at
@@ -128,7 +128,7 @@ def parse_numbers(c: Cursor) -> tuple[int, ...]:
 
 
 def parse_part(c: Cursor) -> Part | None:
-    """Read a part of the day: ``in the morning``, ``this evening``, ``tonight``, ``mornings``."""
+    """Parse a part of the day: ``in the morning``, ``this evening``, ``tonight``, ``mornings``."""
     start = c.at
     if c.take("tonight") is not None:
         return Part(3, today=True, span=c.span(start))
@@ -146,12 +146,12 @@ def parse_part(c: Cursor) -> Part | None:
 
 
 def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
-    """Read one time of day.
+    """Parse one time of day.
 
     Args:
-        c: The place.
+        c: The cursor.
         bare: A plain number may be an hour.
-        last: A plain number must not be the begin of something else.
+        last: A plain number must not begin another clause, as in "9 times".
     """
     start = c.at
     found = _parse_named(c) or c.attempt(_parse_around) or c.attempt(lambda c: _parse_hour(c, bare=bare, last=last))
@@ -171,7 +171,7 @@ def _parse_named(c: Cursor) -> Clock | None:
 
 
 def _parse_around(c: Cursor) -> Clock | None:
-    """Read ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``."""
+    """Parse ``half past three``, ``a quarter to noon``, ``20 minutes past 8pm``."""
     half = c.take("half")
     count = parse_number(c) if half is None else half.value
     if count is None or count > 59:
@@ -183,7 +183,7 @@ def _parse_around(c: Cursor) -> Clock | None:
     if side is None:
         if half is None or half.value >= 0 or not c.sees("number", "tens"):
             return None
-        direction = 1  # a language in which half nine is 8:30 has a negative half
+        direction = 1  # in a language where half nine means 8:30, "half" has a negative value
     else:
         direction = side.value
     hour = _parse_named(c) or _parse_hour(c, bare=True, last=False)
@@ -240,7 +240,7 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
 
 
 def _parse_hour_number(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | None:
-    """Return an hour given as a number, if something shows that it is one."""
+    """Return an hour given as a number; None if nothing shows that the number is an hour."""
     oclock = c.take("oclock") is not None
     if oclock:
         minute = c.token

@@ -1,4 +1,4 @@
-"""Dates: a month with one or several days, numeric dates, feasts."""
+"""Parse dates: a month with one or several days, numeric dates, and feasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parse_dates(c: Cursor) -> list[Date] | None:
-    """Read a month with one or several days, a numeric date, or a feast; a weekday may stand before it."""
+    """Parse a month with one or several days, a numeric date, or a feast; a weekday may stand before it."""
     start = c.at
     weekday = c.take("weekday")
     if weekday is not None:
@@ -81,7 +81,7 @@ def _parse_short_year(c: Cursor) -> int | None:
 
 
 def _parse_days_after_month(c: Cursor) -> list[int] | None:
-    """Read the days that follow a month's name: ``20 and 30``, ``the 15th``, ``on day 20``."""
+    """Parse the days that follow a month's name: ``20 and 30``, ``the 15th``, ``on day 20``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
         before = c.at
@@ -111,7 +111,7 @@ def _parse_days_after_month(c: Cursor) -> list[int] | None:
 
 
 def _parse_days_before_month(c: Cursor) -> list[int] | None:
-    """Read the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
+    """Parse the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
     found: list[int] = []
     plain = True
     while len(found) < MOST_ITEMS:
@@ -139,7 +139,7 @@ def _parse_days_before_month(c: Cursor) -> list[int] | None:
 
 
 def parse_numeric_date(c: Cursor) -> Date | None:
-    """Read ``2027-01-31``, ``3/4``, ``17.12.27``."""
+    """Parse ``2027-01-31``, ``3/4``, ``17.12.27``."""
     start = c.at
     token = c.token
     if token is None:

@@ -1,4 +1,4 @@
-"""Days: weekdays, days of a period, dates, and lists and ranges of them."""
+"""Parse days: weekdays, days of a period, dates, and lists and ranges of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND)}
 
 
 def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
-    """Read days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
+    """Parse days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
     start = c.at
     found = c.attempt(_parse_dates) or c.attempt(lambda c: _parse_named_days(c, each=each))
     if found is None:
@@ -70,7 +70,7 @@ def _parse_named_days(c: Cursor, *, each: bool) -> _Found | None:
 
 
 def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
-    """Read one item: ordinals with what they count, or names of days."""
+    """Parse one item: ordinals with what they count, or names of days."""
     start = c.at
     article = c.take("article") is not None
     nths = parse_ordinals(c)
@@ -98,7 +98,7 @@ def _parse_item(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
 
 
 def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | None:
-    """Read names of weekdays: lists within one item only where an ordinal stands before them, and ranges."""
+    """Parse names of weekdays and ranges of them; a list is one item only after an ordinal."""
     picks: list[Pick] = []
     plural = False
     while len(picks) < MOST_ITEMS:
@@ -139,7 +139,7 @@ def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | N
 
 
 def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
-    """Read days of the month as numbers: ``3, 15 and 30 of the month``; ``day 20``; ``every 2, 15``."""
+    """Parse days of the month as numbers: ``3, 15 and 30 of the month``; ``day 20``; ``every 2, 15``."""
     start = c.at
     said = c.take("day-number") is not None
     found: list[int] = []
@@ -216,5 +216,5 @@ def _parse_dates(c: Cursor) -> _Found | None:
 
 
 def list_weekdays(pick: Pick) -> tuple[int, ...]:
-    """Return the weekdays that a pick counts."""
+    """Return the weekdays that a pick counts among."""
     return {WORKDAY: WORKING, WEEKENDDAY: WEEKEND, DAY: (*WORKING, *WEEKEND)}.get(pick.what, (pick.what,))

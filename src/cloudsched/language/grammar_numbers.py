@@ -1,4 +1,4 @@
-"""Numbers, ordinals and lengths of time in words and digits."""
+"""Parse numbers, ordinals and lengths of time, in words and digits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 MOST_ITEMS = 62
 NOT_A_DAY = ("halfday", "oclock", "unit", "times", "clock-minute", "to-last", "zone-time", "fraction")
-"""Classes of words that show of a number before them that it is no day of a month."""
+"""Word classes that rule out that a number before them is a day of the month."""
 
 
 def parse_number(c: Cursor) -> int | None:
-    """Read a whole number: ``12``, ``twelve``, ``twenty-one``, ``two thousand and thirty two``."""
+    """Parse a whole number: ``12``, ``twelve``, ``twenty-one``, ``two thousand and thirty two``."""
     tens = c.take("tens")
     if tens is not None:
         start = c.at
@@ -42,7 +42,7 @@ def parse_number(c: Cursor) -> int | None:
 
 
 def parse_ordinal(c: Cursor) -> int | None:
-    """Read one ordinal: ``3rd``, ``twenty-third``, ``last`` (-1), ``second to last`` (-2), ``4th last`` (-4)."""
+    """Parse one ordinal: ``3rd``, ``twenty-third``, ``last`` (-1), ``second to last`` (-2), ``4th last`` (-4)."""
     end = c.take("ordinal-end")
     if end is not None:
         return end.value
@@ -64,7 +64,7 @@ def parse_ordinal(c: Cursor) -> int | None:
 
 
 def parse_ordinals(c: Cursor) -> list[int]:
-    """Read a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
+    """Parse a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
         before = c.at
@@ -88,7 +88,7 @@ def parse_ordinals(c: Cursor) -> list[int]:
 
 
 def parse_length(c: Cursor) -> Length | None:
-    """Read a length of time: ``2 weeks``, ``an hour and 30 minutes``, ``half an hour``, ``2.5 hours``."""
+    """Parse a length of time: ``2 weeks``, ``an hour and 30 minutes``, ``half an hour``, ``2.5 hours``."""
     start = c.at
     amounts: list[tuple[Unit, int]] = []
     while len(amounts) < MOST_ITEMS:
@@ -141,7 +141,7 @@ def _normalize_unit(unit: Unit, count: int) -> tuple[Unit, int]:
 
 
 def _parse_fraction(c: Cursor, text: str, value: tuple[int, ...]) -> tuple[Unit, int] | None:
-    """Read ``2.5 hours`` and ``1/2 hour``, where whole minutes or seconds come of it."""
+    """Parse ``2.5 hours`` and ``1/2 hour``, if the result is a whole number of minutes or seconds."""
     c.at += 1
     unit = c.take("unit")
     if unit is None and c.token is not None and c.token.glued:

@@ -1,4 +1,4 @@
-"""What days are counted in: months, quarters and years, by name, number or place."""
+"""Parse the periods in which days are counted: months, quarters and years."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
-    """Read what days are counted in: ``of every month``, ``in November``, ``of the second month of each quarter``."""
+    """Parse the period of days: ``of every month``, ``in November``, ``of the 2nd month of each quarter``."""
     start = c.at
     said = c.take("of", "in") is not None
     if not said and not (nth and c.sees("month")) and not (nth and c.sees("each", "per")):
@@ -66,7 +66,7 @@ def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
 
 
 def parse_months(c: Cursor) -> tuple[int, ...]:
-    """Read names of months: lists, and ranges such as ``June to August``."""
+    """Parse names of months: lists, and ranges such as ``June to August``."""
     found: list[int] = []
     while len(found) < MOST_ITEMS:
         before = c.at
@@ -90,7 +90,7 @@ def parse_months(c: Cursor) -> tuple[int, ...]:
 
 
 def parse_year(c: Cursor) -> int | None:
-    """Read a year of four digits, or in words."""
+    """Parse a year of four digits, or in words."""
     start = c.at
     c.take("comma")
     c.take("of", "in")

@@ -1,4 +1,4 @@
-"""Points of the calendar that other clauses refer to, and the one-off times that count from one."""
+"""Parse points in the calendar that other clauses refer to, and one-off times relative to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
 
 
 def parse_relative(c: Cursor) -> Relative | None:
-    """Read a one-off day or instant that counts from now, from today or from another day."""
+    """Parse a one-off day or instant relative to now, to today or to another day."""
     start = c.at
     found = (
         c.attempt(_parse_day)
@@ -47,7 +47,7 @@ def _parse_day(c: Cursor) -> Relative | None:
 
 
 def _parse_from_now(c: Cursor) -> Relative | None:
-    """Read ``in 20 minutes``, ``2 hours from now``, ``3 days after Easter``, ``a week from Monday``."""
+    """Parse ``in 20 minutes``, ``2 hours from now``, ``3 days after Easter``, ``a week from Monday``."""
     start = c.at
     if c.take("in") is not None:
         found = parse_length(c)
@@ -56,7 +56,7 @@ def _parse_from_now(c: Cursor) -> Relative | None:
     if found is None:
         return None
     if c.take("hence") is not None:
-        # "3 years from today" and "a day from now" count days; "a day from right now" is this very moment.
+        # "3 years from today" and "a day from now" count days; "a day from right now" counts from this instant.
         exact = "right" in c.tokens[c.at - 2].text
         return Relative("length", length=found, from_moment=exact, span=c.span(start))
     back = c.sees("before")
@@ -69,7 +69,7 @@ def _parse_from_now(c: Cursor) -> Relative | None:
 
 
 def _parse_counted_weekday(c: Cursor) -> Relative | None:
-    """Read ``two Tuesdays from now``, ``third Tuesday after Christmas``."""
+    """Parse ``two Tuesdays from now``, ``third Tuesday after Christmas``."""
     start = c.at
     c.take("on")
     c.take("article")
@@ -90,7 +90,7 @@ def _parse_counted_weekday(c: Cursor) -> Relative | None:
 
 
 def _parse_weekday_of_week(c: Cursor) -> Relative | None:
-    """Read ``Wednesday next week``, ``Monday of the following week``, ``next week Wednesday``."""
+    """Parse ``Wednesday next week``, ``Monday of the following week``, ``next week Wednesday``."""
     start = c.at
     c.take("on")
     named = c.take("weekday")
@@ -135,7 +135,7 @@ def _parse_closest(c: Cursor) -> Relative | None:
 
 
 def parse_edge(c: Cursor) -> Relative | None:
-    """Read ``the end of the month``, ``the beginning of next year``."""
+    """Parse ``the end of the month``, ``the beginning of next year``."""
     start = c.at
     c.take("at", "on", "in")
     found = c.take("edge")
@@ -159,7 +159,7 @@ def parse_edge(c: Cursor) -> Relative | None:
 
 
 def parse_repeated_edge(c: Cursor) -> Days | None:
-    """Read ``the end of each month``, ``beginning of March``, and ``at the end`` beside "every month"."""
+    """Parse ``the end of each month``, ``beginning of March``, or ``at the end`` next to "every month"."""
     start = c.at
     c.take("at", "on")
     found = c.take("edge")
@@ -176,7 +176,7 @@ def parse_repeated_edge(c: Cursor) -> Days | None:
 
 
 def parse_point(c: Cursor) -> Point | None:
-    """Read a day, a month or a year that something begins with, ends with or leaves out."""
+    """Parse a day, a month or a year at which a schedule starts or ends, or that it leaves out."""
     start = c.at
     rules: tuple[Callable[[Cursor], Point | None], ...] = (
         parse_relative,
@@ -231,7 +231,7 @@ def _parse_single_date(c: Cursor) -> Date | None:
 
 
 def _parse_day_of_period(c: Cursor) -> Days | Relative | None:
-    """Read a weekday, or the nth day of a period."""
+    """Parse a weekday, or the nth day of a period."""
     start = c.at
     c.take("on")
     c.take("article")
@@ -246,7 +246,7 @@ def _parse_day_of_period(c: Cursor) -> Days | Relative | None:
 
 
 def parse_year_limit(c: Cursor) -> Year | None:
-    """Read ``in 2027``, ``this year``, ``during next year``."""
+    """Parse ``in 2027``, ``this year``, ``during next year``."""
     start = c.at
     c.take("in", "for")
     year = parse_year(c)

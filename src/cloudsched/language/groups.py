@@ -1,4 +1,4 @@
-"""Which clauses belong together: each group becomes rules of its own, what bounds the whole is common to all."""
+"""Group the clauses of a phrase: each group becomes its own rules; start, end and exceptions apply to all groups."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Group:
-    """How often, on which days and at what times: one member of a union."""
+    """How often, on which days and at what times: one part of a schedule that may have several."""
 
     repeat: Repeat | None = None
     days: list[Days] = field(default_factory=list)
@@ -47,18 +47,18 @@ class Group:
 
     @property
     def has_days(self) -> bool:
-        """Whether it says on which days."""
+        """Whether the group says on which days."""
         return bool(self.days or self.relatives or self.repeat)
 
     @property
     def has_times(self) -> bool:
-        """Whether it says at what time."""
+        """Whether the group says at what time."""
         return bool(self.clocks or self.window or self.part or self.grid)
 
 
 @dataclass
 class Plan:
-    """All that a phrase says."""
+    """The whole content of a phrase."""
 
     groups: list[Group] = field(default_factory=lambda: [Group()])
     start: Start | None = None
@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def recurs(self) -> bool:
-        """Whether something in it says that it repeats."""
+        """Whether any part of the phrase says that it repeats."""
         return any(_is_recurring(group) for group in self.groups)
 
 
@@ -84,7 +84,7 @@ def build_plan(clauses: Sequence[Clause]) -> Plan:
     """Sort the clauses of a phrase into groups.
 
     Raises:
-        Refused: Two of them say the same thing in different ways.
+        Refused: Two clauses contradict each other.
     """
     plan = Plan()
     joined = ""
@@ -173,7 +173,7 @@ def _place_in_group(plan: Plan, clause: Clause, joined: str) -> None:
 
 
 def _can_follow(before: Days, after: Days) -> bool:
-    """Return whether days without a comma between them belong together."""
+    """Return whether two clauses of days without a comma between them belong together."""
     return before.on != after.on and not (before.period and after.period)
 
 

@@ -1,7 +1,7 @@
-"""Words and their classes: what a word, or a few words together, can be in a phrase.
+"""The lexicon: the classes that a word, or several words together, can have in a phrase.
 
-A `Language` is a table and nothing else. The grammar asks only for classes, so a language is added by its words and
-the few settings of word order that its table holds.
+A `Language` is only a table. The grammar deals in classes alone, so adding a language takes its words and a few
+settings of notation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cloudsched.language.tokens import CLOCK, DATE, MARK, NUMBER, ORDINAL, PAIR,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Classes whose words may stand in a title as well; all others belong to a schedule.
+# Classes whose words may also be part of a title; words of all other classes belong to a schedule.
 HARMLESS = frozenset(
     {"article", "a", "on", "on-day", "in", "of", "at", "for", "to", "and", "or", "with", "then", "by", "from", "after"}
     | {
@@ -53,7 +53,7 @@ HARMLESS = frozenset(
     | {"for-after"}
     | {"pair", "repeat-word"}
 )
-# Classes whose words may stand in a title where a word follows that is in no lexicon: "start the backup".
+# Classes whose words may be part of a title if an unknown word follows: "start the backup".
 FOLLOWED = frozenset({"start", "edge", "repeat", "other", "closest"}) | HARMLESS
 _MARKS = {",": "comma", ";": "comma", "-": "dash", "–": "dash", "—": "dash", ":": "colon", "&": "and", "@": "at"}  # noqa: RUF001
 _MARKS |= {"(": "open", ")": "close", "+": "and", "…": "comma", "!": "stop", "?": "stop", "'": "stop"}
@@ -61,7 +61,7 @@ _TOKENS = {CLOCK: "clock", DATE: "date", PAIR: "pair", QUOTE: "quote", PATH: "pa
 
 
 class Match(NamedTuple):
-    """One way to take the words at a place: where they end, and what they stand for."""
+    """One way to classify the words at a token: the token after them, and their value."""
 
     end: int
     value: int
@@ -76,11 +76,11 @@ class Language:
 
     Attributes:
         code: Its ISO 639 code.
-        words: For each class what each text stands for; several texts for one value are divided by ``|``.
-        month_first: Of ``3/4`` the month comes first; None where people differ.
-        ordinal_dot: ``24.`` is an ordinal.
-        clock24: The word for "o'clock" stands with the hours of a clock of 24, and minutes may follow it: ``9 Uhr 30``.
-        glued_numbers: Numbers that are one word and not made of the others.
+        words: For each class, the texts of each value; several texts are separated by ``|``.
+        month_first: Whether the month comes first in ``3/4``; None if usage differs.
+        ordinal_dot: Whether ``24.`` is an ordinal.
+        clock24: Whether the word for "o'clock" uses the 24-hour clock and may be followed by minutes: ``9 Uhr 30``.
+        glued_numbers: Numbers written as one word that the other entries do not compose.
     """
 
     code: str
@@ -92,7 +92,7 @@ class Language:
 
     @cached_property
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:
-        """All entries by their first word, the longest first."""
+        """All entries by their first word, longest first."""
         found: dict[str, list[tuple[tuple[str, ...], str, int]]] = {}
         for kind, values in self.words.items():
             for value, texts in values.items():
@@ -106,7 +106,7 @@ class Language:
         return found
 
     def knows(self, word: str) -> bool:
-        """Return whether a word is in the lexicon, alone."""
+        """Return whether a word is in the lexicon on its own."""
         return any(len(words) == 1 for words, _, _ in self.entries.get(word, ()))
 
     def splits(self, word: str) -> bool:
@@ -115,7 +115,7 @@ class Language:
 
 
 def classify(tokens: Sequence[Token], language: Language) -> list[Matches]:
-    """Return for each place the classes of what begins there; of each class the longest match."""
+    """Return the longest match of each class for each token."""
     return [_match_at(tokens, place, language) for place in range(len(tokens))]
 
 
@@ -139,7 +139,7 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
 
 
 def _find_end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
-    """Return where these words end if they stand here, hyphens between them or not; else 0."""
+    """Return the token after these words if they begin here, with or without hyphens between them; else 0."""
     for number, word in enumerate(words):
         if number and place < len(tokens) and tokens[place].text == "-":
             place += 1
@@ -150,6 +150,6 @@ def _find_end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:
 
 
 def may_be_title(matches: Matches, following: Matches | None) -> bool:
-    """Return whether what stands here may belong to a title."""
+    """Return whether a token may belong to a title."""
     allowed = FOLLOWED if following is not None and not following else HARMLESS
     return all(kind in allowed for kind in matches)

@@ -1,4 +1,4 @@
-"""From the clauses of a phrase to its schedule: does it repeat, or is it once?"""
+"""Build the schedule of a phrase from its clauses, after deciding whether it repeats."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
     """Return the schedule that the clauses mean.
 
     Raises:
-        Refused: They mean none.
-        Unclear: They can mean several.
+        Refused: The clauses do not make a schedule.
+        Unclear: The clauses are ambiguous.
     """
     plan = build_plan(clauses)
     resolve_zone(plan, context)
@@ -38,7 +38,7 @@ def build_schedule(clauses: Sequence[Clause], context: Context) -> Schedule:
 
 
 def resolve_zone(plan: Plan, context: Context) -> None:
-    """Read the phrase in the zone that it names."""
+    """Set the context to the time zone that the phrase names, if any."""
     if plan.place is not None:
         options = tuple(Option(name, name) for name in plan.place.names)
         chosen = context.choices.pick("zone", plan.place.span, options) if len(options) > 1 else plan.place.names[0]
@@ -46,7 +46,7 @@ def resolve_zone(plan: Plan, context: Context) -> None:
 
 
 def list_clocks(plan: Plan) -> list[Clock]:
-    """Return all times of day that a phrase names."""
+    """Return all times of day in a phrase."""
     found = [clock for group in plan.groups for clock in group.clocks]
     for group in plan.groups:
         if group.window is not None:
@@ -57,7 +57,7 @@ def list_clocks(plan: Plan) -> list[Clock]:
 
 
 def is_24_hour(clock: Clock) -> bool:
-    """Return whether a time shows that it is written on a clock of 24 hours."""
+    """Return whether a time is clearly written on the 24-hour clock."""
     return clock.exact and clock.half is None and not clock.named
 
 
@@ -77,7 +77,7 @@ def _is_recurring(plan: Plan, context: Context) -> bool:
 
 
 def _is_repeated(days: Days, context: Context, *, bounded: bool) -> bool:
-    """Return whether days that nothing marks as repeated are meant so, or ask."""
+    """Return whether days without "every" or a plural still mean a repetition; ask if it is unclear."""
     period = days.period
     if days.dates or (period is not None and (period.year is not None or period.ahead is not None)):
         return False

@@ -1,4 +1,4 @@
-"""The meaning of a phrase's parts, before any calendar is asked."""
+"""The syntax tree of a phrase: what its parts say, before any calendar arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 Span = tuple[int, int]
-"""Where something stands in the phrase: the places of its first character and of the one after its last."""
+"""A part of the phrase: start and end offset in characters, end excluded."""
 
 NOWHERE: Span = (0, 0)
 
@@ -29,17 +29,17 @@ class Unit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day as it was said.
+    """A time of day as written.
 
     Attributes:
-        hour: As it was said.
+        hour: The hour as written.
         minute: Minutes after the hour; negative before it.
         second: Seconds.
-        half: 0 for the morning, 1 for the afternoon, None where nothing says it.
-        exact: It was written as on a clock of 24 hours.
-        part: The part of the day named with it: 0 morning, 1 afternoon, 2 evening, 3 night.
-        named: It is noon or midnight, by name.
-        span: Where it stands.
+        half: 0 for the morning, 1 for the afternoon, None if not given.
+        exact: It is written on the 24-hour clock.
+        part: The part of the day given with it: 0 morning, 1 afternoon, 2 evening, 3 night.
+        named: It is the word "noon" or "midnight".
+        span: Its part of the phrase.
     """
 
     hour: int
@@ -54,23 +54,23 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A length of time: of each unit how many; ``minutes`` is what fractions of an hour come to."""
+    """A length of time: an amount for each unit. Fractions are in the next smaller unit."""
 
     amounts: tuple[tuple[Unit, int], ...]
     span: Span = NOWHERE
 
     @property
     def finest(self) -> Unit:
-        """The finest unit named."""
+        """The smallest unit in it."""
         return min(unit for unit, _ in self.amounts)
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """How often: every ``interval`` units. ``rate`` is how many times in one (twice a week), 1 where it was not said.
+    """How often: every ``interval`` units, ``rate`` times in each (twice a week is 2; 1 if not given).
 
     Attributes:
-        loose: The interval may be meant otherwise: ``bi`` for biweekly and its like, ``nth`` for an ordinal.
+        loose: Why the interval is ambiguous: ``bi`` for words such as "biweekly", ``nth`` for an ordinal.
     """
 
     interval: int
@@ -86,7 +86,7 @@ DAY, WORKDAY, WEEKENDDAY = 7, 8, 9
 
 
 class Pick(NamedTuple):
-    """One kind of day of a period: its nth such day; every one where ``nth`` is 0."""
+    """One kind of day in a period: the nth such day, or every one if ``nth`` is 0."""
 
     nth: int
     what: int
@@ -94,17 +94,17 @@ class Pick(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """What the days are counted in.
+    """The period in which days are counted.
 
     Attributes:
         unit: Month, quarter or year.
-        interval: Every how many of them.
-        months: These months only.
-        quarter_months: Of a quarter, which months: 1 to 3.
-        year: This year only.
-        ahead: 0 is the current one, 1 the next; None where every one is meant.
-        each: It was said that every one is meant.
-        definite: "the month": the current one, or every one.
+        interval: Every how many periods.
+        months: Only these months.
+        quarter_months: The months within a quarter, 1 to 3.
+        year: Only this year.
+        ahead: 0 is the current one, 1 the next; None for every period.
+        each: The phrase says "every".
+        definite: The phrase says "the month", which is the current one or every one.
     """
 
     unit: Unit = Unit.MONTH
@@ -119,11 +119,11 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date as it was said; what is missing follows from today.
+    """A date as written; missing parts follow from the current date.
 
     Attributes:
-        swapped: The other way to read it, where day and month can be exchanged.
-        clock: A time on that day, where only this is meant.
+        swapped: The other way to read it, if day and month are interchangeable.
+        clock: The time on that day, for an exception that names a single occurrence.
     """
 
     month: int | None = None
@@ -137,11 +137,13 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """A day, or an instant, counted from another.
+    """A day or an instant relative to another.
 
     Attributes:
-        kind: ``day`` (``count`` days from today), ``weekday`` (the one that ``ahead`` says), ``length`` (from ``base``,
-            or now), ``weekdays`` (``count`` such weekdays from ``base``), ``edge`` (of a period), ``closest``.
+        kind: ``day`` (``count`` days from today), ``weekday`` (``ahead`` is 0 for "this", 1 for "next", None for the
+            coming one), ``week`` (a weekday of the week ``ahead`` weeks from now), ``length`` (from ``base``, or now),
+            ``weekdays`` (``count`` such weekdays from ``base``), ``edge`` (the start or end of a period), ``unit`` (the
+            start of a period), ``closest`` (the weekday closest to ``base``), ``now``.
     """
 
     kind: str
@@ -162,11 +164,11 @@ class Days:
 
     Attributes:
         picks: The days of the period.
-        dates: Dates, if days are named by these.
-        weeks: Numbers of weeks of the year, to which the days are limited.
-        marked: It was said that they repeat: every, plural.
-        on: They were joined by a preposition.
-        loose: The ordinal may be an interval.
+        dates: The dates, if the days are given as dates.
+        weeks: The week numbers to which the days are limited.
+        marked: The phrase says that they repeat: "every", or a plural.
+        on: A preposition introduces them.
+        loose: The ordinal may also mean an interval.
         plural: Several days are named.
     """
 
@@ -191,7 +193,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the day; ``each`` where it is said to repeat."""
+    """A part of the day; ``each`` if the phrase says that it repeats."""
 
     part: int
     each: bool = False
@@ -201,7 +203,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From one time of day to another."""
+    """A window from one time of day to another; ``open_first`` and ``open_last`` exclude its ends."""
 
     first: Clock | None
     last: Clock | None
@@ -230,7 +232,7 @@ class Months:
 
 @dataclass(frozen=True, slots=True)
 class Year:
-    """A limit to one year: its number, or how many ahead of this one."""
+    """A limit to one year: its number, or the number of years from now."""
 
     year: int | None = None
     ahead: int | None = None
@@ -242,7 +244,7 @@ Point = Date | Relative | Days | Months | Year
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """From when on."""
+    """The start of the schedule."""
 
     point: Point | None
     clock: Clock | None = None
@@ -251,12 +253,11 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Until when, how often, or for how long.
+    """The end of the schedule: a point, a count or a length of time.
 
     Attributes:
-        before: The day itself is out.
+        before: The day itself is excluded.
         clock: The last moment on that day.
-        utc: The clock is in UTC.
     """
 
     point: Point | None = None
@@ -269,7 +270,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Except:
-    """What to leave out."""
+    """Exceptions."""
 
     points: tuple[Point, ...]
     span: Span = NOWHERE
@@ -277,7 +278,7 @@ class Except:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A time zone; several names where the word is ambiguous."""
+    """A time zone; several names if the word is ambiguous."""
 
     names: tuple[str, ...]
     span: Span = NOWHERE
@@ -285,7 +286,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A word with a bearing on the whole: ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``."""
+    """A word that applies to the whole phrase: ``and``, ``synchronised``, ``once``, ``skip-back``, ``skip-forward``."""
 
     kind: str
     span: Span = NOWHERE
@@ -298,7 +299,7 @@ Clause = (
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A whole phrase: the place of its title, its clauses in order, and the number of the token they begin with."""
+    """A whole phrase: the span of its title, its clauses in order, and the index of their first token."""
 
     title: Span | None
     clauses: tuple[Clause, ...]

@@ -1,4 +1,4 @@
-"""From what a phrase says to a schedule of single instants."""
+"""Build the schedule of a phrase that does not repeat: one or more single instants."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def build_once(plan: Plan, context: Context) -> Schedule:
     """Return the schedule of a phrase that names one or more single instants.
 
     Raises:
-        Refused: It cannot be.
-        Unclear: It can be read in several ways.
+        Refused: There is no such schedule.
+        Unclear: The phrase is ambiguous.
     """
     if plan.ends or plan.exceptions:
         raise Refused("no-recurrence", (plan.ends or plan.exceptions)[0].span)
@@ -75,9 +75,9 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
 
 
 def _find_moment(said: Relative, context: Context) -> datetime | None:
-    """Return the instant of "in 20 minutes"; None if whole days are meant."""
+    """Return the instant of "in 20 minutes"; None if the length is counted in whole days."""
     if said.kind == "now":
-        raise Refused("too-vague", said.span, "such as: in 1 minute")
+        raise Refused("too-vague", said.span, "give a delay, for example: in 1 minute")
     if said.length is None or (said.length.finest >= Unit.DAY and not said.from_moment):
         return None
     if said.base is not None:
@@ -127,7 +127,7 @@ def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
     if days.dates:
         return [_skip_past_date(resolve_date(said, context, today), group, context, days) for said in days.dates]
     if len(days.picks) > 1:
-        raise Refused("no-recurrence", days.span, "say every, or name the dates")
+        raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
     pick = days.picks[0]
     if not pick.nth and days.period is None:
         return [_resolve_weekday(pick.what, days, group, context)]
@@ -171,18 +171,18 @@ def _build_times(day: date, group: Group, context: Context) -> list[datetime]:
         return [make_local_time(day, *context.assume_part_of_day(part))]
     if day == context.today and make_local_time(day, *context.default) <= context.local:
         span = group.relatives[0].span if group.relatives else (0, 0)
-        raise Refused("too-vague", span, "say at what time")
+        raise Refused("too-vague", span, "the default time has passed today; give a time")
     return [make_local_time(day, *context.assume_default_time())]
 
 
 def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -> list[datetime]:
     begins, ends = make_local_time(day, 0, 0), make_local_time(day, 0, 0) + ONE_DAY
     if len(group.clocks) > 1:
-        raise Refused("too-vague", clock.span, "write 00:00, and of which day")
+        raise Refused("too-vague", clock.span, "write 00:00 and say on which day")
     if day == context.today:
         return [ends]
     if any(days.dates or any(pick.what == DAY for pick in days.picks) for days in group.days):
-        context.choices.assume("Midnight is the one that begins the day.")
+        context.choices.assume("Midnight is the start of the day.")
         return [begins]
     options = (Option(f"{begins:%A, %Y-%m-%d} at 00:00", begins), Option(f"{ends:%A, %Y-%m-%d} at 00:00", ends))
     chosen = context.choices.pick("midnight", clock.span, options)
@@ -191,7 +191,7 @@ def _resolve_midnight(day: date, clock: Clock, group: Group, context: Context) -
 
 
 def _find_next_times(group: Group, context: Context) -> list[datetime]:
-    """Return the next instants at times of day without a day."""
+    """Return the next instant for each time of day that has no day."""
     if not group.clocks:
         raise Refused("no-time")
     part = group.part.part if group.part is not None else None

@@ -1,4 +1,4 @@
-"""Time zones as people name them: IANA names, cities, regions, and abbreviations that mean one zone."""
+"""Find time zones by the names that people use: IANA names, cities, regions and abbreviations."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _MOST_WORDS = 4
 
 @lru_cache(maxsize=1)
 def _load_cities() -> dict[str, tuple[str, ...]]:
-    """Return the cities of the zone database, and the names above."""
+    """Return the cities of the time zone database and the names above."""
     found: dict[str, tuple[str, ...]] = {}
     for name in zone_names():
         area, _, city = name.rpartition("/")
@@ -106,9 +106,9 @@ def _find_iana() -> dict[str, str]:
 
 
 def find_place(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int, bool] | None:
-    """Return the zones that the words here may name, where they end, and whether they need the word "time".
+    """Return the zones that the words here may name, the token after them, and whether the word "time" must follow.
 
-    Cities need it too, unless a preposition shows that a place is meant.
+    A city needs it as well, unless a preposition precedes it.
     """
     token = tokens[at]
     if token.kind == PATH:

@@ -1,4 +1,4 @@
-"""Questions: a decision that a phrase leaves open, with the schedule that each answer gives."""
+"""Questions about an ambiguous phrase, with the schedule that each answer gives."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 MOST_READINGS = 8
 QUESTIONS = {
-    "nth-or-interval": "is it the nth such day of each month, or every so many weeks?",
-    "bare-hour": "in the morning or in the afternoon?",
-    "bi": "every two, or twice in one?",
-    "date-order": "which is the month?",
-    "this-or-next": "which day is meant?",
-    "zone": "which time zone is meant?",
-    "month-end": "what about months that lack this day?",
-    "rate": "on which days, or at what times?",
-    "midnight": "the midnight with which the day begins, or ends?",
-    "window": "once at its beginning, or again and again within it?",
-    "once-or-repeat": "every time, or only the next time?",
-    "which-of-month": "which of them?",
-    "months-or-span": "in these months of every year, or only once?",
-    "count-or-rate": "how often in all, or how often each time?",
-    "slip": "is this a slip?",
-    "shared-time": "at the same time?",
+    "nth-or-interval": "is that the nth such day of each month, or an interval in weeks?",
+    "bare-hour": "is that in the morning or in the afternoon?",
+    "bi": "is that once every two periods, or twice in each period?",
+    "date-order": "which number is the month?",
+    "this-or-next": "which day do you mean?",
+    "zone": "which time zone do you mean?",
+    "month-end": "what should happen in months that do not have this day?",
+    "rate": "on which days or at what times should it run?",
+    "midnight": "is that the midnight at the start of the day or at its end?",
+    "window": "should it run once, at the start of this period, or repeatedly during it?",
+    "once-or-repeat": "should it run every time, or only the next time?",
+    "which-of-month": "which of these days do you mean?",
+    "months-or-span": "is that every year in these months, or only this once?",
+    "count-or-rate": "is that how often in total, or how often each time?",
+    "slip": "is this a typo?",
+    "shared-time": "should both run at the same time?",
 }
 
 
 def ask(unclear: Unclear, build: Callable[[Choices], Schedule], title: str | None, text: str) -> Reading:
-    """Return the question about an open decision; a refusal if no answer gives a schedule."""
+    """Return a question that lists the schedule for each answer; a refusal if no answer gives a schedule."""
     readings: list[Alternative] = []
     refused: Refused | None = None
     open_ones: list[tuple[Unclear, dict[tuple[str, Span], int], str]] = [(unclear, {}, "")]

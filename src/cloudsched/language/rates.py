@@ -1,4 +1,4 @@
-"""Rates: "twice a week" and "biweekly", which say how often and not when."""
+"""Rates such as "twice a week" and "biweekly", which say how often but not when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
-    """Return the group of "biweekly" as it was meant: every two weeks, or twice a week."""
+    """Resolve "biweekly", which is ambiguous: every two weeks, or twice a week."""
     unit = repeat.unit.name.lower()
     every = replace(group, repeat=replace(repeat, loose=""))
     often = replace(repeat, interval=1, rate=2, loose="")
@@ -28,15 +28,17 @@ def resolve_bi(group: Group, repeat: Repeat, context: Context) -> Group:
 
 
 def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
-    """Return the group of "twice a week", if its days or times are named; else ask which are meant."""
+    """Resolve "twice a week": use the days or times that the phrase names, or ask for them."""
     once = replace(group, repeat=replace(repeat, rate=1))
     named = len(group.clocks) if repeat.unit == Unit.DAY else sum(len(d.picks) + len(d.dates) for d in group.days)
     if repeat.unit >= Unit.DAY and named:
         if named != repeat.rate or repeat.interval > 1:
-            raise Refused("contradiction", repeat.span, f"{repeat.rate} were announced and {named} named")
+            raise Refused(
+                "contradiction", repeat.span, f"it says {repeat.rate} times but names {named}; make them agree"
+            )
         return once
     if repeat.unit < Unit.DAY or repeat.rate > 12 or group.window:
-        raise Refused("too-vague", repeat.span, "name the times")
+        raise Refused("too-vague", repeat.span, "list the times")
     spread = _spread_evenly(group, repeat)
     chosen = context.choices.pick("rate", repeat.span, (Option("spread evenly", spread),))
     assert isinstance(chosen, Group)  # noqa: S101 -- the one above
@@ -44,7 +46,7 @@ def resolve_rate(group: Group, repeat: Repeat, context: Context) -> Group:
 
 
 def _spread_evenly(group: Group, repeat: Repeat) -> Group:
-    """Return the group with days or times spread evenly, as a suggestion."""
+    """Return the group with its days or times spread evenly, to offer as a suggestion."""
     count = repeat.rate
     once = replace(repeat, rate=1)
     if repeat.unit == Unit.DAY:

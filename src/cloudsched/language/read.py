@@ -1,4 +1,4 @@
-"""Read a phrase."""
+"""Read a phrase: tokens, grammar and interpretation in one call."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def read(
     current: Schedule | None = None,
     default_time: tuple[int, int] = (9, 0),
 ) -> Reading:
-    """Return what a phrase means: a schedule, a question, or a refusal; never a guess that nobody notices.
+    """Return what a phrase means: a schedule, a question or a refusal. What is assumed is always reported.
 
     Args:
-        text: What somebody wrote, at most 500 characters.
-        now: The moment it is read at; aware.
-        timezone: The IANA name of the zone of its times, where it names none.
-        locale: Its language, such as ``en``, ``en-US`` or ``de``. A region settles the order of day and month.
-        current: The schedule that an update such as "make it 10 instead" is about.
-        default_time: Hour and minute of a day that names no time.
+        text: The phrase, at most 500 characters.
+        now: The current time, aware; "tomorrow" and "in 20 minutes" count from it.
+        timezone: The IANA time zone of the phrase, unless the phrase names one.
+        locale: The language, such as ``en``, ``en-US`` or ``de``. A region decides the order of day and month.
+        current: The schedule to change; the phrase is then an update such as "make it 10 instead".
+        default_time: Hour and minute to use if the phrase gives no time.
 
     Raises:
-        InvalidSchedule: There is no such zone.
-        ValueError: ``now`` has no zone, or the language is not known.
+        InvalidSchedule: The time zone does not exist.
+        ValueError: ``now`` is naive, or the language is not supported.
     """
     if now.tzinfo is None:
         raise ValueError("now has no time zone; give an aware datetime")
@@ -66,15 +66,15 @@ def read(
 
 
 def find_language(locale: str) -> Language:
-    """Return the words of a locale.
+    """Return the language of a locale.
 
     Raises:
-        ValueError: The language is not known.
+        ValueError: The language is not supported.
     """
     code, _, region = locale.replace("_", "-").partition("-")
     language = LANGUAGES.get(code.lower())
     if language is None:
-        raise ValueError(f"no words of {locale!r} are known; one of {', '.join(LANGUAGES)}")
+        raise ValueError(f"locale {locale!r} is not supported; use one of {', '.join(LANGUAGES)}")
     return apply_region(language, region.upper())
 
 
@@ -82,7 +82,7 @@ _REGIONAL: dict[tuple[str, bool], Language] = {}
 
 
 def apply_region(language: Language, region: str) -> Language:
-    """Return a language with the order of day and month of a region."""
+    """Return a language with a region's order of day and month."""
     if not region or language.month_first is not None:
         return language
     month_first = region in {"US", "PH", "CA", "BZ"}
@@ -93,7 +93,7 @@ def apply_region(language: Language, region: str) -> Language:
 
 
 class _Reader:
-    """Reads one phrase, as often as a question needs its readings."""
+    """Reads one phrase; a question interprets it once for each answer."""
 
     def __init__(
         self, text: str, now: datetime, timezone: str, language: Language, default: TimeOfDay, current: Schedule | None
@@ -128,7 +128,7 @@ class _Reader:
         return self._build_reading(build, None)
 
     def _read_slip(self, parser: Parser, phrase: Phrase | None) -> Reading | None:
-        """Return a question where a word that nobody understood is one letter away from one that makes sense."""
+        """Return a question if correcting a typo in one unknown word turns the phrase into a schedule."""
         readings: list[Alternative] = []
         span = (0, len(self._text))
         for tokens in find_corrections(parser.tokens, parser.matches, self._language):

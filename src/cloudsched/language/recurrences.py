@@ -1,4 +1,4 @@
-"""From what a phrase says to a schedule that repeats."""
+"""Build the schedule of a phrase that repeats."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
     """Return the schedule of a phrase that repeats.
 
     Raises:
-        Refused: It cannot be.
-        Unclear: It can be read in several ways.
+        Refused: There is no such schedule.
+        Unclear: The phrase is ambiguous.
     """
     _check_times(plan)
     drafts = [draft for group in plan.groups for draft in build_rules(group, plan, context)]
@@ -51,13 +51,13 @@ def build_recurring(plan: Plan, context: Context) -> Schedule:
 
 
 def _check_times(plan: Plan) -> None:
-    """Refuse where one time of day would have to be dropped, or is missing."""
+    """Refuse a plan in which a time of day is missing or would have to be dropped."""
     fine = [group.repeat is not None and group.repeat.unit <= Unit.HOUR for group in plan.groups]
     timed = any(group.has_times for group in plan.groups)
     if len(plan.groups) > 1 and any(
         not (group.has_times or is_fine) for group, is_fine in zip(plan.groups, fine, strict=True)
     ):
-        raise Refused("incomplete", hint="say the time of day of each")
+        raise Refused("incomplete", hint="give a time for each group of days")
     start = plan.start
     exact = start is not None and isinstance(start.point, Date) and start.point.year is not None
     if start is not None and start.clock is not None and timed and not exact:
@@ -65,20 +65,28 @@ def _check_times(plan: Plan) -> None:
     for end in plan.ends:
         named = isinstance(end.point, Date | Relative) or (isinstance(end.point, Days) and end.point.dates)
         if end.clock is not None and not (named and (timed or any(fine) or (start is not None and start.clock))):
-            raise Refused("contradiction", end.span, "say the time of day before the end")
+            raise Refused(
+                "contradiction",
+                end.span,
+                "give the time of day before the end, for example: every day at 9:00 until Friday at 17:00",
+            )
 
 
 def build_rules(group: Group, plan: Plan, context: Context, *, times_only: bool = False) -> list[Draft]:
-    """Return the rules of one group, with their times of day."""
+    """Return the rules of one group, including their times of day."""
     if times_only:
         return [Draft("DAILY", times=_find_times(group, plan, context, []))]
     repeat = group.repeat
     if group.months is not None and group.months.doubtful:
-        context.choices.assume("The months are those of every year.")
+        context.choices.assume("It applies to these months every year.")
         if repeat is None or not group.days:
-            options = (Option("in these months of every year", True), Option("only once, the coming ones", False))
+            options = (Option("in these months of every year", True), Option("only once, in the coming months", False))
             if not context.choices.pick("months-or-span", group.months.span, options):
-                raise Refused("incomplete", group.months.span, "write from 1 June 2027 until 31 August 2027")
+                raise Refused(
+                    "incomplete",
+                    group.months.span,
+                    "give both dates, for example: from 1 June 2027 until 31 August 2027",
+                )
     if repeat is not None and repeat.loose == "bi":
         group = resolve_bi(group, repeat, context)
         repeat = group.repeat
@@ -123,7 +131,7 @@ def _find_times(group: Group, plan: Plan, context: Context, drafts: list[Draft])
         if midnight is not None and any(draft.weekdays and not draft.month_days for draft in drafts):
             _ask_midnight(midnight, context, drafts)
         elif midnight is not None:
-            context.choices.assume("Midnight is the one that begins the day.")
+            context.choices.assume("Midnight is the start of the day.")
         return context.resolve_times(group.clocks, part)
     if plan.start is not None and plan.start.clock is not None:
         return [context.resolve_time(plan.start.clock)]
@@ -136,18 +144,18 @@ def _ask_midnight(clock: Clock, context: Context, drafts: list[Draft]) -> None:
     if all(len(set(draft.weekdays)) == 7 for draft in drafts):
         return
     plain = all(nth == 0 for draft in drafts for nth, _ in draft.weekdays) and not any(d.positions for d in drafts)
-    options = [Option("the midnight with which the day begins", False)]
+    options = [Option("the midnight at the start of the day", False)]
     if plain:
-        options.append(Option("the midnight with which the day ends", True))
+        options.append(Option("the midnight at the end of the day", True))
     if context.choices.pick("midnight", clock.span, tuple(options)):
         for draft in drafts:
             draft.weekdays = [(0, (day + 1) % 7) for _, day in draft.weekdays]
 
 
 def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Context) -> list[Draft]:
-    """Return the rules of what repeats within the day: on a grid of its own, or between two times of day."""
+    """Return the rules of an interval shorter than a day, either around the clock or between two times of day."""
     if group.part is not None or group.clocks:
-        raise Refused("contradiction", repeat.span, "say from what time to what time, or starting at which")
+        raise Refused("contradiction", repeat.span, "give a window (from 9:00 to 17:00) or a start (starting at 9:00)")
     step = repeat.interval * _SECONDS[repeat.unit]
     if "synchronised" in plan.marks:
         if _DAY_SECONDS % step:
@@ -166,7 +174,7 @@ def _build_subdaily_rules(group: Group, repeat: Repeat, plan: Plan, context: Con
         raise Refused("not-understood", group.days[0].span)
     drafts = build_day_rules(dated, context)
     if last < first and not all(draft.freq == "DAILY" for draft in drafts):
-        raise Refused("inexpressible", window.span, "a window past midnight needs every day")
+        raise Refused("inexpressible", window.span, "a window that crosses midnight must apply to every day")
     for draft in drafts:
         draft.times = times
     return drafts

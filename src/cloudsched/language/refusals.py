@@ -1,4 +1,4 @@
-"""Why a phrase cannot become a schedule: codes, and what to write instead."""
+"""Refusals and open questions: why a phrase is not a schedule yet, and what to write instead."""
 
 from __future__ import annotations
 
@@ -8,29 +8,35 @@ if TYPE_CHECKING:
     from cloudsched.language.nodes import Span
 
 HINTS = {
-    "empty": "say when, such as: every weekday at 9:00",
-    "too-long": "say it in at most 500 characters",
-    "no-time": "say when, such as: every weekday at 9:00, or: tomorrow at 14:00",
-    "not-understood": "say it in other words, or put a title in quotes; every word must belong to the one or the other",
-    "incomplete": "something is missing here; say it whole, such as: every 2 weeks on Monday",
-    "no-such-time": "a time of day is between 00:00 and 23:59",
-    "no-such-date": "check the day and the month",
-    "past": "this lies in the past; name a time that is still to come",
-    "never": "this never comes; check the days, the limits and the exceptions",
-    "contradiction": "these exclude each other; keep one of them",
-    "no-recurrence": "say how often, such as: every Monday until June",
-    "holidays": "calendars of holidays are not known; name the dates, such as: except December 25",
-    "inexpressible": "no rule can say this; name the days or the dates",
-    "too-vague": "name a day and a time",
-    "completion": "a schedule follows the clock and not the end of the work; say every 3 hours",
-    "too-many": "these are more rules than one schedule may have; say less at once",
+    "empty": "say when it should run, for example: every weekday at 9:00",
+    "too-long": "shorten it to at most 500 characters",
+    "no-time": "add a day or a time, for example: every weekday at 9:00, or: tomorrow at 14:00",
+    "not-understood": "use other words; if the unknown words belong to a title, put the title in quotes",
+    "incomplete": "something is missing here; write it in full, for example: every 2 weeks on Monday",
+    "no-such-time": "there is no such time; use a time between 00:00 and 23:59",
+    "no-such-date": "there is no such date; check the day and the month",
+    "past": "this is in the past; choose a time that is still to come",
+    "never": "this would never run; check its days, limits and exceptions",
+    "contradiction": "parts of this contradict each other; keep only one of them",
+    "no-recurrence": "say how often it repeats, for example: every Monday until June",
+    "holidays": "public holidays are not supported; list the dates, for example: except December 25",
+    "inexpressible": "this cannot be written as a recurrence rule; list the days or the dates instead",
+    "too-vague": "this is too vague; give a day and a time",
+    "completion": "a schedule cannot follow the end of the previous run; use an interval, such as: every 3 hours",
+    "too-many": "this needs more rules than one schedule may have; split it into several schedules",
     "date-order": "write the month as a word, or the date as 2027-01-31",
     "no-update": "say what to change, such as: make it 10 instead, not on Fridays, also Saturdays, skip the next one",
 }
 
 
 class Refused(Exception):
-    """The phrase cannot be read."""
+    """The phrase cannot become a schedule.
+
+    Attributes:
+        code: The reason, a key of `HINTS`.
+        span: The part of the phrase at fault; None for the whole phrase.
+        hint: What to write instead.
+    """
 
     def __init__(self, code: str, span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(code)
@@ -38,14 +44,14 @@ class Refused(Exception):
 
 
 class Option(NamedTuple):
-    """One answer to a question: what it is called, and the value it stands for."""
+    """One answer to a question: its label, and the value it stands for."""
 
     name: str
     value: object
 
 
 class Unclear(Exception):
-    """A decision that the phrase leaves open, and its possible answers."""
+    """The phrase is ambiguous: a decision it leaves open, and the possible answers."""
 
     def __init__(self, code: str, span: Span, options: tuple[Option, ...]) -> None:
         super().__init__(code)
@@ -53,11 +59,11 @@ class Unclear(Exception):
 
 
 class Choices:
-    """The decisions taken so far; an open one interrupts the reading.
+    """The decisions made so far; an open one interrupts the reading with `Unclear`.
 
     Attributes:
-        taken: The chosen option's number, by code and place.
-        notes: What was assumed, each a sentence.
+        taken: The index of the chosen option, by code and span.
+        notes: The assumptions made, one sentence each.
     """
 
     def __init__(self, taken: dict[tuple[str, Span], int] | None = None) -> None:
@@ -68,7 +74,7 @@ class Choices:
         """Return the value of the option that was chosen.
 
         Raises:
-            Unclear: None was chosen yet.
+            Unclear: No option has been chosen yet.
         """
         chosen = self.taken.get((code, span))
         if chosen is None:
@@ -76,6 +82,6 @@ class Choices:
         return options[chosen].value
 
     def assume(self, sentence: str) -> None:
-        """Note an assumption, once."""
+        """Record an assumption, unless it is recorded already."""
         if sentence not in self.notes:
             self.notes.append(sentence)

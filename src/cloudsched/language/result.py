@@ -1,4 +1,4 @@
-"""What comes of reading a phrase: a schedule, a question or a refusal."""
+"""The result of reading a phrase: a schedule, a question or a refusal."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Kind = Literal["schedule", "question", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One reading of a phrase that has several.
+    """One possible meaning of an ambiguous phrase.
 
     Attributes:
-        schedule: What it would be.
+        schedule: The schedule of this reading.
         description: The schedule in words that `read` understands without a question.
-        label: What sets it apart from the others.
+        label: What distinguishes it from the other readings.
     """
 
     schedule: Schedule
@@ -29,12 +29,12 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a phrase is asked back or refused.
+    """Why a phrase needs an answer or is refused.
 
     Attributes:
-        span: The place in the phrase: of its first character and of the one after the last.
-        code: A short name of the reason.
-        hint: What to write instead.
+        span: The part of the phrase at fault: start and end offset in characters, end excluded.
+        code: The reason, such as ``no-such-date``.
+        hint: What to write instead; for a question, the question itself.
     """
 
     span: Span
@@ -47,12 +47,12 @@ class Reading:
     """What a phrase means.
 
     Attributes:
-        kind: Whether a schedule was understood, a question has to be answered first, or neither.
-        schedule: The schedule, for the first of these.
-        title: What the schedule is for, where the phrase says that as well.
-        assumptions: What was not said and is taken to be so, each a sentence.
-        readings: The schedules between which a question asks.
-        problems: Why there is a question or a refusal.
+        kind: ``schedule``, ``question`` (answer it first) or ``refusal``.
+        schedule: The schedule, if `kind` is ``schedule``; else None.
+        title: The title in the phrase, if there is one.
+        assumptions: What the phrase left open and how it was decided, one sentence each.
+        readings: The possible meanings that a question offers.
+        problems: The reasons for a question or a refusal.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class Reading:
     problems: tuple[Problem, ...] = ()
 
     def explain(self) -> str:
-        """Return the question or the refusal as one message for a person; nothing for a schedule."""
+        """Return a question or a refusal as one message to show to the user; an empty text for a schedule."""
         text = "; ".join(f"{problem.code}: {problem.hint}" for problem in self.problems)
         if self.readings:
             text += ": " + "; or ".join(f"{reading.description!r}" for reading in self.readings)

@@ -1,4 +1,4 @@
-"""From groups to recurrence rules."""
+"""Build recurrence rules from groups of clauses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_RULES = 20
 
 @dataclass
 class Draft:
-    """One rule in the making."""
+    """A recurrence rule under construction."""
 
     freq: str
     interval: int = 1
@@ -41,7 +41,7 @@ class Draft:
     skip: str = ""
 
     def to_rrules(self) -> list[str]:
-        """Return it as RRULE values: several where its times of day are no product of hours and minutes."""
+        """Return the rule as RRULE values; several if its times of day are not a product of hours and minutes."""
         base = f"FREQ={self.freq}"
         if self.interval > 1:
             base += f";INTERVAL={self.interval}"
@@ -64,7 +64,7 @@ def _format_part(name: str, values: Iterable[object]) -> str:
 
 
 def _group_times(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
-    """Return times of day as products: hours that have the same minutes and seconds."""
+    """Group times of day into BYHOUR, BYMINUTE and BYSECOND: hours that share the same minutes and seconds."""
     of_hour: dict[int, list[tuple[int, int]]] = {}
     for hour, minute, second in sorted(set(times)):
         of_hour.setdefault(hour, []).append((minute, second))
@@ -86,7 +86,7 @@ def _group_times(times: list[TimeOfDay]) -> list[tuple[str, str, str]]:
 
 
 def build_subdaily_rules(group: Group, repeat: Repeat) -> list[Draft]:
-    """Return the rule of a group that repeats within the day, on the days it is limited to."""
+    """Return the rule of a group that repeats within the day, limited to its days."""
     draft = Draft(_FINE[repeat.unit], repeat.interval)
     if group.months:
         draft.months = list(group.months.months)
@@ -111,7 +111,7 @@ def build_subdaily_rules(group: Group, repeat: Repeat) -> list[Draft]:
 
 
 def build_day_rules(group: Group, context: Context, *, settled: bool = False) -> list[Draft]:
-    """Return the rules of a group's days, still without times."""
+    """Return the rules for a group's days, without times of day yet."""
     repeat = group.repeat
     months = list(group.months.months) if group.months else []
     if repeat is None:
@@ -137,7 +137,7 @@ def build_day_rules(group: Group, context: Context, *, settled: bool = False) ->
 
 
 def _merge_weekdays(drafts: list[Draft]) -> list[Draft]:
-    """Draw rules together that differ in their weekdays alone."""
+    """Merge rules that differ only in their weekdays."""
     merged: list[Draft] = []
     for draft in drafts:
         twin = next(
@@ -171,13 +171,13 @@ def _check_days(draft: Draft, group: Group) -> None:
     if any(abs(day) > 31 or not day for day in draft.month_days):
         raise Refused("no-such-date", span)
     if draft.freq == "MONTHLY" and draft.weekdays and all(nth == -5 for nth, _ in draft.weekdays):
-        raise Refused("inexpressible", span, "most months have no such day")
+        raise Refused("inexpressible", span, "most months do not have a fifth such weekday")
     if draft.freq == "MONTHLY" and any(abs(nth) > 5 for nth, _ in draft.weekdays):
         raise Refused("never", span)
 
 
 def _ask_month_end(draft: Draft, group: Group, context: Context) -> None:
-    """Ask what becomes of day 29, 30 or 31 in months that lack it."""
+    """Ask how to treat day 29, 30 or 31 in shorter months."""
     if draft.freq != "MONTHLY" or draft.interval == 0:
         return
     late = max((day for day in draft.month_days if day > 28), default=0)
@@ -242,7 +242,7 @@ def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft
 
 
 def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
-    """Return the rules of days picked from periods."""
+    """Return the rules for days picked from periods."""
     if period.ahead is not None or period.year is not None:
         raise Refused("contradiction", days.span)
     picks = list(picks)
@@ -293,7 +293,11 @@ def _build_quarterly(picks: list[Pick], period: Period, interval: int, days: Day
     for pick in picks:
         most = {DAY: 28, WORKDAY: 20, WEEKENDDAY: 8}.get(pick.what, 4)
         if abs(pick.nth) > most:
-            raise Refused("inexpressible", days.span, "name the month: the 15th of the second month of each quarter")
+            raise Refused(
+                "inexpressible",
+                days.span,
+                "say which month of the quarter, for example: the 15th of the second month of each quarter",
+            )
         months = _QUARTER[1 if pick.nth > 0 else 3]
         drafts += _build_from_picks([pick], Period(Unit.YEAR, months=months), 1, days)
     return drafts
@@ -309,7 +313,7 @@ def _collect_weekdays(group: Group) -> list[tuple[int, int]]:
 
 
 def _collect_months(group: Group) -> list[int]:
-    """Return the months to which plain weekdays are limited: "Mondays in January"."""
+    """Return the months that limit plain weekdays, as in "Mondays in January"."""
     found: list[int] = []
     for days in group.days:
         period = days.period
@@ -325,7 +329,7 @@ def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:
     if not chosen:
         return [Draft("DAILY", repeat.interval)]
     if repeat.interval > 1 or not all(days.on or days.plural for days in group.days):
-        raise Refused("contradiction", group.days[0].span, "say either every day, or the days of the week")
+        raise Refused("contradiction", group.days[0].span, "use either an interval in days or days of the week")
     return [Draft("WEEKLY", 1, chosen, months=_collect_months(group))]
 
 

@@ -1,4 +1,4 @@
-"""A schedule as a person or a program writes it: in a notation, or in plain words."""
+"""Read a schedule from text: a notation such as cron, or plain words."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from cloudsched.language.result import Alternative
 
 MAX_SHOWN = 60
-"""How many characters of a text that was not understood its error repeats."""
+"""How many characters of the text an error message repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleText:
-    """What a text means.
+    """The meaning of a text.
 
     Attributes:
         schedule: The schedule.
-        title: What it is for, where the words say that as well.
-        assumptions: What the words left open and how it was taken, each a sentence.
+        title: The title in the words, if there is one.
+        assumptions: What the words left open and how it was decided, one sentence each.
     """
 
     schedule: Schedule
@@ -40,14 +40,14 @@ def read_schedule(
 
     Args:
         text: An RRULE, a cron expression, an iCalendar block, an instant, a duration from now, or words.
-        now: What "tomorrow" and durations count from; aware.
-        timezone: The zone of all times that name none.
+        now: The current time, aware; "tomorrow" and durations count from it.
+        timezone: The IANA time zone, unless the text names one.
         current: The schedule that words such as "make it 10 instead" change.
         locale: The language of the words, such as ``en-US``.
 
     Raises:
         AmbiguousSchedule: The words have several meanings; `readings` lists them.
-        InvalidSchedule: There is no such schedule, or the words are not understood. `field` is ``schedule``, or the
+        InvalidSchedule: The schedule is invalid, or the words are not understood. `field` is ``schedule``, or the
             part of the notation that is wrong.
     """
     if is_notation(text):

@@ -1,4 +1,4 @@
-"""Slips of one letter: which words of the lexicon may have been meant."""
+"""Typos of one letter: which words of the lexicon the user may have meant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_CANDIDATES = 3
 
 
 def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], language: Language) -> Iterator[list[Token]]:
-    """Yield the phrase with one unknown word corrected, for the unknown words that may be slips."""
+    """Yield the phrase with one unknown word corrected, for each unknown word that may be a typo."""
     unknown = [
         place
         for place, token in enumerate(tokens)
@@ -30,12 +30,12 @@ def find_corrections(tokens: Sequence[Token], matches: Sequence[Matches], langua
 
 
 def is_title_shorter(corrected: Phrase, phrase: Phrase) -> bool:
-    """Return whether a corrected word went from the title to the schedule."""
+    """Return whether the correction moved a word from the title to the schedule."""
     return corrected.begin < phrase.begin
 
 
 def find_candidates(word: str, language: Language) -> list[str]:
-    """Return the words that differ from another by one letter: left out, added, changed, or two exchanged."""
+    """Return the words of the lexicon one edit away: a letter missing, added or changed, or two neighbours swapped."""
     index = _build_index(language.code, language)
     found = set(index.get(word, ()))
     for place in range(len(word)):
@@ -44,7 +44,7 @@ def find_candidates(word: str, language: Language) -> list[str]:
 
 
 def is_slip(typed: str, meant: str) -> bool:
-    """Return whether two words differ by one letter, or by two neighbours exchanged."""
+    """Return whether two words differ by one letter, or by two swapped neighbours."""
     if typed == meant or abs(len(typed) - len(meant)) > 1:
         return False
     at = next(
@@ -61,7 +61,7 @@ _INDEXES: dict[str, dict[str, set[str]]] = {}
 
 
 def _build_index(code: str, language: Language) -> dict[str, set[str]]:
-    """Return for each text the lexicon's words from which it comes by leaving out at most one letter."""
+    """Return an index from each spelling, with at most one letter dropped, to the lexicon's words."""
     if code not in _INDEXES:
         index: dict[str, set[str]] = {}
         words = {word for entries in language.entries.values() for texts, _, _ in entries for word in texts}

@@ -1,4 +1,4 @@
-"""The fields of a task as its caller sends them, with the schedule read: text becomes the JSON of a `Schedule`."""
+"""Replace schedule text in the fields of a task by the JSON of a `Schedule`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.ite
 
 
 def has_schedule_text(fields: dict[str, Any]) -> bool:
-    """Return whether the schedule of a task's fields (camelCase) is text, or names its zone beside it."""
+    """Return whether the schedule of a task's fields (camelCase) is text, or has its time zone in a separate field."""
     schedule = fields.get("schedule")
     return isinstance(schedule, str) or "timezone" in fields or (isinstance(schedule, dict) and "cron" in schedule)
 
@@ -25,7 +25,7 @@ def read_schedule_field(fields: dict[str, Any], *, now: datetime, current: Sched
 
     Raises:
         AmbiguousSchedule: The words have several meanings.
-        InvalidInput: A field is no text, or the text is no schedule.
+        InvalidInput: A field is not text, or the text is not a schedule.
     """
     schedule = fields.get("schedule")
     if isinstance(schedule, dict) and "cron" in schedule:
@@ -44,16 +44,16 @@ def read_schedule_field(fields: dict[str, Any], *, now: datetime, current: Sched
 
 
 def with_schedule(fields: dict[str, Any], *, now: datetime, current: Schedule | None = None) -> dict[str, Any]:
-    """Return a task's fields with the schedule as JSON; a title in the words is taken where there is none.
+    """Return a task's fields with the schedule as JSON. A title in the words is used if the task has none.
 
     Args:
         fields: A new task, or a merge patch of one, in camelCase.
-        now: What relative times count from.
-        current: The schedule that a merge patch changes: it is replaced whole, and the task keeps its title.
+        now: The current time; relative times count from it.
+        current: The schedule that a merge patch changes. It is replaced as a whole, and the task keeps its title.
 
     Raises:
         AmbiguousSchedule: The words have several meanings.
-        InvalidInput: The text is no schedule.
+        InvalidInput: The text is not a schedule.
     """
     if not has_schedule_text(fields):
         return fields

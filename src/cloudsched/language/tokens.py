@@ -1,4 +1,4 @@
-"""A phrase as tokens: words, numbers, ordinals, clock times, dates, quoted text and marks, each with its place."""
+"""Split a phrase into tokens: words, numbers, ordinals, clock times, dates, quoted text and marks."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def tokenise(text: str, *, ordinal_dot: bool, splits: Callable[[str], bool]) -> 
 
     Args:
         text: The phrase.
-        ordinal_dot: A number with a full stop is an ordinal, as in German.
-        splits: Whether a word may be written together with the number that follows it (``Feb13``).
+        ordinal_dot: Whether a number with a full stop is an ordinal, as in German.
+        splits: Decides whether a word and the digits after it are two tokens (``Feb13``).
     """
     tokens: list[Token] = []
     at = 0
@@ -103,7 +103,7 @@ def _make_token(found: re.Match[str], text: str, *, glued: bool, ordinal_dot: bo
 
 
 def _join_tokens(tokens: list[Token], splits: Callable[[str], bool]) -> list[Token]:
-    """Join what belongs together: ``A4`` is one word, ``Feb13`` are two."""
+    """Join letters and digits that belong together: ``A4`` is one token, ``Feb13`` is two."""
     joined: list[Token] = []
     for token in tokens:
         before = joined[-1] if joined else None

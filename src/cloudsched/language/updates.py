@@ -1,6 +1,6 @@
-"""Changes of a schedule: "make it 10 instead", "not on Fridays", "also Saturdays", "skip the next one".
+"""Changes to a schedule: "make it 10 instead", "not on Fridays", "also Saturdays", "skip the next one".
 
-A change touches what it names and nothing else: days, times, the zone, the beginning, the end, or single occurrences.
+A change affects only what it names: days, times, the time zone, the start, the end, or single occurrences.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _PERIODS = {
 
 
 def find_change(parser: Parser) -> Callable[[Schedule, Context], Schedule] | None:
-    """Return the change that a phrase asks for; None if it is none."""
+    """Return the change that a phrase asks for; None if the phrase is not a change."""
     c = parser.cursor
     c.at = 0
     return _parse_shift(c) or _parse_skip_next(c) or _parse_same_time(c) or _parse_edit(parser, c)
 
 
 def _parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
-    """Read ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
+    """Parse ``an hour later``, ``make it 30 minutes earlier``, ``postpone it by an hour``."""
     c.at = 0
     c.take("polite")
     postponed = c.take("postpone")
@@ -96,7 +96,7 @@ def _parse_same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | Non
 
 
 def _parse_edit(parser: Parser, c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
-    """Read what is to be set, added or left out."""
+    """Parse what to set, add or leave out."""
     end = _find_end(parser, "instead", "also", "polite", "stop", "only")
     tail = parser.matches[end] if end < len(parser.tokens) else {}
     adds_after = "also" in tail
@@ -164,7 +164,7 @@ def _build_removal(read: Sequence[Clause], *, single: bool) -> Callable[[Schedul
 
 
 def _pick_single(point: Days | Relative) -> Days | Relative:
-    """Return the coming day where one weekday is to be skipped, and not all of them."""
+    """Narrow "skip Friday" to the coming Friday instead of every Friday."""
     if isinstance(point, Days) and not point.marked and len(point.picks) == 1 and not point.picks[0].nth:
         return Relative("weekday", weekday=point.picks[0].what, span=point.span)
     return point
@@ -177,14 +177,14 @@ def _add_exdates(edit: Edit, dates: list[str], context: Context) -> Schedule:
 
 def _note_unchanged(changed: Schedule, current: Schedule, context: Context, dates: list[str]) -> Schedule:
     if dates and changed.upcoming(context.now, 40) == current.anchored(context.now).upcoming(context.now, 40):
-        context.choices.assume("There is nothing on that day, so nothing changes.")
+        context.choices.assume("The schedule does not run on that day, so nothing changes.")
     return changed
 
 
 def _exclude_next(current: Schedule, context: Context) -> Schedule:
     following = None if current.is_one_time else current.anchored(context.now).after(context.now)
     if following is None:
-        raise Refused("no-update", hint="there is no occurrence after it")
+        raise Refused("no-update", hint="there is no next occurrence to skip")
     local = following.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
     edit = take_apart(current, context)
     day = local.date()
@@ -194,7 +194,7 @@ def _exclude_next(current: Schedule, context: Context) -> Schedule:
 
 def _move_to_next_week(current: Schedule, context: Context) -> Schedule:
     if current.at is None:
-        raise Refused("no-update", hint="it repeats already; say which occurrence to skip")
+        raise Refused("no-update", hint="it already repeats; say which occurrence to skip")
     local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None) + timedelta(weeks=1)
     return _build_once_at(local, context)
 
@@ -211,7 +211,7 @@ def _shift_schedule(current: Schedule, context: Context, by: Length, direction: 
         local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
         return _build_once_at(local + to_relativedelta(by) if direction > 0 else local - to_relativedelta(by), context)
     if by.finest >= Unit.DAY or any(unit >= Unit.DAY for unit, _ in by.amounts):
-        raise Refused("no-update", by.span, "say the new days")
+        raise Refused("no-update", by.span, "a repeating schedule cannot be moved by days; give the new days")
     seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in by.amounts)
     edit = take_apart(current, context)
     if not all(draft.times for draft in edit.drafts):
@@ -224,7 +224,7 @@ def _shift_schedule(current: Schedule, context: Context, by: Length, direction: 
 def _shift_time(time: TimeOfDay, seconds: int, by: Length) -> TimeOfDay:
     at = time.hour * 3600 + time.minute * 60 + time.second + seconds
     if not 0 <= at < _DAY_SECONDS:
-        raise Refused("no-update", by.span, "this is another day; say the days and times anew")
+        raise Refused("no-update", by.span, "that moves it to another day; give the new days and times")
     return TimeOfDay(at // 3600, at // 60 % 60, at % 60)
 
 
@@ -260,7 +260,7 @@ def _change_once(current: Schedule, plan: Plan, context: Context, *, adds: bool)
     local = current.at.astimezone(load_tzinfo(current.timezone)).replace(tzinfo=None)
     group = plan.groups[0]
     if plan.recurs:
-        raise Refused("no-update", hint="say the whole schedule anew")
+        raise Refused("no-update", hint="describe the whole schedule again")
     if not group.has_days and not group.has_times:
         return _build_once_at(local, context)  # in another zone
     if not group.has_times:
@@ -288,7 +288,7 @@ def _apply_group(edit: Edit, group: Group, plan: Plan, context: Context, *, adds
     fine = any(not draft.times for draft in edit.drafts)
     if group.has_times and not group.has_days and group.months is None:
         if group.window is not None or group.grid is not None or fine:
-            raise Refused("no-update", hint="say the whole schedule anew")
+            raise Refused("no-update", hint="describe the whole schedule again")
         named = build_rules(replace(group, days=[Days(marked=True)]), plan, context, times_only=True)[0].times
         for draft in edit.drafts:
             draft.times = sorted({*draft.times, *named}) if adds else named
@@ -327,7 +327,7 @@ def _build_new_days(
     if repeat is None and all(
         (one.freq, one.interval, one.months) == (old.freq, old.interval, old.months) for one in edit.drafts
     ):
-        for draft in drafts:  # what the change does not name stays: every other week, in July
+        for draft in drafts:  # keep what the change does not name, such as the interval and the months
             if draft.freq == old.freq and draft.interval == 1:
                 draft.interval = old.interval
                 draft.months = draft.months or (list(old.months) if draft.freq != "YEARLY" else [])
@@ -335,19 +335,19 @@ def _build_new_days(
 
 
 def _change_interval(edit: Edit, repeat: Repeat, context: Context) -> list[Draft]:
-    """Return the same days at another interval, if they are days of such periods."""
+    """Return the rules with a new interval, if they already count in the same period."""
     freq, count = _PERIODS[repeat.unit]
     interval = repeat.interval * count
     if repeat.loose == "bi":
         context.choices.pick("bi", repeat.span, (Option(f"every two {repeat.unit.name.lower()}s", True),))
     same = all(one.freq == freq for one in edit.drafts)
     if not same or repeat.rate > 1 or all(one.interval == interval for one in edit.drafts):
-        raise Refused("no-update", repeat.span, "say on which days")
+        raise Refused("no-update", repeat.span, "say on which days it should run")
     return [replace(draft, interval=interval) for draft in edit.drafts]
 
 
 def _limit_days(edit: Edit, group: Group, *, adds: bool) -> None:
-    """Limit what repeats within the day to some days."""
+    """Limit a rule that repeats within the day to certain days."""
     if adds or group.repeat is not None or group.has_times or len(edit.drafts) > 1:
         raise Refused("no-update")
     only = build_subdaily_rules(group, Repeat(1, Unit.HOUR))[0]
@@ -369,7 +369,7 @@ def _add_rules(edit: Edit, drafts: list[Draft]) -> None:
         elif any(one.interval > 1 for one in edit.drafts) and draft.freq == "WEEKLY":
             same = next((one for one in edit.drafts if one.freq == "WEEKLY" and one.times == draft.times), None)
             if same is None:
-                raise Refused("no-update", hint="say the whole schedule anew")
+                raise Refused("no-update", hint="describe the whole schedule again")
             same.weekdays = sorted({*same.weekdays, *draft.weekdays})
         else:
             edit.drafts.append(draft)

@@ -1,7 +1,7 @@
-"""A schedule in English, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``.
+"""Describe a schedule in English, for people who do not read RRULE: ``every weekday at 09:00, Europe/Paris``.
 
-The text says all that the schedule means: its beginning, its end and its exceptions as well. A beginning in 1970 is
-that of schedules which mean the same whenever they begin, as cron expressions do, and is not said.
+The text covers everything in the schedule, including its start, its end and its exceptions. A start in 1970 is left
+out: it belongs to schedules that do not depend on their start, such as cron expressions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DAY_GROUPS = {_WORKING_DAYS: "working day", frozenset((5, 6)): "weekend day"}
 
 
 def describe(schedule: ScheduleFields) -> str:
-    """Return what a schedule means, in one line."""
+    """Return a description of a schedule, in one line."""
     if schedule.at is not None:
         return _describe_once(schedule.at, schedule.timezone)
     start = None
@@ -62,13 +62,13 @@ def describe(schedule: ScheduleFields) -> str:
 
 def _describe_once(at: datetime, timezone: str) -> str:
     local = at.astimezone(load_tzinfo(timezone))
-    if local.fold:  # the clock shows this time twice, and without more words the first one is meant
+    if local.fold:  # the local time is repeated, and read back it would mean the first one
         local, timezone = at, "UTC"
     return f"once, on {_format_date_time(local)}, {timezone}"
 
 
 def _describe_start(rules: Sequence[Rule], start: datetime) -> str:
-    """Return the day of the beginning, and the time where the rules take theirs from it."""
+    """Return the start date, and its time if the rules take their time from it."""
     time = (start.hour, start.minute, start.second)
     named = all(rule.frequency <= Frequency.DAILY for rule in rules)
     if named and all(_find_first_time(rule, start) >= time for rule in rules):
@@ -82,7 +82,7 @@ def _find_first_time(rule: Rule, start: datetime) -> tuple[int, int, int]:
 
 
 def _describe_rules(rules: Sequence[Rule], start: datetime | None) -> tuple[str, str]:
-    """Return the rules, and the end that all of them have."""
+    """Return the text of the rules, and of the end if all of them share it."""
     ends = {_describe_end(rule) for rule in rules}
     common = ends.pop() if len(ends) == 1 else None
     window = _describe_window(rules, start)
@@ -105,7 +105,7 @@ def _describe_end(rule: Rule) -> str:
 
 
 def _describe_window(rules: Sequence[Rule], start: datetime | None) -> str | None:
-    """Return "every 15 minutes from 09:00 to 17:00 on …" for rules that come to just that; else None."""
+    """Return "every 15 minutes from 09:00 to 17:00 on …" if the rules amount to just that; else None."""
     bare = {replace(rule, hours=(), minutes=(), seconds=()) for rule in rules}
     rule = bare.pop()
     plain = rule.frequency in {Frequency.DAILY, Frequency.WEEKLY} and rule.interval == 1 and rule.count is None
@@ -155,7 +155,7 @@ def _describe_rule(rule: Rule, start: datetime | None) -> str:
 
 
 def _describe_counted_days(rule: Rule) -> str | None:
-    """Return "the last working day" for what RRULE says with BYSETPOS; None if it is anything else."""
+    """Return "the last working day" for a rule that says so with BYSETPOS; None for any other rule."""
     days = frozenset(day.weekday for day in rule.weekdays)
     plain = rule.positions and not any(day.nth for day in rule.weekdays)
     months_apart = rule.frequency == Frequency.MONTHLY or (rule.frequency == Frequency.YEARLY and len(rule.months) < 2)  # noqa: PLR2004
@@ -166,7 +166,7 @@ def _describe_counted_days(rule: Rule) -> str | None:
 
 
 def _is_birthday(rule: Rule) -> bool:
-    """Return whether days and months read best as one: "on 24 December"."""
+    """Return whether day and month read best together: "on 24 December"."""
     return rule.frequency == Frequency.YEARLY and not (rule.weekdays or rule.year_days or rule.week_numbers)
 
 
@@ -227,7 +227,7 @@ def _describe_month_day(number: int) -> str:
 
 
 def _describe_times(rule: Rule, start: datetime | None) -> str:
-    """Return the times of day; for rules finer than a day only what limits them."""
+    """Return the times of day; for rules finer than a day, only what limits them."""
     if rule.frequency <= Frequency.DAILY:
         hours = rule.hours or ((start.hour,) if start else ())
         minutes = rule.minutes or ((start.minute,) if start else (0,) if rule.hours else ())
@@ -250,7 +250,7 @@ def _format_time(hour: int, minute: int, second: int) -> str:
 
 
 def _describe_spans(numbers: Sequence[int]) -> list[str]:
-    """Return ascending numbers with runs of three or more drawn together: ``9 to 17``."""
+    """Return ascending numbers with runs of three or more as ranges: ``9 to 17``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -284,7 +284,7 @@ def _format_date_time(local: datetime) -> str:
 
 
 def _format_moment(text: str) -> str:
-    """Return a date or a time as it stands in a list of them."""
+    """Return a date or a date and time, for a list."""
     moment = parse_moment(text, "date")
     local = _to_datetime(moment)
     if moment.is_date:

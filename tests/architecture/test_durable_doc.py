@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from cloudsched import App, Context, Schedule
+from cloudsched import App, Context, EventSender, Schedule
 from cloudsched.testing import START, Simulation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "durable.md").read_text("utf-8")
-CLOSE, VERSION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CLOSE, SENDER, VERSION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 CALLS = re.findall(r"`(ctx\.call\([^`]*\))`", PAGE)[1:]
 
 
@@ -109,3 +109,21 @@ def test_changed_code_follows_its_newest_version(app: App) -> None:
         sim.run_until_idle()
         (execution,) = sim.executions(task.id)
     assert [step.result for step in execution.steps] == [2, "better"]
+
+
+def test_the_example_of_senders_does_as_it_says(app: App) -> None:
+    """An owner's event does not count where an admin's is asked for; the handler learns who sent the one that does."""
+
+    @app.handler("decide")
+    def decide(ctx: Context) -> str:
+        exec(SENDER, {"ctx": ctx})  # noqa: S102 - the page's own code
+        return "decided"
+
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="T", handler="decide", schedule=Schedule.once(START))
+        sim.advance(timedelta(seconds=1))
+        app.send_event(task.id, "approved", "forged", sender=EventSender(role="owner", subject="user:ada"))
+        assert app.get(task.id).status == "ACTIVE"
+        app.send_event(task.id, "approved", "yes", sender=EventSender(role="admin", subject="key:root"))
+        sim.advance(timedelta(seconds=1))
+        assert [message.body for message in sim.inbox("ada")] == ["by key:root"]

@@ -141,7 +141,11 @@ def served(built: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         )
         queues.ensure_queues()
         queues.close()
-        environment = {"PATH": f"{built.environment / 'bin'}:/usr/bin:/bin", **settings.to_environment()}
+        environment = {
+            "PATH": f"{built.environment / 'bin'}:/usr/bin:/bin",
+            **settings.to_environment(),
+            "CLOUDSCHED_OPEN": "on",
+        }
         # As google/buildpacks does (cmd/python/functions_framework): no arguments, only environment variables.
         command = built.command("functions-framework")
         with (

@@ -86,7 +86,7 @@ def test_an_event_for_an_execution_that_is_not_open_is_refused(app: App, when: s
         task = create(app, schedule=Schedule.every(30 * DAY, start=START + DAY))
         sim.advance(timedelta(0) if when == "before it begins" else 20 * DAY)
         only = "20261224T180000Z" if when == "of another one" else "20270102T000000Z"
-        with pytest.raises(NotAllowed, match=f"without an open execution '{only}'. Name one"):
+        with pytest.raises(NotAllowed, match=f"without an open execution '{only}'. Name an open execution"):
             app.send_event(task.id, "approved", execution_id=only)
         assert app.get(task.id).events == ()
 

@@ -40,19 +40,19 @@ CHANGES: dict[str, tuple[str, str, object]] = {
 def world() -> Iterator[ApiWorld]:
     app = App(Settings())
 
-    @app.handler("work", tool=True, pull="gpu")
+    @app.handler("work", tool=True, pull="gpu", access="users")
     def work(payload: dict[str, Any]) -> str:
         return f"worked on {payload}"
 
-    @app.handler("flow", pull=None)
+    @app.handler("flow", pull=None, access="users")
     def flow(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
         return ctx.call("work", {}, pull="gpu")
 
-    @app.handler("broken")
+    @app.handler("broken", access="users")
     def broken() -> Fail:
         return Fail("broken")
 
-    @app.handler("nest", pull=None)
+    @app.handler("nest", pull=None, access="users")
     def nest(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
         return ctx.call(CHILDREN_HANDLER, {}, children=[PULL_CHILD])
 

@@ -18,6 +18,13 @@ from cloudsched.domain.documents.pull import Pull, QueueName
 from cloudsched.domain.documents.task import Task
 from cloudsched.web.api import request_bodies as bodies
 from cloudsched.web.api.openapi_docstrings import read_field_docstrings
+from cloudsched.web.api.openapi_response_schemas import (
+    REFERENCE_TEMPLATE,
+    Json,
+    build_response_schemas,
+    instant_schema,
+    ref,
+)
 from cloudsched.web.api.responses import INTERNAL, OMITTED_FOR_WORKERS
 
 if TYPE_CHECKING:
@@ -26,9 +33,7 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
     from pydantic_core import core_schema
 
-Json = dict[str, Any]
 
-_TEMPLATE = "#/components/schemas/{model}"
 _REQUEST_MODELS: tuple[type[BaseModel], ...] = (
     *(
         bodies.NewTask,
@@ -120,11 +125,6 @@ def _is_duration(schema: Json) -> bool:
     return any(kind.get("description") == _SECONDS for kind in kinds)
 
 
-def ref(name: str) -> Json:
-    """Return a reference to a schema of the document."""
-    return {"$ref": _TEMPLATE.format(model=name)}
-
-
 def get_pattern(annotated: object) -> str:
     """Return the pattern that a constrained string must match."""
     pattern = next(each.pattern for each in get_args(annotated) if isinstance(each, StringConstraints))
@@ -154,7 +154,9 @@ def build_components(handlers: Sequence[str] | None) -> Json:
         *((model, "validation") for model in _REQUEST_MODELS),
         *((model, "serialization") for model in _RESPONSE_MODELS),
     ]
-    names, definitions = models_json_schema(models, by_alias=True, ref_template=_TEMPLATE, schema_generator=_Schemas)
+    names, definitions = models_json_schema(
+        models, by_alias=True, ref_template=REFERENCE_TEMPLATE, schema_generator=_Schemas
+    )
     schemas: Json = {_component_name(name): _rename_references(each) for name, each in definitions["$defs"].items()}
     for model in _RESPONSE_MODELS:
         name = _component_name(names[(model, "serialization")]["$ref"].rpartition("/")[2])
@@ -178,8 +180,8 @@ def build_components(handlers: Sequence[str] | None) -> Json:
     for name in ("NewTask", "PreviewRequest"):
         _allow_schedule_text(schemas[name])
     schemas["TaskPatch"] = _patch_schema(new)
-    candidates = {**schemas, **_handwritten_schemas()}
-    roots = {"TaskPatch", "ReportedTask", "FailedTask", *_handwritten_schemas(), *_model_names(_REQUEST_MODELS)}
+    candidates = {**schemas, **build_response_schemas()}
+    roots = {"TaskPatch", "ReportedTask", "FailedTask", *build_response_schemas(), *_model_names(_REQUEST_MODELS)}
     used = _find_reachable(candidates, roots)
     return {name: _with_short_description(each) for name, each in sorted(candidates.items()) if name in used}
 
@@ -220,112 +222,12 @@ def _with_short_description(schema: Json) -> Json:
     return {**schema, "description": about.partition("\n\n")[0]} if about else schema
 
 
-def _handwritten_schemas() -> Json:
-    """Return the schemas that have no model."""
-    text, token = {"type": "string"}, {"nextPageToken": {"type": "string", "description": "Fetches the next page."}}
-    occurrence = _object_schema({"utc": _instant_schema(), "local": _instant_schema()}, "utc", "local")
-    return {
-        "TaskPage": _object_schema({"tasks": _array_schema(ref("Task")), **token}, "tasks"),
-        "ExecutionPage": _object_schema({"executions": _array_schema(ref("Execution")), **token}, "executions"),
-        "Tree": _tree_schema(),
-        "Claims": _object_schema({"claims": _array_schema(ref("Claim"))}, "claims"),
-        "Claim": _claim_schema(),
-        "HeartbeatResult": _heartbeat_schema(),
-        "MessagePage": _object_schema({"messages": _array_schema(ref("Message")), **token}, "messages"),
-        "Occurrence": occurrence,
-        "Occurrences": _object_schema({"occurrences": _array_schema(ref("Occurrence"))}, "occurrences"),
-        "SchedulePreview": _object_schema(
-            {
-                "description": text,
-                "schedule": ref("Schedule"),
-                "occurrences": _array_schema(ref("Occurrence")),
-                "assumptions": {**_array_schema(text), "description": "What words left open, and how it was taken."},
-                "title": {"type": "string", "description": "What the words say that the schedule is for."},
-            },
-            "description",
-            "schedule",
-            "occurrences",
-        ),
-        "BatchResults": _object_schema({"results": _array_schema(ref("BatchResult"))}, "results"),
-        "BatchResult": _object_schema(
-            {"status": {"type": "integer"}, "task": ref("Task"), "problem": ref("Problem")}, "status"
-        ),
-        "Health": _object_schema(
-            {"status": text, "circuits": {"type": "object", "additionalProperties": text}}, "status", "circuits"
-        ),
-        "Problem": _object_schema(
-            {
-                "type": {"type": "string", "format": "uri"},
-                "title": text,
-                "status": {"type": "integer"},
-                "detail": text,
-                "field": {"type": "string", "description": "The path of the invalid field."},
-                "hint": {"type": "string", "description": "What to do about it."},
-                "readings": {
-                    **_array_schema({"type": "object"}),
-                    "description": "The meanings of a schedule in words, to choose from: schedule, description, label.",
-                },
-            },
-            "type",
-            "title",
-            "status",
-            "detail",
-        ),
-    }
-
-
-def _claim_schema() -> Json:
-    properties = {
-        "task": ref("Task"),
-        "executionId": {"type": "string"},
-        "scheduledFor": _instant_schema(),
-        "attempt": {"type": "integer", "description": "Counted from 1."},
-        "startedAt": {**_instant_schema(), "description": "When this attempt started."},
-        "progress": {**_array_schema(ref("ProgressNote")), "description": "The progress notes of earlier attempts."},
-        "leaseToken": {"type": "string", "description": "Proves that the run is yours. It is returned only here."},
-        "leaseUntil": {
-            **_instant_schema(),
-            "description": "Send a heartbeat before this instant, or the claim may end.",
-        },
-    }
-    return _object_schema(properties, *properties)
-
-
-def _heartbeat_schema() -> Json:
-    """Return the schema of the response to a heartbeat."""
-    properties = {
-        "leaseUntil": {**_instant_schema(), "description": "When the renewed lease ends."},
-        "renewedAt": {**_instant_schema(), "description": "When it was renewed: now, by the API's clock."},
-        "isCancelled": {"type": "boolean", "description": "Whether the task was cancelled: stop."},
-    }
-    return _object_schema(properties, *properties)
-
-
-def _tree_schema() -> Json:
-    about = "How many calls of this task were left out. Newer calls, and those nearer to the root, are shown first."
-    left_out = {"type": "integer", "minimum": 0, "description": about}
-    properties = {"task": ref("Task"), "children": _array_schema(ref("Tree")), "omittedChildren": left_out}
-    return _object_schema(properties, *properties)
-
-
-def _object_schema(properties: Json, *required: str) -> Json:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-
-
-def _array_schema(items: Json) -> Json:
-    return {"type": "array", "items": items}
-
-
-def _instant_schema() -> Json:
-    return {"type": "string", "format": "date-time"}
-
-
 def _publish_task_schema(task: Json) -> None:
     """Change the schema of a stored task into that of a task as callers see it."""
     for name in INTERNAL:
         task["properties"].pop(name, None)
     about = "A dispatch could not be created yet; the sweep will create it."
-    offered_at = {**_instant_schema(), "description": "Since when it has been waiting for a worker, if it is."}
+    offered_at = {**instant_schema(), "description": "Since when it has been waiting for a worker, if it is."}
     task["properties"]["offeredAt"] = offered_at
     task["properties"]["isRunning"] = {"type": "boolean", "description": "Whether a handler is running for it."}
     task["properties"]["dispatchDeferred"] = {"type": "boolean", "description": about}

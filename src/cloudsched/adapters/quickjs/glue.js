@@ -1,10 +1,10 @@
-// What surrounds a script inside its interpreter: tools, sleep, log, and a clock and chance that replay the same.
+// What surrounds a script inside its interpreter: tools, sleep, log, and a clock and random numbers that replay exactly.
 //
-// Nothing of Python can be called from here. `exchange(text)` takes a message, `exchange()` returns what has happened
-// since, both as JSON; in between the interpreter runs the jobs that are due. The script shares this realm, and is not
-// trusted: whoever reads what is returned checks it. What is used after the script has begun is therefore taken before,
-// no property is read that an object might inherit, and no list is grown that has a prototype: so that a script which
-// changes built-ins breaks itself, and is told so.
+// Nothing of Python can be called from here. `exchange(text)` takes a message and `exchange()` returns what has happened
+// since, both as JSON; in between, the interpreter runs the pending jobs. The script shares this realm and is not
+// trusted: whoever reads what is returned validates it. Therefore everything that is used after the script starts is
+// saved before, no property is read that an object might inherit, and no list with a prototype grows: a script that
+// changes built-ins breaks only itself, and gets an error for it.
 "use strict";
 (() => {
   const { parse, stringify } = JSON;
@@ -20,84 +20,84 @@
   const join = Array.prototype.join;
   const sourceOf = Function.prototype.toString;
   const evaluate = eval;
-  // It would hand a script the functions on the stack: these here, and the real clock. Without it a stack is a text.
+  // It would give a script the functions on the stack: ours, and the real clock. Without it, a stack is text.
   delete NativeError.prepareStackTrace;
 
   const LINE = 200; // characters of a log's line, and of a stack
   const MESSAGE = 2000;
-  const OBJECT = 500; // of what is thrown and has no message, as JSON
-  const LONGEST = 100 * 366 * 86400; // seconds
+  const OBJECT = 500; // of a thrown object that has no message, as JSON
+  const MAX_SLEEP = 100 * 366 * 86400; // seconds
 
   const waiting = { __proto__: null };
-  let asked = "";
+  let requests = "";
   let count = 0;
   let logged = "";
-  let said = 0;
-  let most = 0;
-  let ended = "";
-  let begun = false;
+  let outputSize = 0;
+  let outputLimit = 0;
+  let outcome = "";
+  let hasStarted = false;
   let now = 0;
-  let chance = 0;
+  let randomState = 0;
 
   const cut = (text, length) => apply(slice, text, [0, length]);
 
-  function ask(tool, given) {
+  function sendRequest(tool, argument) {
     return new NativePromise((resolve, reject) => {
       count += 1;
-      asked += `${asked && ","}[${count},${stringify(tool)},${given}]`;
+      requests += `${requests && ","}[${count},${stringify(tool)},${argument}]`;
       waiting[count] = { __proto__: null, resolve, reject };
     });
   }
 
-  function toolsOf(names) {
-    const made = { __proto__: null };
-    let known = "";
+  function createTools(names) {
+    const tools = { __proto__: null };
+    let toolNames = "";
     for (let i = 0; i < names.length; i += 1) {
       const name = names[i];
-      known += (known && ", ") + name;
-      made[name] = freeze(async (payload) => {
-        const given = stringify(payload === undefined ? {} : payload);
-        if (given === undefined) throw new NativeTypeError(`What "${name}" is given has to be JSON.`);
-        return await ask(name, given); // without await, the script's own `then` would be called
+      toolNames += (toolNames && ", ") + name;
+      tools[name] = freeze(async (payload) => {
+        const argument = stringify(payload === undefined ? {} : payload);
+        if (argument === undefined) throw new NativeTypeError(`The argument of "${name}" must be JSON.`);
+        return await sendRequest(name, argument); // without await, the script's own `then` would be called
       });
     }
     const get = (target, key) => {
       if (key in target) return target[key];
       if (typeof key === "symbol" || key === "then" || key === "toJSON") return undefined;
-      throw new NativeTypeError(`There is no tool "${key}" for this script. It may call: ${known || "none"}.`);
+      throw new NativeTypeError(`There is no tool "${key}" for this script. It may call: ${toolNames || "none"}.`);
     };
-    return new Proxy(freeze(made), { __proto__: null, get });
+    return new Proxy(freeze(tools), { __proto__: null, get });
   }
 
   async function sleep(seconds) {
-    if (typeof seconds !== "number" || !(seconds >= 0 && seconds <= LONGEST)) {
+    if (typeof seconds !== "number" || !(seconds >= 0 && seconds <= MAX_SLEEP)) {
       throw new NativeRangeError("sleep takes a number of seconds, from 0 to a hundred years.");
     }
-    await ask(null, stringify(seconds));
+    await sendRequest(null, stringify(seconds));
   }
 
   function log(value) {
     const text = typeof value === "string" ? value : stringify(value);
     const line = stringify(cut(text === undefined ? typeof value : text, LINE));
-    said += line.length + 1;
-    if (said <= most) logged += (logged && ",") + line;
+    outputSize += line.length + 1;
+    if (outputSize <= outputLimit) logged += (logged && ",") + line;
   }
 
   function random() {
     // Mulberry32 twice, for the 53 bits of a number. It is repeatable, and no source of secrets.
     const next = () => {
-      chance = (chance + 0x6d2b79f5) | 0;
-      let mixed = imul(chance ^ (chance >>> 15), 1 | chance);
+      randomState = (randomState + 0x6d2b79f5) | 0;
+      let mixed = imul(randomState ^ (randomState >>> 15), 1 | randomState);
       mixed = (mixed + imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
       return (mixed ^ (mixed >>> 14)) >>> 0;
     };
     return ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992;
   }
 
-  function tame() {
-    const FrozenDate = function Date(...given) {
+  function replaceBuiltIns() {
+    const FrozenDate = function Date(...args) {
       if (new.target === undefined) return `${new NativeDate(now)}`;
-      return construct(NativeDate, given.length === 0 ? [now] : given, new.target);
+      return construct(NativeDate, args.length === 0 ? [now] : args, new.target);
     };
     const own = (name, value) => defineProperty(FrozenDate, name, { __proto__: null, value });
     own("prototype", NativeDate.prototype);
@@ -108,24 +108,25 @@
     defineProperty(NativeDate.prototype, "constructor", { __proto__: null, value: FrozenDate });
     globalThis.Date = FrozenDate;
     Math.random = random;
-    // What else tells the time, or when memory is cleared.
+    // Other ways to learn the time, or when memory is collected.
     delete globalThis.performance;
     delete globalThis.WeakRef;
     delete globalThis.FinalizationRegistry;
   }
 
-  function described(error) {
+  function describeError(error) {
     let name = "";
     let message = "";
     let stack = "";
     try {
       if (typeof error === "object" && error !== null) {
-        const own = error.message;
-        const given = error.name;
-        const trace = error.stack;
-        name = typeof given === "string" ? cut(given, LINE) : "";
-        message = cut(typeof own === "string" ? own : stringify(error), typeof own === "string" ? MESSAGE : OBJECT);
-        stack = typeof trace === "string" ? cut(trace, MESSAGE) : "";
+        const ownMessage = error.message;
+        const ownName = error.name;
+        const ownStack = error.stack;
+        const hasMessage = typeof ownMessage === "string";
+        name = typeof ownName === "string" ? cut(ownName, LINE) : "";
+        message = cut(hasMessage ? ownMessage : stringify(error), hasMessage ? MESSAGE : OBJECT);
+        stack = typeof ownStack === "string" ? cut(ownStack, MESSAGE) : "";
       } else {
         message = cut(typeof error === "symbol" ? "a symbol" : `${error}`, MESSAGE);
       }
@@ -135,52 +136,52 @@
     return `[${stringify(name)},${stringify(message)},${stringify(stack)}]`;
   }
 
-  function compiled(source) {
+  function compile(source) {
     const text = `(async function script(input, task, tools, sleep, log) {"use strict";${source}\n})`;
-    const made = evaluate(text);
-    if (typeof made !== "function" || `(${apply(sourceOf, made, [])})` !== text) {
-      throw new SyntaxError("unexpected '}'"); // it ended the function that is around it
+    const main = evaluate(text);
+    if (typeof main !== "function" || `(${apply(sourceOf, main, [])})` !== text) {
+      throw new SyntaxError("unexpected '}'"); // it outcome the function that is around it
     }
-    return made;
+    return main;
   }
 
-  async function run(main, given) {
+  async function run(main, request) {
     let result;
     try {
-      result = await main(given.input, freeze(given.task), toolsOf(given.tools), sleep, log);
+      result = await main(request.input, freeze(request.task), createTools(request.tools), sleep, log);
       const text = stringify(result);
       if (text === undefined && result !== undefined) {
-        throw new NativeTypeError(`It returned a ${typeof result}, which JSON cannot say.`);
+        throw new NativeTypeError(`It returned a ${typeof result}, which is not JSON.`);
       }
-      ended = `"result":${text === undefined ? "null" : text}`;
+      outcome = `"result":${text === undefined ? "null" : text}`;
     } catch (error) {
-      ended = `"thrown":${described(error)}`;
+      outcome = `"thrown":${describeError(error)}`;
     }
   }
 
-  function begin(given) {
+  function start(request) {
     let main;
     try {
-      main = compiled(given.source);
+      main = compile(request.source);
     } catch (error) {
-      ended = `"invalid":${described(error)}`;
+      outcome = `"invalid":${describeError(error)}`;
       return;
     }
-    if (given.tools === null) {
-      ended = `"result":null`; // it was only to be compiled
+    if (request.tools === null) {
+      outcome = `"result":null`; // it was only to be compile
       return;
     }
-    most = given.output;
-    chance = given.seed | 0;
-    now = given.now;
-    tame();
-    run(main, given);
+    outputLimit = request.output;
+    randomState = request.seed | 0;
+    now = request.now;
+    replaceBuiltIns();
+    run(main, request);
   }
 
-  function settle(given) {
-    now = given.now;
-    for (let i = 0; i < given.answers.length; i += 1) {
-      const answer = given.answers[i];
+  function resolveRequests(request) {
+    now = request.now;
+    for (let i = 0; i < request.answers.length; i += 1) {
+      const answer = request.answers[i];
       const { resolve, reject } = waiting[answer[0]];
       delete waiting[answer[0]];
       if (answer[1] === null) {
@@ -196,20 +197,20 @@
 
   return (text) => {
     if (text !== undefined) {
-      const given = parse(text);
-      if (begun) {
-        settle(given);
+      const request = parse(text);
+      if (hasStarted) {
+        resolveRequests(request);
       } else {
-        begun = true;
-        begin(given);
+        hasStarted = true;
+        start(request);
       }
       return undefined;
     }
-    const report = `{${ended || `"result":null`},"ended":${ended !== ""},"asks":[${asked}],"log":[${logged}]${
-      said > most && most > 0 ? `,"limit":"output"` : ""
+    const report = `{${outcome || `"result":null`},"ended":${outcome !== ""},"asks":[${requests}],"log":[${logged}]${
+      outputSize > outputLimit && outputLimit > 0 ? `,"limit":"output"` : ""
     }}`;
-    asked = "";
+    requests = "";
     logged = "";
-    return apply(join, [report], [""]); // one piece: what was put together is kept in parts, which nobody outside reads
+    return apply(join, [report], [""]); // flattens the string: concatenations are kept in parts that the binding does not read
   };
 })();

@@ -140,7 +140,7 @@
     const text = `(async function script(input, task, tools, sleep, log) {"use strict";${source}\n})`;
     const main = evaluate(text);
     if (typeof main !== "function" || `(${apply(sourceOf, main, [])})` !== text) {
-      throw new SyntaxError("unexpected '}'"); // it outcome the function that is around it
+      throw new SyntaxError("unexpected '}'"); // the source closed the function around it
     }
     return main;
   }

@@ -42,7 +42,7 @@ def test_it_says_how_to_get_what_was_returned(misuse: str) -> None:
     @app.handler("use")
     def use(ctx: Context) -> object:
         call = ctx.call("one")
-        with pytest.raises((TypeError, AttributeError), match=r"ask for it: call\.result\(\)"):
+        with pytest.raises((TypeError, AttributeError), match=r"Use call\.result\(\) to get the result"):
             MISUSES[misuse](call)
         return call
 

@@ -1,7 +1,7 @@
-"""Where the journal of a durable execution lies: entries of its own while it is open, `steps` of its record afterwards.
+"""Where the journal of a durable execution is stored: as entries while it is open, as `steps` of its record afterwards.
 
-What is too much for one document or one commit lies in the blob store instead, whole: the steps of an ended execution,
-and the entries that a retry by hand goes on from. Whoever reads through here sees no difference.
+What exceeds the limit of one document or one commit is stored as one blob instead: the steps of a finished execution,
+and the entries that a manual retry continues from. Callers of this module see no difference.
 """
 
 from __future__ import annotations
@@ -34,54 +34,57 @@ _ENTRIES = TypeAdapter(tuple[JournalEntry, ...])
 
 
 class JournalArchive:
-    """Reads journals, and says where they are to be written."""
+    """Loads journals, and moves them to the record or to the blob store."""
 
     def __init__(self, store: Store, blobs: Blobs) -> None:
         self._store = store
         self._blobs = blobs
 
     def load(self, task_id: str, run: Run) -> Sequence[JournalEntry]:
-        """Return the journal of an open run, in the order of its numbers: all of it that is there."""
+        """Return the stored journal of an open run, ordered by entry number; entries may be missing."""
         entries = self._store.load_journal(task_id, run.execution_id)
         if run.restored_reference is None:
             return entries
-        known = {entry.number: entry for entry in (*self._read(_ENTRIES, run.restored_reference), *entries)}
-        return [known[number] for number in sorted(known)]
+        merged = {entry.number: entry for entry in (*self._read(_ENTRIES, run.restored_reference), *entries)}
+        return [merged[number] for number in sorted(merged)]
 
     def archive(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
-        """Return the record of an ended execution with its journal as its steps, or with where they are.
+        """Return the record of a finished execution with its journal as `steps`, or with the reference of their blob.
 
-        The ends of calls that nobody has waited for are in it, as far as they can be read and kept now.
+        It includes the outcomes of calls that the handler did not wait for, as far as they can be read and stored now.
+
+        Raises:
+            Unavailable: The blob cannot be written, even without those outcomes.
         """
-        ended = with_call_outcomes(self._store, self._blobs, execution, entries)
+        completed = with_call_outcomes(self._store, self._blobs, execution, entries)
         try:
-            return self._archive(execution, ended)
+            return self._archive(execution, completed)
         except Unavailable:
-            if ended == list(entries):
+            if completed == list(entries):
                 raise
             return self._archive(execution, entries)
 
     def _archive(self, execution: Execution, entries: Sequence[JournalEntry]) -> Execution:
         steps = tuple(entry.to_record() for entry in entries)
-        whole = execution.model_copy(update={"steps": steps})
-        stored = whole.to_stored()
+        with_steps = execution.model_copy(update={"steps": steps})
+        stored = with_steps.to_stored()
         if stored_size(stored["steps"]) <= MAX_INLINE_STEPS_BYTES and stored_size(stored) <= MAX_RECORD_BYTES:
-            return whole
+            return with_steps
         reference = f"{execution.task_id}/{execution.id}/steps-{execution.attempt_count}-{secrets.token_hex(4)}"
         put_blob_with_retry(self._blobs, reference, _STEPS.dump_json(steps, by_alias=True, exclude_none=True))
         return execution.model_copy(update={"steps_reference": reference})
 
     def load_execution(self, execution: Execution) -> Execution:
-        """Return a record with its steps, wherever they are; as it is, if they are no longer there."""
+        """Return a record with its steps, read from the blob store if need be; unchanged if the blob is gone."""
         if execution.steps_reference is None:
             return execution
         steps = self._read(_STEPS, execution.steps_reference)
         return execution.model_copy(update={"steps": steps, "steps_reference": None}) if steps else execution
 
     def restore_for_retry(self, transition: Transition, execution_id: str) -> Transition:
-        """Return a retry by hand as it can be committed: many entries lie in one piece beside the commit.
+        """Return the transition of a manual retry in a form that fits into one commit: many entries go into one blob.
 
-        That piece is there before the commit, and nothing speaks of it if there is none.
+        The blob is written before the commit. If the commit fails, nothing refers to the blob.
         """
         run = transition.task.find_run(execution_id)
         if run is None or sum(stored_size(entry.to_stored()) for entry in transition.entries) <= MAX_INLINE_STEPS_BYTES:

@@ -1,4 +1,4 @@
-"""A call as the handler that has begun it holds it: something to ask for a result, and not the result itself."""
+"""The handle that `ctx.call` returns: it gives access to the result of a call, but is not the result itself."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from cloudsched.errors import CallFailed
 if TYPE_CHECKING:
     from cloudsched.engine.durable.durable_run import DurableRun
 
-_HINT = "To use that, ask for it: call.result()."
+_HINT = "Use call.result() to get the result."
 
 
 class CallHandle:
-    """A call that a durable handler has begun: a task of its own, which runs while the handler does other things.
+    """A call that a durable handler started: a separate task, which runs while the handler does other things.
 
-    Give it to `Context.gather`, ask for its `result`, or return it in place of its result. It can be kept in lists,
-    sets and dicts, and be compared with other calls.
+    Pass it to `Context.gather`, get its `result`, or return it in place of its result. It can be stored in lists, sets
+    and dicts, and compared with other calls.
     """
 
     def __init__(self, durable_run: DurableRun, number: int, handler: str) -> None:
-        self._journal = durable_run
+        self._durable_run = durable_run
         self._handler = handler
         self.number = number
 
     def result(self) -> Any:  # noqa: ANN401 - whatever the called handler returns
-        """Return what the called handler returned; the caller is suspended until it has.
+        """Return what the called handler returned; the caller is suspended until then.
 
         Raises:
-            CallFailed: It did not succeed.
+            CallFailed: The call did not succeed.
         """
-        (outcome,) = self._journal.wait_for_results([self.number])
+        (outcome,) = self._durable_run.wait_for_results([self.number])
         if isinstance(outcome, CallFailed):
             raise outcome
         return outcome
@@ -39,7 +39,7 @@ class CallHandle:
         return f"<Call {self.number} of {self._handler!r}>"
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"A Call has no {name!r}. To use what was returned, ask for it: call.result().")
+        raise AttributeError(f"A Call has no attribute {name!r}. {_HINT}")
 
     def __eq__(self, other: object) -> bool:
         return self is other if isinstance(other, CallHandle) else self._raise_not_a_value()
@@ -47,16 +47,16 @@ class CallHandle:
     __hash__ = object.__hash__
 
     def _raise_not_a_value(self, *_: object) -> NoReturn:
-        raise TypeError(f"A Call is not what was returned. {_HINT}")
+        raise TypeError(f"A Call is not the result of the call. {_HINT}")
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"A Call is neither true nor false: it is not what was returned. {_HINT}")
+        raise TypeError(f"A Call has no truth value: it is not the result of the call. {_HINT}")
 
     def __str__(self) -> NoReturn:
-        raise TypeError(f"A Call has no text: it is not what was returned. {_HINT}")
+        raise TypeError(f"A Call cannot be converted to text: it is not the result of the call. {_HINT}")
 
     def __format__(self, spec: str) -> NoReturn:
-        raise TypeError(f"A Call has no text: it is not what was returned. {_HINT}")
+        raise TypeError(f"A Call cannot be converted to text: it is not the result of the call. {_HINT}")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise_not_a_value
     __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = __contains__ = __len__ = _raise_not_a_value

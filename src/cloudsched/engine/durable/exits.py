@@ -1,8 +1,8 @@
-"""Which ends of a user's code are failures of that code, although they are no `Exception`.
+"""Which exceptions raised by user code count as its failure, although they do not derive from `Exception`.
 
-`sys.exit()` means to end a process, and a cancelled asyncio task its loop. In a handler, a step or a hook neither is
-theirs to end: the process belongs to whoever runs them, so each is an attempt that failed. A key that somebody presses,
-a generator that is closed and the signals of our own (`cloudsched.engine.durable.suspend.Suspended`) pass.
+`sys.exit()` raises `SystemExit`, and a cancelled asyncio task raises `CancelledError`. A handler, step or hook does not
+own the process or event loop that it runs in, so either one only fails the attempt. `KeyboardInterrupt`,
+`GeneratorExit` and our own control flow (`cloudsched.engine.durable.suspend.Suspended`) propagate.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 
 
 def is_handler_failure(error: BaseException) -> bool:
-    """Whether what has left a user's code is its failure; a group is, if all that it holds are."""
+    """Whether an exception raised by user code is a failure of that code; a group is if all of its members are."""
     if isinstance(error, Exception | SystemExit):
         return True
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_handler_failure, error.exceptions))
-    asyncio = sys.modules.get("asyncio")  # who has not imported it has raised nothing of its own
+    asyncio = sys.modules.get("asyncio")  # if it was never imported, nothing raised its CancelledError
     return asyncio is not None and isinstance(error, asyncio.CancelledError)

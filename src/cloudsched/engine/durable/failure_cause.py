@@ -1,8 +1,9 @@
-"""Which entries of its journal made an execution fail: a retry by hand does these again, and nothing else.
+"""Which journal entries made an execution fail: a manual retry runs these again, and nothing else.
 
-A handler is told of a failed step, call or event by an exception. If that leaves it uncaught, in a group, or as the
-cause of another one, its entries are what the execution failed by. So they are where the handler says that it failed,
-in whatever words, before it has asked for anything else. One that it caught and went on from is part of how it went on.
+A failed step, call or event raises an exception in the handler. If that exception leaves the handler uncaught, in a
+group, or as the cause of another exception, its entries are the failure cause. They are also the cause if the handler
+fails in any other way before it requests another entry. A failure that the handler caught and continued from is not a
+cause.
 """
 
 from __future__ import annotations
@@ -17,42 +18,43 @@ if TYPE_CHECKING:
 
 
 class FailureTracker:
-    """What one attempt of a durable handler was told of that had failed."""
+    """Tracks the failures that were raised in, or returned to, one attempt of a durable handler."""
 
     def __init__(self) -> None:
         self._noted: list[tuple[Exception, FailureCause]] = []
 
     def note(self, errors: Iterable[Exception], steps: Iterable[int], position: int) -> None:
-        """Note the errors by which a handler is told of failed entries, when it had asked for so many."""
-        failed_by = FailureCause(steps=tuple(steps), position=position)
-        self._noted += [(error, failed_by) for error in errors]
+        """Note the errors that report failed entries to the handler, and how many entries it had requested by then."""
+        cause = FailureCause(steps=tuple(steps), position=position)
+        self._noted += [(error, cause) for error in errors]
 
     def merge_since(self, since: int, position: int) -> None:
-        """Take what failed from entry `since` on for one failure, of which the handler is told only now."""
-        steps = sorted({step for _, failed_by in self._noted for step in failed_by.steps if step >= since})
-        one = FailureCause(steps=tuple(steps), position=position)
-        self._noted = [(error, one if min(each.steps) >= since else each) for error, each in self._noted]
+        """Merge the failures of the entries from `since` on into one, reported to the handler at `position`."""
+        steps = sorted({step for _, cause in self._noted for step in cause.steps if step >= since})
+        merged = FailureCause(steps=tuple(steps), position=position)
+        self._noted = [(error, merged if min(cause.steps) >= since else cause) for error, cause in self._noted]
 
     def cause_of(self, error: BaseException | None, position: int | None) -> FailureCause | None:
-        """Return what made a handler fail: what the error that has left it is, holds or names as its cause.
+        """Return the entries that made a handler fail: those of its error, of the errors in its group, or of its cause.
 
-        If that is none of what it was told of, and it has asked for nothing since it was told of a failure, it is that.
+        If no noted failure is among these, it is the failure noted at `position`: the handler has requested no entry
+        since. None if there is no such failure either.
 
         Args:
-            error: What has left it; None if it has returned that it failed.
-            position: How many entries it has asked for; None if that is not all that was recorded.
+            error: The exception that left the handler; None if it returned a failure.
+            position: How many entries it has requested; None if that is fewer than were recorded.
         """
-        found = list(self._find_causes(error, set())) or [each for _, each in self._noted if each.position == position]
-        steps = {step for failed_by in found for step in failed_by.steps}
-        told = [each.position for _, each in self._noted if steps & {*each.steps}]
-        return FailureCause(steps=tuple(sorted(steps)), position=min(told)) if steps else None
+        causes = list(self._find_causes(error, set())) or [each for _, each in self._noted if each.position == position]
+        steps = {step for cause in causes for step in cause.steps}
+        positions = [each.position for _, each in self._noted if steps & {*each.steps}]
+        return FailureCause(steps=tuple(sorted(steps)), position=min(positions)) if steps else None
 
     def _find_causes(self, error: BaseException | None, seen: set[int]) -> Iterator[FailureCause]:
         while error is not None and id(error) not in seen:
             seen.add(id(error))
-            for told, failed_by in self._noted:
-                if told is error or _is_rethrown_by_script(told, error):
-                    yield failed_by
+            for noted, cause in self._noted:
+                if noted is error or _is_rethrown_by_script(noted, error):
+                    yield cause
                     return
             if isinstance(error, BaseExceptionGroup):
                 for each in error.exceptions:
@@ -61,7 +63,7 @@ class FailureTracker:
 
 
 def _is_rethrown_by_script(noted: Exception, error: BaseException) -> bool:
-    """Whether a script threw what it was told of a call: no exception passes through it, but the call's id does."""
+    """Whether a script rethrew a failed call: the exception object is lost in a script, but the call's id is not."""
     if not isinstance(error, ScriptFailed) or not isinstance(noted, CallFailed):
         return False
     return bool(noted.task_id) and noted.task_id in error.problem

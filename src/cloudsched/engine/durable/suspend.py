@@ -1,4 +1,4 @@
-"""How a durable handler is left where it has to wait, and what its journal is given to work with."""
+"""How a durable handler is suspended where it has to wait, and what a durable run needs from the engine."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
 
 
 class Suspended(BaseException):
-    """Leaves a durable handler that has to wait, or that goes on after an `error` which it may not catch.
+    """Unwinds a durable handler that has to wait, or that continued after an `error` that ends the execution.
 
-    It is no error, and is not to be caught.
+    It is control flow, not an error: do not catch it.
     """
 
     def __init__(self, outcome: Outcome, error: Exception | None = None) -> None:
         self.outcome = outcome
         self.error = error
         super().__init__(
-            f"The handler is suspended here ({getattr(outcome, 'reason', '')}), and is replayed when it can go on. If "
-            "you see this, something has caught BaseException: catch Exception instead, and let this pass."
+            f"The handler is suspended here ({getattr(outcome, 'reason', '')}), and is replayed when it can continue. "
+            "If you see this, your code caught BaseException: catch Exception instead, and let this propagate."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SuspendPolicy:
-    """When a handler is suspended although it could go on."""
+    """When a handler is suspended although it could continue."""
 
     until: datetime | None = None
-    """From then on at its next durable point, since its function's time is nearly over."""
+    """From this instant on, the handler is suspended at its next durable point: its function's time is nearly over."""
     every_step: bool = False
-    """At every durable point: a test of whether it replays the same."""
+    """Suspend at every durable point, to test whether the handler is deterministic in a replay."""
     call_arguments: dict[tuple[str, datetime | None, int], str] = field(default_factory=dict)
-    """What calls were given in such a test, by task, beginning and number: a journal itself does not compare it."""
+    """The arguments of calls in such a test, by task id, start of the run and entry number: the journal has no copy."""
 
 
 class JournaledRun(Protocol):
-    """The claimed run that a journal belongs to; `engine.execution.claimed_run` has it."""
+    """The claimed run that a journal belongs to; `engine.execution.claimed_run` implements it."""
 
     @property
     def task(self) -> Task:
@@ -54,12 +54,12 @@ class JournaledRun(Protocol):
     def append_journal(
         self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
     ) -> Task | None:
-        """Commit entries, and take an event off the task; None if the lease is no longer held."""
+        """Commit entries, and remove a consumed event from the task; None if the lease was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a journal needs from the engine."""
+    """What a durable run needs from the engine."""
 
     claimed_run: JournaledRun
     clock: Clock

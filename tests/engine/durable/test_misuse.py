@@ -225,7 +225,7 @@ def test_a_timed_out_step_can_no_longer_report(app: App, ask: str, during: str) 
         assert execution.finished_at == START
     (error,) = stopped
     assert isinstance(error, WorkflowError)
-    assert "took longer than its timeout, and was given up" in str(error)
+    assert "took longer than its timeout and was abandoned" in str(error)
 
 
 def test_a_step_within_its_timeout_can_report(app: App) -> None:

@@ -164,7 +164,7 @@ def test_what_cannot_come_back_fails_and_says_so(app: App, function: Callable[[]
     register_work_handler(app, call)
     assert run(app).status == "SUCCEEDED"
     assert (did, len(caught), caught[0] == caught[1]) == ([1], 2, True)
-    assert "does not come back from JSON as what the function says that it returns" in caught[0]
+    assert "cannot be decoded from JSON as the function's return annotation" in caught[0]
     assert place in caught[0]
 
 

@@ -1,6 +1,6 @@
-"""What a handler may say to its context, and in its outcome: checked before anything is done with it.
+"""Validates the arguments that a handler passes to its context or returns in its outcome, before they are used.
 
-A durable handler is replayed, so nothing here asks the clock: what is refused once is refused in every replay.
+A durable handler is replayed, so nothing here reads the clock: what is rejected once is rejected in every replay.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from cloudsched.errors import InvalidInput
 K = TypeVar("K")
 
 MAX_WAIT = timedelta(days=365 * 7_000)
-"""The longest that anything may be asked to wait: until the year 2998 it ends before `LAST_YEAR` does."""
+"""The longest wait that is accepted: one that starts before the year 2998 ends before `LAST_YEAR` does."""
 
 _MAX_REPR_CHARS = 50
 
 
 def parse_wait(field: str, value: object) -> timedelta | datetime:
-    """Return how long, or until when (in UTC), a handler wants to wait.
+    """Return how long, or until when (in UTC), a handler should wait.
 
     Raises:
-        InvalidInput: It is neither a timedelta nor an aware datetime, or too far away.
+        InvalidInput: It is neither a timedelta nor an aware datetime, or it is too long or too far in the future.
     """
     if isinstance(value, timedelta):
         return parse_duration(field, value)
@@ -48,10 +48,10 @@ def parse_wait(field: str, value: object) -> timedelta | datetime:
 
 
 def parse_duration(field: str, value: object) -> timedelta:
-    """Return how long a handler wants something to last.
+    """Return a duration that a handler passed.
 
     Raises:
-        InvalidInput: It is no timedelta, or too long.
+        InvalidInput: It is not a timedelta, or it is longer than `MAX_WAIT`.
     """
     if not isinstance(value, timedelta):
         raise InvalidInput(field, f"is {_short_repr(value)}", "Give a timedelta, such as timedelta(minutes=5).")
@@ -61,71 +61,71 @@ def parse_duration(field: str, value: object) -> timedelta:
 
 
 def deadline(wait: timedelta | datetime, now: datetime) -> datetime:
-    """Return when a wait that begins now is over; what is past is now."""
+    """Return when a wait that starts now ends: never before `now`, even if it is negative or in the past."""
     if isinstance(wait, timedelta):
         return now + max(wait, timedelta(0))
     return max(wait, now)
 
 
 def require_name(field: str, value: object) -> str:
-    """Return a name that a journal can keep.
+    """Return a name that can be stored in a journal.
 
     Raises:
-        InvalidInput: It is no text, or too long, or not in UTF-8.
+        InvalidInput: It is not a string, too long, or not encodable in UTF-8.
     """
     if not isinstance(value, str):
-        raise InvalidInput(field, f"is {_short_repr(value)}", "Give a text.")
+        raise InvalidInput(field, f"is {_short_repr(value)}", "Give a string.")
     if len(value) > MAX_NAME:
         raise InvalidInput(field, f"is {_short_repr(value)}", f"Give at most {MAX_NAME} characters.")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(field, "has a lone surrogate, which UTF-8 cannot say", "Repair the text.") from None
+        raise InvalidInput(field, "has a lone surrogate, which UTF-8 cannot encode", "Remove it.") from None
     return value
 
 
 def parse_timeout(value: object) -> timedelta | None:
-    """Return how long a step may take.
+    """Return the timeout of a step; None means no limit.
 
     Raises:
-        InvalidInput: It is no timedelta, or nothing could be done in it.
+        InvalidInput: It is not a timedelta, too long, zero or negative.
     """
     if value is None:
         return None
-    length = parse_duration("timeout", value)
-    if length <= timedelta(0):
-        raise InvalidInput("timeout", f"is {length}", "Give more than nothing, or None for no limit.")
-    return length
+    timeout = parse_duration("timeout", value)
+    if timeout <= timedelta(0):
+        raise InvalidInput("timeout", f"is {timeout}", "Give a positive timedelta, or None for no limit.")
+    return timeout
 
 
-def require_count(field: str, value: Any, minimum: int) -> int:  # noqa: ANN401 - whatever a handler has given
-    """Return a number that a store can keep, as a plain one.
+def require_count(field: str, value: Any, minimum: int) -> int:  # noqa: ANN401 - any argument
+    """Return a number that a store can hold, as a plain `int` where it is a subclass, such as an `IntEnum`.
 
     Raises:
-        InvalidInput: It is no whole number, or too small or large.
+        InvalidInput: It is not an integer (a bool is none), or it is below `minimum` or above `MAX_COUNT`.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= MAX_COUNT:
         raise InvalidInput(field, f"is {_short_repr(value)}", f"Give a whole number from {minimum} to {MAX_COUNT}.")
     return int(value)
 
 
-def require_callable(field: str, value: Any) -> Any:  # noqa: ANN401 - whatever a handler has given
-    """Return something that can be called.
+def require_callable(field: str, value: Any) -> Any:  # noqa: ANN401 - any argument
+    """Return the value if it is callable.
 
     Raises:
-        InvalidInput: It cannot be.
+        InvalidInput: It is not.
     """
     if not callable(value):
-        hint = "Give the function itself, and then what it is called with: ctx.step('add', add, 1, 2)."
+        hint = "Give the function itself, followed by its arguments: ctx.step('add', add, 1, 2)."
         raise InvalidInput(field, f"is {_short_repr(value)}, which cannot be called", hint)
     return value
 
 
-def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - whatever a handler has given
-    """Return how often something is tried again.
+def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - any argument
+    """Return the retry policy that a value stands for.
 
     Raises:
-        InvalidInput: It is no policy, and nothing that stands for one.
+        InvalidInput: It is neither a policy nor a shorthand for one.
     """
     try:
         return to_retry_policy(value)
@@ -134,11 +134,11 @@ def parse_retry_policy(value: Any) -> RetryPolicy:  # noqa: ANN401 - whatever a 
         raise InvalidInput("retry", f"is {_short_repr(value)}", hint) from error
 
 
-def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - whatever a handler has given
-    """Return whose events a handler takes.
+def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - any argument
+    """Return the sender roles whose events a handler accepts.
 
     Raises:
-        InvalidInput: It is empty, a single string, or names no sender.
+        InvalidInput: It is empty, a single string, or contains something that is not a sender role.
     """
     try:
         senders = () if isinstance(value, str) else tuple(SenderRole(each) for each in value)
@@ -151,10 +151,10 @@ def parse_senders(value: Any) -> tuple[SenderRole, ...]:  # noqa: ANN401 - whate
 
 
 def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: str) -> tuple[K, ...]:
-    """Return things that are all of one kind.
+    """Return the values if all of them are instances of `kind`.
 
     Raises:
-        InvalidInput: One of them is not; `field` says which, counted from 0.
+        InvalidInput: One of them is not; the error's `field` ends with its index, from 0.
     """
     for number, each in enumerate(value):
         if not isinstance(each, kind):
@@ -163,7 +163,7 @@ def require_instances(field: str, kind: type[K], value: tuple[Any, ...], hint: s
 
 
 def arguments_fingerprint(payload: object, fields: dict[str, Any]) -> str:
-    """Return what a call was given, as text to compare; empty if it is not JSON, for which the call is refused."""
+    """Return the arguments of a call as text to compare; empty if they are not JSON, for which the call is rejected."""
     try:
         return str(to_json_value("payload", {"payload": payload, **fields}))
     except InvalidInput:
@@ -172,7 +172,7 @@ def arguments_fingerprint(payload: object, fields: dict[str, Any]) -> str:
 
 def _short_repr(value: object) -> str:
     try:
-        said = repr(value)
-    except Exception:  # noqa: BLE001 - it may be any object of the handler's own
-        said = f"a {type(value).__name__}"
-    return said if len(said) <= _MAX_REPR_CHARS else f"{said[:_MAX_REPR_CHARS]}…"
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - user code may define __repr__
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _MAX_REPR_CHARS else f"{text[:_MAX_REPR_CHARS]}…"

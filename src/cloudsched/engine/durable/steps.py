@@ -1,7 +1,7 @@
-"""One try of one step: calling its function within its time, and putting its result into JSON and back.
+"""One attempt of one step: calls its function with a timeout, and converts its result to JSON and back.
 
-A replay is given what JSON kept, so the first time the handler is given that, too: what works once works always. Where
-the function says what it returns, JSON is read as that again.
+A replay returns the result that was decoded from JSON, so the first run returns the decoded result, too: code that
+works once works in every replay. If the function has a return annotation, JSON is decoded as that type.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Usage:
-    """What a handler says that something has cost."""
+    """The usage that a handler reported."""
 
     queries: int = 0
     tokens: int = 0
 
 
 class _StepAttempt:
-    """One call of a step's function that has a time limit."""
+    """One call of a step's function that has a timeout."""
 
     def __init__(self) -> None:
         self.has_timed_out = False
@@ -44,69 +44,69 @@ _STEP_ATTEMPT: contextvars.ContextVar[_StepAttempt | None] = contextvars.Context
 
 
 def require_not_timed_out() -> None:
-    """Check that whoever asks or says something is not a step's function that was given up.
+    """Check that the caller is not the function of a step that timed out.
 
     Raises:
-        WorkflowError: It is, and the handler has gone on without it.
+        WorkflowError: It is, and the handler has continued without it.
     """
     attempt = _STEP_ATTEMPT.get()
     if attempt is not None and attempt.has_timed_out:
         raise WorkflowError(
-            "This step took longer than its timeout, and was given up: nothing of it is heard any more."
+            "This step took longer than its timeout and was abandoned: it can no longer use its context."
         )
 
 
 def in_step_attempt() -> bool:
-    """Whether this is the thread of a step's function that has a time limit."""
+    """Whether this is the thread of a step's function that has a timeout."""
     return _STEP_ATTEMPT.get() is not None
 
 
 def call_with_timeout(function: Callable[[], Any], timeout: timedelta | None) -> Any:  # noqa: ANN401 - whatever it returns
-    """Call a function, and read what it returns to its end; give it up after `timeout`.
+    """Call a function and drain the iterator if it returns one; abandon it after `timeout`.
 
-    Python cannot stop a function from outside: one that is given up goes on in a thread of its own, unheard. It is
-    stopped by the next thing that it asks of its context.
+    Python cannot stop a function from outside: an abandoned one continues in its own thread, and its result is ignored.
+    The next use of its context raises `WorkflowError` in it.
 
     Raises:
-        TimeoutError: It took longer.
+        TimeoutError: It took longer than `timeout`.
     """
     if timeout is None:
         return drain_iterator(function())
-    ended: list[tuple[Any, BaseException | None]] = []
-    surroundings, attempt = contextvars.copy_context(), _StepAttempt()
-    surroundings.run(_STEP_ATTEMPT.set, attempt)
+    outcomes: list[tuple[Any, BaseException | None]] = []
+    context, attempt = contextvars.copy_context(), _StepAttempt()
+    context.run(_STEP_ATTEMPT.set, attempt)
 
     def work() -> None:
         try:
-            ended.append((surroundings.run(lambda: drain_iterator(function())), None))
-        except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits
-            ended.append((None, error))
+            outcomes.append((context.run(lambda: drain_iterator(function())), None))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            outcomes.append((None, error))
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(min(timeout.total_seconds(), threading.TIMEOUT_MAX))
     attempt.has_timed_out = True
-    if not ended:
-        raise TimeoutError(f"It took longer than {timeout}.")
-    result, error = ended[0]
+    if not outcomes:
+        raise TimeoutError(f"The step took longer than {timeout}.")
+    result, error = outcomes[0]
     if error is not None:
         raise error
     return result
 
 
 def drain_iterator(result: Any) -> Any:  # noqa: ANN401 - the same
-    """Return an answer with nothing left to be done for it: of a generator or another iterator, all that it yields."""
+    """Return the result, or a list of all items if it is a generator or another iterator."""
     return list(result) if isinstance(result, Iterator) else result
 
 
 def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]:  # noqa: ANN401 - the same
-    """Return how a step's result is kept: as JSON that comes back as the function's annotation says.
+    """Return the fields that store a step's result: JSON that decodes as the function's return annotation.
 
-    By its aliases, as on the wire; by the names of its fields where these do not go both ways. What is not what the
-    function says is kept as it is.
+    Model fields are stored by alias, as on the wire, or by name where aliases do not round-trip. A result that does not
+    match the annotation is stored as plain JSON.
 
     Raises:
-        InvalidInput: It cannot be said as JSON, or does not come back.
+        InvalidInput: It cannot be encoded as JSON, or matches the annotation but cannot be decoded as it.
     """
     value = to_json_value("result", result)
     adapter = None if value is None else _find_adapter(function)
@@ -120,14 +120,14 @@ def encode_result(result: Any, function: Callable[..., Any]) -> dict[str, Any]: 
         adapter.validate_python(value)
     except ValidationError as error:
         if _matches_annotation(adapter, result):
-            why = f"does not come back from JSON as what the function says that it returns: {_first_error(error)}"
-            hint = "Let its model read what it writes (the same alias both ways, say), or leave out the annotation."
-            raise InvalidInput("result", why, hint) from error
+            problem = f"cannot be decoded from JSON as the function's return annotation: {_first_error(error)}"
+            hint = "Let its model accept its own JSON (say, with the same alias both ways), or remove the annotation."
+            raise InvalidInput("result", problem, hint) from error
     return {"result": value}
 
 
 def _round_trips(adapter: TypeAdapter[Any], value: Any, *, by_name: bool) -> bool:  # noqa: ANN401 - any JSON
-    """Whether JSON is read as something that says the same again."""
+    """Whether JSON is decoded as something that is encoded as the same JSON."""
     try:
         back = _read(adapter, value, by_name=by_name)
         return bool(to_jsonable_python(back, by_alias=not by_name, round_trip=by_name) == value)
@@ -145,11 +145,11 @@ def _matches_annotation(adapter: TypeAdapter[Any], result: Any) -> bool:  # noqa
 
 def _first_error(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'all of it'}: {first['msg']}"
+    return f"{'.'.join(map(str, first['loc'])) or 'the whole result'}: {first['msg']}"
 
 
 def decode_result(value: Any, function: Callable[..., Any], *, by_name: bool = False) -> Any:  # noqa: ANN401 - the same
-    """Return a result as a function's annotation says; as plain JSON where it says nothing that fits."""
+    """Return a result decoded as the function's return annotation; as plain JSON if it has none that fits."""
     adapter = None if value is None else _find_adapter(function)
     if adapter is None:
         return value

@@ -157,7 +157,7 @@ class Executor:
         if answer.is_waiting:
             return stored, WaitForLock(why)
         until = _next_lock_retry(dispatch, now)
-        return stored, WaitForLock(f"{why}, and the line at it is full; until {until.isoformat()}", until)
+        return stored, WaitForLock(f"{why}, and its wait list is full; until {until.isoformat()}", until)
 
     def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
         announce = partial(run_failure_hooks, self._registry, stored.task, transition.executions)

@@ -1,7 +1,8 @@
-"""How a decision becomes a commit: in one piece, and with the journal of every execution that ends in it.
+"""Commit a transition atomically, and archive the journal of every execution that it finishes.
 
-A journal is folded where its execution ends, whoever ends it (its handler, a lapsed lease, its owner's cancel): its
-entries become the record's `steps`, and are removed by the commit that writes the record. So none is left over.
+A journal is archived when its execution finishes, whatever finishes it (its handler, an expired lease, a cancel by its
+owner): its entries become the record's `steps`, and the commit that writes the record removes them. So no journal
+outlives its execution.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TransitionCommitter:
-    """Commits steps on the version of the task that was read."""
+    """Commits transitions on the version of the task that was read."""
 
     def __init__(self, store: Store, archive: JournalArchive) -> None:
         self._store = store
@@ -36,22 +37,22 @@ class TransitionCommitter:
         known_journals: dict[str, Sequence[JournalEntry]] | None = None,
         before_commit: Callable[[], None] = lambda: None,
     ) -> VersionedTask:
-        """Commit a step on what was read, and return the task as it is then.
+        """Commit a transition on the task that was read, and return the task as committed.
 
         Args:
             transition: What to commit.
             stored: The task as it was read.
-            lock: The lock that changes with it.
-            known_journals: The journals that the caller knows already, by execution.
-            before_commit: What is done right before the commit, once everything else that it needs is in its place.
+            lock: The lock to commit with it, if it changes.
+            known_journals: The journals that the caller has already loaded, by execution id.
+            before_commit: Called right before the commit, after large journals have been stored as blobs.
 
         Raises:
-            VersionConflict: Somebody else was quicker.
-            BlobsUnavailable: A journal is too large for its record, and its place cannot be reached.
+            VersionConflict: The task or the lock has changed since it was read.
+            BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
-        executions, folded = transition.executions, list[ArchivedJournal]()
-        ended = tuple(_finished_runs(stored, transition))
-        for run in ended:
+        executions, archived = transition.executions, list[ArchivedJournal]()
+        finished_runs = tuple(_finished_runs(stored, transition))
+        for run in finished_runs:
             entries = (known_journals or {}).get(run.execution_id)
             if entries is None:
                 entries = self._archive.load(stored.task.id, run) if run.steps else ()
@@ -60,8 +61,8 @@ class TransitionCommitter:
                     self._archive.archive(each, entries) if each.id == run.execution_id else each for each in executions
                 )
             if run.steps:
-                folded.append(ArchivedJournal(run.execution_id, max(run.steps, len(entries))))
-        gone = {run.execution_id for run in ended}
+                archived.append(ArchivedJournal(run.execution_id, max(run.steps, len(entries))))
+        finished_ids = {run.execution_id for run in finished_runs}
         before_commit()
         version = self._store.commit(
             transition.task,
@@ -69,15 +70,15 @@ class TransitionCommitter:
             executions,
             transition.messages,
             lock,
-            entries=[entry for entry in transition.entries if entry.execution_id not in gone],
-            archived=folded,
+            entries=[entry for entry in transition.entries if entry.execution_id not in finished_ids],
+            archived=archived,
         )
         log_changes(stored.task, transition)
         return VersionedTask(transition.task, version)
 
 
 def _finished_runs(stored: VersionedTask, transition: Transition) -> Iterator[Run]:
-    recorded = {each.id for each in transition.executions if each.status.is_final}
+    finished_ids = {each.id for each in transition.executions if each.status.is_final}
     for run in stored.task.runs:
-        if run.execution_id in recorded and transition.task.find_run(run.execution_id) is None:
+        if run.execution_id in finished_ids and transition.task.find_run(run.execution_id) is None:
             yield run

@@ -6,7 +6,7 @@ token.
 ============================================  =====================================================================
 ``created edited deleted``                    of a task
 ``paused resumed completed failed_task``      a task's new status; also ``cancelled_task expired_task``
-``run_requested``                             a manual run or one of a backfill waits
+``run_requested``                             a manual run, or one of a backfill, was added
 ``queued_for_worker``                         an attempt waits for a worker under the ``queueKey``
 ``started``                                   an attempt, with ``latenessSeconds``: how long after it was due
 ``succeeded failed timed_out retrying``       an execution's new status; also ``skipped cancelled expired suspended``
@@ -39,15 +39,15 @@ _STATUS_ACTIONS = {
 
 
 def log_changes(before: Task | None, transition: Transition) -> None:
-    """Log what a commit has changed; `before` is the task that it was made on, None if it is new."""
+    """Log what a commit has changed; `before` is the task before the commit, None if it is new."""
     if not log.isEnabledFor(logging.INFO):
         return
     task = transition.task
     for action in _task_actions(before, task):
         _log_line(task, action)
-    known = {} if before is None else {run.execution_id: run for run in before.runs}
+    runs_before = {} if before is None else {run.execution_id: run for run in before.runs}
     for run in task.runs:
-        _log_run(task, run, known.get(run.execution_id))
+        _log_run(task, run, runs_before.get(run.execution_id))
     for execution in transition.executions:
         _log_execution(task, execution)
 
@@ -65,10 +65,15 @@ def _task_actions(before: Task | None, task: Task) -> list[str]:
 def _log_run(task: Task, run: Run, before: Run | None) -> None:
     old_lease = before.lease if before else None
     if run.lease is not None and (old_lease is None or old_lease.token_hash != run.lease.token_hash):
-        late = (run.lease.started_at - run.due_at).total_seconds()
-        who = {} if run.lease.worker is None else {"worker": run.lease.worker}
+        lateness = (run.lease.started_at - run.due_at).total_seconds()
+        worker = {} if run.lease.worker is None else {"worker": run.lease.worker}
         _log_line(
-            task, "started", executionId=run.execution_id, attempt=run.attempt, latenessSeconds=max(0.0, late), **who
+            task,
+            "started",
+            executionId=run.execution_id,
+            attempt=run.attempt,
+            latenessSeconds=max(0.0, lateness),
+            **worker,
         )
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
         queue_key = task.pull.queue_key if task.pull else ""
@@ -92,6 +97,6 @@ def _log_execution(task: Task, execution: Execution) -> None:
 
 
 def _log_line(task: Task, action: str, **more: object) -> None:
-    known = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
-    said = f"{action} {more['executionId']}" if "executionId" in more else action
-    log.info("%s", said, extra={**known, "revision": task.revision, **more})
+    common = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
+    message = f"{action} {more['executionId']}" if "executionId" in more else action
+    log.info("%s", message, extra={**common, "revision": task.revision, **more})

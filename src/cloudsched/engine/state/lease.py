@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """What a renewal found: the lease's new end, or that the run is no longer the caller's."""
+    """The result of a renewal: the new end of the lease, or None if the caller no longer holds it."""
 
     until: datetime | None
     is_cancelled: bool
+    """Whether the handler should stop: the lease is lost, or the task has ended or is being deleted."""
     renewed_at: datetime | None = None
-    """When that was, by the clock that leases are measured by; None if that is not known."""
+    """When it was renewed, by the clock that leases are measured by; None if that is not known."""

@@ -1,7 +1,7 @@
-"""How a run gets, keeps and frees the lock that its task names.
+"""Acquire, extend and release the lock that a task names.
 
-Whatever changes here is committed together with the task, in one piece, by whoever asked; only waiting and leaving
-without a run are commits of the lock alone. A task without a lock key costs nothing here.
+The caller commits the changed lock atomically with its task. Only waiting, and removing a wait whose run will not come,
+are commits of the lock alone. A task without a lock key costs no read and no write here.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.store import Store
 
 
-_FIRST_TURN = 1_000_000_000_000
-"""What the dispatches that wake a worker's run are counted from: more than any clock shows in seconds, by which
-those that wake an executor's are counted. So no two of them have one name."""
+_WORKER_HOP_BASE = 1_000_000_000_000
+"""Where the hops of dispatches that wake a worker's run begin. Those that wake an executor's run are Unix times in
+seconds, which are all smaller, so no two of these dispatches have the same name."""
 
 _MAX_CONFLICTS = 20
-"""How often a lock that others keep changing is read and decided again; then the delivery or the sweep comes back."""
+"""How often to try again when others keep changing a lock; after that a redelivery or the sweep takes over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Those whose turn it is at a lock, to be woken."""
+    """The waiters that may acquire a lock now, and are to be notified."""
 
     key: str = ""
     waiters: tuple[Waiter, ...] = ()
@@ -56,152 +56,159 @@ class Grants:
 
 @dataclass(frozen=True, slots=True)
 class AcquireResult:
-    """What a run hears that has asked for its lock."""
+    """The result of asking for a lock."""
 
     lock: VersionedLock | None
-    """To be committed with its task; None if there is nothing to commit."""
+    """The lock to commit with the task; None if it did not change."""
     is_acquired: bool
     is_waiting: bool
-    """Whether it will be woken when it is free. If neither, the line is full, and it has to come again by itself."""
+    """Whether it is in the wait list, and will be notified when there is a place. If it neither has the lock nor waits,
+    the wait list is full, and the run must try again later."""
     grants: Grants
-    """Whom to wake then: those who are ahead of it, if nobody else has."""
+    """The waiters to notify after that: those ahead of it that nobody has notified yet."""
 
 
 class Locks:
-    """Takes and frees resource locks, and wakes those whose turn it is."""
+    """Acquires and releases resource locks, and notifies the waiters that are granted one."""
 
     def __init__(self, store: Store, sender: DispatchSender) -> None:
         self._store = store
         self._sender = sender
 
     def acquire(self, task: Task, run: Run, dispatch: Dispatch, now: datetime) -> AcquireResult:
-        """Ask for the lock for a run that an executor is to begin. That it has to wait is committed here.
+        """Ask for the lock for a run that an executor is about to start. If it must wait, this commits the wait.
 
         Raises:
-            VersionConflict: Somebody changed the lock, or has begun the run; read again and ask again.
-            QueueUnavailable: Those ahead of it could not be woken.
+            VersionConflict: Another process changed the lock or started the run; read the task again and retry.
+            QueueUnavailable: The waiters ahead of it could not be notified.
         """
         waiter = _make_waiter(task, run, dispatch)
-        answer = self._try_acquire(self._store.load_lock(_require_lock_key(run)), run, waiter, now)
-        if not answer.is_acquired:
-            if answer.lock is not None:
-                self._store.commit_lock(answer.lock)
-            self.notify(answer.grants, now)
-        return answer
+        result = self._try_acquire(self._store.load_lock(_require_lock_key(run)), run, waiter, now)
+        if not result.is_acquired:
+            if result.lock is not None:
+                self._store.commit_lock(result.lock)
+            self.notify(result.grants, now)
+        return result
 
     def acquire_for_worker(self, task: Task, run: Run, now: datetime) -> AcquireResult:
         """Ask for the lock for a run that a worker has claimed.
 
         Raises:
-            VersionConflict: Somebody else has begun the run; read again and ask again.
+            VersionConflict: Another process has started the run; read the task again and retry.
         """
         return self._try_acquire(
             self._store.load_lock(_require_lock_key(run)), run, _make_worker_waiter(task, run), now
         )
 
     def enqueue_many(self, key: str, claimed: Sequence[tuple[Task, Run]], now: datetime) -> set[tuple[str, str]]:
-        """Put runs that a worker would claim into the line at a lock that is taken: one read and one commit for all.
+        """Add runs that a worker would claim to the wait list of a lock that is taken: one read and one commit for all.
 
-        Those for whom there is no room stay out of it. Return the tasks and executions of which it can be said that
-        they have to wait; the others may have the lock by now.
+        Runs for which the wait list has no room are not added.
+
+        Returns:
+            The (task id, execution id) of the runs that could not get the lock. The others may get it if they ask.
 
         Raises:
-            VersionConflict: Somebody changed the lock.
-            QueueUnavailable: Those ahead of them could not be woken.
+            VersionConflict: Another process changed the lock.
+            QueueUnavailable: The waiters ahead of them could not be notified.
         """
         before = stored = self._store.load_lock(key)
-        waiting, woken = set[tuple[str, str]](), list[Waiter]()
+        waiting, granted = set[tuple[str, str]](), list[Waiter]()
         for task, run in claimed:
             with suppress(VersionConflict):
-                answer = self._try_acquire(stored, run, _make_worker_waiter(task, run), now)
-                if not answer.is_acquired:
-                    stored = answer.lock or stored
+                result = self._try_acquire(stored, run, _make_worker_waiter(task, run), now)
+                if not result.is_acquired:
+                    stored = result.lock or stored
                     waiting.add((task.id, run.execution_id))
-                    woken += answer.grants.waiters
+                    granted += result.grants.waiters
         if stored is not before:
             self._store.commit_lock(stored)
-        self.notify(Grants(key, tuple(woken)), now)
+        self.notify(Grants(key, tuple(granted)), now)
         return waiting
 
     def _try_acquire(self, stored: VersionedLock, run: Run, waiter: Waiter, now: datetime) -> AcquireResult:
         if run.lease is None:
-            raise ValueError("only a claimed run enters a lock")
-        if is_held_by(
-            stored.lock, waiter.task_id, run.execution_id, now
-        ):  # somebody else has begun it since it was read
+            raise ValueError("only a claimed run may acquire a lock")
+        # Another process has started the run since its task was read.
+        if is_held_by(stored.lock, waiter.task_id, run.execution_id, now):
             raise VersionConflict(f"execution {run.execution_id} of task {waiter.task_id}")
-        lock, has_it, woken = acquire(stored.lock, waiter, run.lease.until, now, holder_execution_id=run.execution_id)
+        lock, is_acquired, granted = acquire(
+            stored.lock, waiter, run.lease.until, now, holder_execution_id=run.execution_id
+        )
         changed = None if lock == stored.lock else VersionedLock(lock, stored.version)
         return AcquireResult(
-            changed, has_it, is_waiting(lock, waiter.task_id, waiter.execution_id), Grants(stored.lock.key, woken)
+            changed,
+            is_acquired,
+            is_waiting(lock, waiter.task_id, waiter.execution_id),
+            Grants(stored.lock.key, granted),
         )
 
     def extend(self, task_id: str, run: Run, until: datetime) -> VersionedLock | None:
-        """Return the lock with the run's claim prolonged, to be committed with its lease; None if it has none."""
+        """Return the lock with the run's hold extended, to commit with its lease; None if it has no lock key."""
         if run.lock_key is None:
             return None
         stored = self._store.load_lock(run.lock_key)
         return VersionedLock(extend(stored.lock, task_id, run.execution_id, until), stored.version)
 
     def release(self, task_id: str, run: Run, now: datetime) -> tuple[VersionedLock | None, Grants]:
-        """Return the lock without the run, to be committed with its end, and those to `notify` after that."""
+        """Return the lock without the run, to commit with the run's end, and the waiters to `notify` after that."""
         if run.lock_key is None:
             return None, Grants()
         stored = self._store.load_lock(run.lock_key)
-        lock, woken = release(stored.lock, task_id, run.execution_id, now)
-        return VersionedLock(lock, stored.version), Grants(run.lock_key, woken)
+        lock, granted = release(stored.lock, task_id, run.execution_id, now)
+        return VersionedLock(lock, stored.version), Grants(run.lock_key, granted)
 
-    # ── Of runs that will not come ───────────────────────────────────────────────────────────────────────────────
+    # ── Runs that will not come ──────────────────────────────────────────────────────────────────────────────────────
 
     def cancel_wait(self, key: str, task_id: str, execution_id: str, now: datetime) -> None:
-        """Take a run that will not come off the lock, and let the next one have its turn.
+        """Remove a run that will not ask any more from the lock, and notify the next waiters.
 
-        A run that is under way stays, whoever runs it: the task is read after the lock, so that a claim which comes in
-        between makes the commit conflict.
+        A running attempt keeps the lock, whoever runs it: the task is read after the lock, so a claim committed in
+        between makes this commit conflict.
         """
 
-        def is_at_work() -> bool:
+        def is_running() -> bool:
             current = self._store.load(task_id)
             run = current and current.task.find_run(execution_id)
             return bool(run and run.lease and run.lock_key == key)
 
-        self._update(key, lambda lock: release(lock, task_id, execution_id, now), now, is_at_work)
+        self._update(key, lambda lock: release(lock, task_id, execution_id, now), now, is_running)
 
     def cancel_stale_wait(self, dispatch: Dispatch, now: datetime) -> None:
-        """Take a run off the line whose task has changed since: it asks anew, if it still wants the lock."""
+        """Remove a wait whose task was changed since; if the task still names the lock, its run asks for it again."""
         identity = dispatch.task_id, dispatch.execution_id, dispatch.revision
         self._update(dispatch.lock_key, lambda lock: cancel_stale_wait(lock, *identity, now), now)
 
     def remove_task(self, task: Task, now: datetime) -> None:
-        """Take all that a task waits for off its locks, since it is being removed. One read for each lock key of it.
+        """Remove the waits of a deleted or edited task from its locks. One read for each of its lock keys.
 
-        Where the next one cannot be woken, the sweep does it. What has its id by now keeps its place: the task is read
-        after the lock, as in `cancel_wait`.
+        If the next waiter cannot be notified, the sweep does it. A new task that has taken the same id keeps its waits:
+        the task is read after the lock, as in `cancel_wait`.
         """
 
-        def is_made_again() -> bool:
+        def is_recreated() -> bool:
             stored = self._store.load(task.id)
             return stored is not None and was_recreated(task, stored.task)
 
         for key in {task.lock_key, *(run.lock_key for run in task.runs)} - {None}:
             with suppress(QueueUnavailable):
-                self._update(key or "", lambda lock: remove_task(lock, task.id, now), now, is_made_again)
+                self._update(key or "", lambda lock: remove_task(lock, task.id, now), now, is_recreated)
 
     def requeue_worker_group(self, task: Task, now: datetime) -> None:
-        """Take those off the line for whom no worker comes, as none has for this task; they are offered instead.
+        """Send the waiters of this task's worker group back to their queue, as no worker claimed this task in time.
 
         Raises:
-            QueueUnavailable: Somebody could not be woken, or not be sent back; the sweep sees to it.
+            QueueUnavailable: A dispatch could not be sent; the sweep sends it.
         """
-        sent_back: list[Waiter] = []
+        requeued: list[Waiter] = []
 
         def change(lock: Lock) -> tuple[Lock, tuple[Waiter, ...]]:
-            rest, woken, sent_back[:] = requeue_group(lock, worker_group(task), now)
-            return rest, woken
+            remaining, granted, requeued[:] = requeue_group(lock, worker_group(task), now)
+            return remaining, granted
 
         if task.lock_key is not None:
             self._update(task.lock_key, change, now)
-            self._dispatch(sent_back, now)
+            self._dispatch(requeued, now)
 
     def _update(
         self,
@@ -212,24 +219,24 @@ class Locks:
     ) -> None:
         for _ in range(_MAX_CONFLICTS):
             stored = self._store.load_lock(key)
-            lock, woken = change(stored.lock)
+            lock, granted = change(stored.lock)
             if lock == stored.lock or should_abort():
                 return
             try:
                 self._store.commit_lock(VersionedLock(lock, stored.version))
             except VersionConflict:
                 continue
-            self.notify(Grants(key, woken), now)
+            self.notify(Grants(key, granted), now)
             return
         raise StoreUnavailable("The store", f"lock {key} changed {_MAX_CONFLICTS} times")
 
-    # ── Waking ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Notifying ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def notify(self, grants: Grants, now: datetime) -> None:
-        """Send each of them a dispatch for now.
+        """Send each waiter a dispatch that is due now.
 
         Raises:
-            QueueUnavailable: The queue did not take one; the sweep wakes those that are left.
+            QueueUnavailable: The queue did not take one; the sweep notifies the remaining waiters.
         """
         self._dispatch(grants.waiters, now, grants.key)
 
@@ -252,7 +259,7 @@ class Locks:
 
 def _require_lock_key(run: Run) -> str:
     if run.lock_key is None:
-        raise ValueError("only a run of a task with a lock key enters a lock")
+        raise ValueError("only a run with a lock key may acquire a lock")
     return run.lock_key
 
 
@@ -262,14 +269,14 @@ def _make_worker_waiter(task: Task, run: Run) -> Waiter:
         scheduled_for=run.scheduled_for,
         due_at=run.due_at,
         attempt=run.attempt,
-        hop=_FIRST_TURN + run.lock_waits,
+        hop=_WORKER_HOP_BASE + run.lock_waits,
         suspension_count=run.suspension_count,
         **_waiter_task_fields(task),
     )
 
 
 def _make_waiter(task: Task, run: Run, dispatch: Dispatch) -> Waiter:
-    """Return the place of what was dispatched, whichever occurrence of a backlog is to run in its stead."""
+    """Return a waiter for the dispatched execution, even if another occurrence of the backlog is to run instead."""
     return Waiter(
         execution_id=dispatch.execution_id,
         scheduled_for=dispatch.scheduled_for,

@@ -182,14 +182,14 @@ def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: s
 def test_one_that_cannot_be_claimed_holds_up_nobody(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is said, and passed over."""
+    """It is logged and skipped."""
     for number in range(3):
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
     fail_commits_of(sim, monkeypatch, "t1", InvalidInput("document", "is too large"))
     found = sim.app.worker_claims.claim(WorkerFilter("gpu"), 3)
     assert [each.stored.task.id for each in found] == ["t0", "t2"]
-    assert [vars(line)["taskId"] for line in caplog.records if "passed over" in line.message] == ["t1"]
+    assert [vars(line)["taskId"] for line in caplog.records if "cannot be claimed" in line.message] == ["t1"]
     assert claim(sim) is None
 
 

@@ -1,4 +1,4 @@
-"""Work that waits for workers: offers, and the claims that workers make.
+"""Pull queues: work that is offered to workers, and the claims that workers make.
 
 May import the execution of attempts, locks and ports.
 """

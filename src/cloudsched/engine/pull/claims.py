@@ -72,7 +72,7 @@ class WorkerClaims:
         return twin
 
     def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
-        """Claim up to so many runs; see `WorkQueue.claim`."""
+        """Claim up to `limit` runs; see `WorkQueue.claim`."""
         return self._work_queue.claim(worker_filter, limit)
 
     # ── Claims of this process ───────────────────────────────────────────────────────────────────────────────────
@@ -84,7 +84,7 @@ class WorkerClaims:
         return None
 
     def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
-        """Call the handler, and return how that ended."""
+        """Call the handler, and return a report of how the attempt ended."""
         return self._attempt_runner.invoke_handler(attempt)
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
@@ -95,7 +95,9 @@ class WorkerClaims:
         """
         finished = self._attempt_runner.commit_outcome(attempt, report)
         self._dispatch_after_finish(attempt.claimed_run, attempt.run, finished, attempt.sent_wakeups)
-        if finished is None and attempt.run.lease is not None:  # or a commit of which no answer came has ended it
+        if (
+            finished is None and attempt.run.lease is not None
+        ):  # its own commit may have ended it, although its answer was lost
             with suppress(LeaseLost, NotFound):
                 return self._replay_of_finished(
                     attempt.claimed_run.task, attempt.run.execution_id, attempt.run.lease.token_hash

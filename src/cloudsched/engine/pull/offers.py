@@ -1,15 +1,15 @@
-"""What is offered to workers, and how one of many claims it.
+"""Offer work to workers, so that exactly one of them claims each run.
 
-A claim is what it is for the executor: one commit that gives a run its lease, on the version that was read. So of any
-number of workers one has it. Alone, a worker takes what is first in the queue. Those who race part ways: who has lost
-lately takes any of the first few, about as many as there seem to be rivals.
+A worker claims a run as the executor does: with one commit that gives the run its lease, on the version that was read.
+So of any number of workers exactly one succeeds. A worker without competitors claims the first offer in the queue. One
+that has recently lost races picks among the first few offers instead, about as many as it seems to have competitors.
 
-What is offered and finds its lock taken leaves its queue for the line at the lock. Left in the queue it would lie in
-front of what can be run, and every look of every worker would read it again; this way it costs one commit, once. A look
-asks for a lock one time: the others of its key that it meets are put into the line together, by one read and one commit
-for all of them, and leave the queue by one commit each. The line is written first: who is in both is offered still, and
-keeps its place when a worker takes it. What finds no room in the line leaves the queue as well, and the sweep offers it
-again, as it does with those in the line.
+An offered run whose lock is taken moves from its queue to the lock's wait list. If it stayed in the queue it would be
+ahead of work that can run, and every poll of every worker would read it again; moving it costs one commit, once. A poll
+asks for each lock only once: further runs with the same lock key are added to the wait list together, with one read and
+one commit for all, and leave the queue with one commit each. The wait list is written first, so after a crash a run may
+be in both: it is still offered, and keeps its position when a worker claims it. A run for which the wait list has no
+room leaves the queue as well. The sweep offers it again, as it does with runs in the wait list.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_CLAIMS = 100
-"""How many runs may be claimed at once."""
+"""How many runs one call may claim."""
 MAX_SCANNED = 300
-"""How many offers one claim looks at before it gives up."""
+"""How many offers one call examines before it gives up."""
 MAX_CLAIM_SECONDS = 4.0
-"""After how many seconds of real time a claim begins nothing more. Who asks through the API waits for ten, and what is
-claimed for somebody who has gone belongs to nobody, and costs an attempt."""
+"""After how many seconds of real time a call starts no further claim. API clients wait for ten seconds; a run that is
+claimed for a client that has given up is run by nobody, and loses an attempt."""
 _NO_LEASE = ""
 _MAX_COMPETITORS = 31
 _MAX_PAGE_SIZE = 100
-"""How many offers are read at a time at the most."""
+"""The most offers that are read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,18 @@ class WorkerFilter:
     queue: str
     skills: Sequence[str] = ()
     handlers: Container[str] | None = None
-    """The handlers that it has; None if it takes any."""
+    """The handlers that it has; None if it can run any."""
     owner: str | None = None
-    """Whose tasks it may run; None for everybody's."""
+    """The only owner whose tasks it may run; None for all owners."""
     worker: str = "worker"
-    """What it calls itself, for the records."""
+    """Its name, for the records."""
     claimed_by: str | None = None
     """The API caller that claims; None for a worker at the store."""
     includes_code_calls: bool = True
-    """Whether it may run calls that a handler's code made; not if it is their owner, who could forge their results."""
+    """Whether it may run calls made by a handler's code. Their owner may not, since it could forge their results."""
 
     def matches(self, task: Task) -> bool:
-        """Return whether the worker may run a task, as it is now."""
+        """Return whether the worker may run a task in its present state."""
         if task.pull is None or task.pull.queue_key not in queue_keys(self.queue, self.skills):
             return False
         if task.is_made_by_code and not self.includes_code_calls:
@@ -80,17 +80,17 @@ class WorkerFilter:
 
 @dataclass(frozen=True, slots=True)
 class WorkerClaim:
-    """A run that is the worker's, as long as its lease lasts."""
+    """A run that the worker has claimed, and holds as long as its lease lasts."""
 
     stored: VersionedTask
     run: Run
     lease_token: str = field(repr=False)
-    """Proves that the claim is the worker's; only its hash is stored."""
+    """Proves that the worker holds the claim; only its hash is stored."""
 
 
 @dataclass(slots=True)
 class _ClaimAttempt:
-    """One look at the queue, and what it has come to so far."""
+    """The progress of one call of `WorkQueue.claim`."""
 
     worker_filter: WorkerFilter
     limit: int
@@ -99,26 +99,26 @@ class _ClaimAttempt:
     skipped: int = 0
     """How many offers were not for this worker."""
     blocked_locks: dict[str, list[VersionedTask]] = field(default_factory=dict)
-    """The lock keys that were found taken, with what else was met of each."""
+    """The lock keys found to be taken, each with the further runs of that key, for which no lock was asked."""
 
 
 class _ContentionEstimate:
-    """How many others seem to claim at the same time: more with each race that is lost, fewer with each that is won."""
+    """Estimates how many others claim at the same time: more with each race lost, fewer with each won."""
 
     def __init__(self) -> None:
         self.competitors = 0
 
     def record_loss(self) -> None:
-        """Somebody else was quicker."""
+        """Count a claim that another worker committed first."""
         self.competitors = min(self.competitors + 2, _MAX_COMPETITORS)
 
     def record_win(self) -> None:
-        """Nobody was."""
+        """Count a claim that succeeded."""
         self.competitors = max(0, self.competitors - 1)
 
 
 class WorkQueue:
-    """Hands out what is offered."""
+    """Hands out offered runs to workers."""
 
     def __init__(
         self,
@@ -136,36 +136,39 @@ class WorkQueue:
         self._clock = clock
         self._random = random
         self._monotonic = monotonic
-        """Seconds of real time, from anywhere: a clock that can be moved or stands still tells nothing of a caller's
-        patience."""
+        """Seconds of real time, from any starting point. `clock` may be moved or stand still, and so cannot measure how
+        long the caller has been waiting."""
         self._contention = _ContentionEstimate()
 
     def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
-        """Claim up to so many runs, at least one: the most urgent first, and of those what came due first.
+        """Claim up to `limit` runs (at least 1): by priority, then by due time.
 
-        One read for each offer that is looked at, and one commit for each claim. Among workers who claim at the same
-        time the order is that of the queue, give or take as many places as there are workers. What cannot be claimed,
-        whatever is wrong with it, holds up nothing behind it; and after `MAX_CLAIM_SECONDS` no more is begun.
+        This costs one read for each offer examined, and one commit for each claim. If several workers claim at the same
+        time, the order may deviate from the queue's by about as many positions as there are workers. An offer that
+        cannot be claimed, for whatever reason, does not block those behind it. No claim is started after
+        `MAX_CLAIM_SECONDS`.
 
         Raises:
-            StoreUnavailable: The store did not answer, and nothing was claimed; what was claimed before is returned.
+            StoreUnavailable: The store did not answer before anything was claimed. If it fails later, this returns the
+                claims made until then.
         """
-        look = _ClaimAttempt(worker_filter, limit, self._monotonic() + MAX_CLAIM_SECONDS)
+        claim_attempt = _ClaimAttempt(worker_filter, limit, self._monotonic() + MAX_CLAIM_SECONDS)
         try:
-            self._scan(look)
-            while look.blocked_locks and self._monotonic() < look.deadline:
-                self._enqueue_blocked(look, *look.blocked_locks.popitem())
+            self._scan(claim_attempt)
+            while claim_attempt.blocked_locks and self._monotonic() < claim_attempt.deadline:
+                self._enqueue_blocked(claim_attempt, *claim_attempt.blocked_locks.popitem())
         except Exception as error:
-            if not look.claims:
+            if not claim_attempt.claims:
                 raise
-            log.warning("%d claimed, and then: %s", len(look.claims), error, extra={"action": "claim_incomplete"})
-        if look.skipped >= MAX_SCANNED:
+            incomplete = {"action": "claim_incomplete"}
+            log.warning("claimed %d runs, then failed: %s", len(claim_attempt.claims), error, extra=incomplete)
+        if claim_attempt.skipped >= MAX_SCANNED:
             log.warning(
-                "what comes first in queue %r is not for this worker; give what other workers run a queue of its own",
+                "this worker can run none of the first offers in queue %r; use a separate queue for other workers",
                 worker_filter.queue,
                 extra={"action": "queue_blocked_by_other_work", "queue": worker_filter.queue},
             )
-        return look.claims
+        return claim_attempt.claims
 
     def _scan(self, claim_attempt: _ClaimAttempt) -> None:
         for stored in self._iter_candidates(claim_attempt.worker_filter, claim_attempt.limit):
@@ -177,7 +180,7 @@ class WorkQueue:
                 return
 
     def _try_claim(self, claim_attempt: _ClaimAttempt, stored: VersionedTask) -> None:
-        """Claim a run if that can be; one with which something is wrong is passed over."""
+        """Claim a run if possible; log and skip one that cannot be claimed because of an error."""
         try:
             if claim := self._claim_with_retries(stored, claim_attempt):
                 claim_attempt.claims.append(claim)
@@ -185,19 +188,21 @@ class WorkQueue:
             raise
         except CloudschedError as error:
             ids = {"action": "claim_failed", "taskId": stored.task.id}
-            log.warning("passed over, since it cannot be claimed: %s", error, extra=ids)
+            log.warning("skipped, since it cannot be claimed: %s", error, extra=ids)
 
     def _enqueue_blocked(self, claim_attempt: _ClaimAttempt, key: str, blocked: list[VersionedTask]) -> None:
-        """Take off the queue what has met a lock that others hold; what has changed meanwhile is looked at anew."""
+        """Move runs whose lock is taken from the queue to its wait list; try again to claim those that changed."""
         now = self._clock.now()
-        asking = [
-            (stored, *found) for stored in blocked if (found := on_worker_claim(stored.task, now, _NO_LEASE, _NO_LEASE))
+        claimable = [
+            (stored, *claim) for stored in blocked if (claim := on_worker_claim(stored.task, now, _NO_LEASE, _NO_LEASE))
         ]
         waiting = set[tuple[str, str]]()
-        if asking:
-            with suppress(QueueUnavailable, VersionConflict):  # the sweep wakes them; or each asks by itself
-                waiting = self._locks.enqueue_many(key, [(step.task, run) for _, step, run in asking], now)
-        for stored, _, run in asking:
+        if claimable:
+            # The sweep notifies those that the queue did not take; after a conflict each run asks for the lock alone.
+            with suppress(QueueUnavailable, VersionConflict):
+                runs = [(transition.task, run) for _, transition, run in claimable]
+                waiting = self._locks.enqueue_many(key, runs, now)
+        for stored, _, run in claimable:
             if self._monotonic() >= claim_attempt.deadline:
                 return
             offered = stored.task.find_run(run.execution_id)
@@ -209,24 +214,24 @@ class WorkQueue:
                 self._try_claim(claim_attempt, stored)
 
     def _iter_candidates(self, worker_filter: WorkerFilter, limit: int) -> Iterator[VersionedTask]:
-        """Yield offers in their order; where there are rivals, those of one priority in any order."""
-        lanes = queue_keys(worker_filter.queue, worker_filter.skills)
+        """Yield offers in order; if there seem to be competitors, shuffle each page within a priority."""
+        keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
-        width, looked_at = limit + self._contention.competitors, 0
-        while looked_at < MAX_SCANNED:
-            found = list(self._store.list_claimable(lanes, worker_filter.owner, limit=width, after=after))
-            if not found:
+        page_size, examined = limit + self._contention.competitors, 0
+        while examined < MAX_SCANNED:
+            offers = list(self._store.list_claimable(keys, worker_filter.owner, limit=page_size, after=after))
+            if not offers:
                 return
-            last = found[-1].task
+            last = offers[-1].task
             after = (last.offer.order, last.id) if last.offer else None
             if self._contention.competitors:
-                spread = {each.task.id: self._random.random() for each in found}
-                found.sort(key=lambda each: (each.task.priority.rank, spread[each.task.id]))
-            yield from found
-            looked_at += len(found)
-            if len(found) < width:
+                shuffled = {each.task.id: self._random.random() for each in offers}
+                offers.sort(key=lambda each: (each.task.priority.rank, shuffled[each.task.id]))
+            yield from offers
+            examined += len(offers)
+            if len(offers) < page_size:
                 return
-            width = min(2 * width, _MAX_PAGE_SIZE)
+            page_size = min(2 * page_size, _MAX_PAGE_SIZE)
 
     def _claim_with_retries(self, stored: VersionedTask, claim_attempt: _ClaimAttempt) -> WorkerClaim | None:
         lease_token = secrets.token_hex(16)
@@ -235,48 +240,50 @@ class WorkQueue:
         for _ in range(MAX_CONFLICTS):
             if current is None:
                 return None
-            mine = next((run for run in current.task.runs if run.lease and run.lease.token_hash == token_hash), None)
-            if mine is not None:  # a commit that took effect and then failed
-                return WorkerClaim(current, mine, lease_token)
-            if not claim_attempt.worker_filter.matches(current.task):  # its owner may have made it another's meanwhile
+            claimed_run = next(
+                (run for run in current.task.runs if run.lease and run.lease.token_hash == token_hash), None
+            )
+            if claimed_run is not None:  # the commit took effect, although its answer was lost
+                return WorkerClaim(current, claimed_run, lease_token)
+            if not claim_attempt.worker_filter.matches(current.task):  # its owner may have edited it meanwhile
                 return None
             try:
-                taken = self._claim_or_wait(current, lease_token, claim_attempt)
+                claim = self._claim_or_wait(current, lease_token, claim_attempt)
             except VersionConflict:
                 self._contention.record_loss()
                 current = self._store.load(stored.task.id)
             else:
-                if taken is not None:
+                if claim is not None:
                     self._contention.record_win()
-                return taken
-        return None  # it changes all the time; others may be had
+                return claim
+        return None  # it keeps changing; other offers may be free
 
     def _claim_or_wait(
         self, stored: VersionedTask, lease_token: str, claim_attempt: _ClaimAttempt
     ) -> WorkerClaim | None:
-        """Commit a claim, or that the run waits for its lock; if that was found taken before, it is only noted.
+        """Commit a claim, or that the run waits for its lock. If the lock is known to be taken, only note the run.
 
         Raises:
-            VersionConflict: Somebody else was quicker.
+            VersionConflict: The task or the lock has changed since it was read.
         """
         now = self._clock.now()
         worker = claim_attempt.worker_filter
         claimed = on_worker_claim(stored.task, now, lease_fingerprint(lease_token), worker.worker, worker.claimed_by)
         if claimed is None:
             return None
-        step, run = claimed
+        transition, run = claimed
         if run.lock_key is None:
-            return WorkerClaim(self._committer.commit(step, stored), run, lease_token)
+            return WorkerClaim(self._committer.commit(transition, stored), run, lease_token)
         if run.lock_key in claim_attempt.blocked_locks:
             claim_attempt.blocked_locks[run.lock_key].append(stored)
             return None
-        answer = self._locks.acquire_for_worker(step.task, run, now)
-        if answer.is_acquired:
-            return WorkerClaim(self._committer.commit(step, stored, answer.lock), run, lease_token)
+        result = self._locks.acquire_for_worker(transition.task, run, now)
+        if result.is_acquired:
+            return WorkerClaim(self._committer.commit(transition, stored, result.lock), run, lease_token)
         offered = stored.task.find_run(run.execution_id)
         if offered is not None:
-            self._committer.commit(on_lock_taken(stored.task, offered, now), stored, answer.lock)
+            self._committer.commit(on_lock_taken(stored.task, offered, now), stored, result.lock)
         claim_attempt.blocked_locks[run.lock_key] = []
-        with suppress(QueueUnavailable):  # the sweep wakes them
-            self._locks.notify(answer.grants, now)
+        with suppress(QueueUnavailable):  # the sweep notifies them
+            self._locks.notify(result.grants, now)
         return None

@@ -246,7 +246,7 @@ def test_what_was_claimed_may_be_ended_wherever_it_was_moved_to(sim: Simulation)
 def test_a_queue_blocked_by_other_work_is_logged(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_known: bool
 ) -> None:
-    """A worker reads no more than so many offers that it cannot run, and then says what to do about it."""
+    """A worker reads at most MAX_SCANNED offers that it cannot run, and then logs what to do about it."""
     monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 7)
     for number in range(9):
         offer(sim, f"t{number}", handler="work" if is_known else "theirs", pull="gpu")
@@ -255,4 +255,4 @@ def test_a_queue_blocked_by_other_work_is_logged(
     found = sim.app.worker_claims.claim(WorkerFilter("gpu", handlers={"work"}), 9)
     assert len(found) == (9 if is_known else 0)
     assert sim.counts.since(before).reads <= 9
-    assert ("a queue of its own" in caplog.text) is not is_known
+    assert ("a separate queue" in caplog.text) is not is_known

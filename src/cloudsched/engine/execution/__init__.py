@@ -1,5 +1,4 @@
-"""One delivery of a dispatch, from authentication to the commit of its outcome.
+"""Deliveries of dispatches, from authentication to the commit of the outcome.
 
-`executor.py` decides what a delivery does, `attempts.py` runs the attempt. May import every other room of the engine
-but `tasks`.
+`executor.py` decides what a delivery does, `attempts.py` runs the attempt. May import all of the engine except `tasks`.
 """

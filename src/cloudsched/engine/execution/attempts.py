@@ -1,7 +1,7 @@
-"""A claimed run, from its claim to all that follows from its end: whoever has claimed it, an executor or a worker.
+"""Run one attempt that an executor or a worker has claimed, from the claim to everything that follows from its end.
 
-Send what may run beside it, call the handler under the lease, commit how it ended, send what comes next. A crash
-between any two of these is mended by a redelivery or by the sweep, from the last commit.
+Dispatch what may run concurrently, call the handler under the lease, commit the outcome, dispatch what comes next.
+After a crash between any two of these, a redelivery or the sweep continues from the last commit.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ log = logging.getLogger(__name__)
 
 
 class DeliveryAction(StrEnum):
-    """What a delivery came to."""
+    """What a delivery did."""
 
     DROPPED = "dropped"
     HOPPED = "hopped"
     RECORDED = "recorded"
-    """Nothing was run, but skipped, expired or lapsed runs were recorded."""
+    """No handler was called, but skipped or expired runs, or ones whose lease expired, were recorded."""
     WAITING = "waiting"
-    """Its lock is held by others; it will be woken when it is free."""
+    """Others hold its lock. It is dispatched again when there is a place, or later if the wait list is full."""
     RAN = "ran"
     SUPERSEDED = "superseded"
-    """The handler ran, but its lease had been taken over, or its task deleted: the result was dropped."""
+    """The run's lease was lost, or its task was deleted: any result was dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """What a delivery came to, and why. Each of them is a success to the queue."""
+    """What a delivery did, and why. The queue counts each of these as a success, and does not redeliver."""
 
     action: DeliveryAction
     reason: str
@@ -70,13 +70,13 @@ class StartedAttempt:
     run: Run
     context: Context
     sent_wakeups: tuple[WakeUp, ...]
-    """What was sent when it began, and need not be sent at its end."""
+    """What was dispatched at the start, and need not be dispatched again at the end."""
 
 
 class AttemptRunner:
-    """Carries out runs that have been claimed."""
+    """Runs claimed attempts."""
 
-    def __init__(  # noqa: PLR0913 - each is a part of its own
+    def __init__(  # noqa: PLR0913 - independent collaborators
         self,
         *,
         store: Store,
@@ -98,41 +98,42 @@ class AttemptRunner:
         self._tracer = tracer
 
     def run(self, claimed: VersionedTask, run: Run) -> DeliveryResult:
-        """Call the handler under the lease, and commit how it ended.
+        """Call the handler under the lease, commit the outcome, and dispatch what follows.
 
         Raises:
-            StoreUnavailable: The store did not answer; deliver it again.
-            QueueUnavailable: What follows could not be sent; deliver it again.
+            StoreUnavailable: The store did not answer; deliver the dispatch again.
+            QueueUnavailable: What follows could not be dispatched; deliver the dispatch again.
         """
-        begun = self.start(claimed, run)
-        if begun is None:
-            return DeliveryResult(DeliveryAction.SUPERSEDED, "its lease ended before the handler could be called")
-        return self.finish(begun, self.invoke_handler(begun))
+        attempt = self.start(claimed, run)
+        if attempt is None:
+            return DeliveryResult(DeliveryAction.SUPERSEDED, "the lease expired before the handler could be called")
+        return self.finish(attempt, self.invoke_handler(attempt))
 
     def start(self, claimed: VersionedTask, run: Run) -> StartedAttempt | None:
-        """Send what may run beside it, and return the run, ready; None if its lease has ended already."""
+        """Dispatch what may run concurrently, and return the attempt to run; None if its lease has already expired."""
         try:
             self.dispatch_wakeups(claimed.task)
             sent = executor_wakeups(claimed.task)
         except QueueUnavailable:
-            sent = ()  # the handler need not wait for the queue; its end sends this too
+            sent = ()  # the handler need not wait for the queue: `finish` dispatches these as well
         now = self._clock.now()
-        if run.wake_at <= now:  # this process stood still for too long: the next one is to close this attempt
-            lapse = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
-            self._sender.send(claimed.task, [lapse], now)
+        if run.wake_at <= now:  # this process was suspended for too long: the next delivery records the expired lease
+            expiry = WakeUp(run.execution_id, run.scheduled_for, run.attempt, run.wake_at)
+            self._sender.send(claimed.task, [expiry], now)
             return None
-        held = self.claimed_run(claimed, run)
-        context = Context(claimed.task, run, self._clock, held.renew, self._durable.create_durable_run(held, run))
-        return StartedAttempt(held, run, context, sent)
+        claimed_run = self.claimed_run(claimed, run)
+        durable_run = self._durable.create_durable_run(claimed_run, run)
+        context = Context(claimed.task, run, self._clock, claimed_run.renew, durable_run)
+        return StartedAttempt(claimed_run, run, context, sent)
 
     def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
-        """Call the handler, and return how that ended."""
+        """Call the handler, and return a report of how the attempt ended."""
         task, run = attempt.claimed_run.task, attempt.run
         with self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, attempt=run.attempt):
             return call_handler(self._registry, attempt.context)
 
     def claimed_run(self, claimed: VersionedTask, run: Run) -> ClaimedRun:
-        """Return what a run's holder changes it by."""
+        """Return the object through which the holder of the lease changes its run."""
         return ClaimedRun(
             store=self._store,
             clock=self._clock,
@@ -144,7 +145,7 @@ class AttemptRunner:
         )
 
     def finish(self, attempt: StartedAttempt, report: AttemptReport) -> DeliveryResult:
-        """Commit how a run ended, and send what follows."""
+        """Commit the outcome of an attempt, and dispatch what follows."""
         finished = self.commit_outcome(attempt, report)
         self.dispatch_after_finish(attempt.claimed_run, attempt.run, finished, attempt.sent_wakeups)
         if finished is None:
@@ -154,35 +155,36 @@ class AttemptRunner:
         return DeliveryResult(DeliveryAction.RAN, f"attempt {attempt.run.attempt}: {type(report.outcome).__name__}")
 
     def commit_outcome(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
-        """Commit how a run ended, and return its task as it is then; None if the lease was lost before.
+        """Commit the outcome of an attempt; return the task as committed, or None if the lease was lost before.
 
-        Where its steps are too many for its record, and their place is away, it waits for that, and is replayed.
-        An end that the store refuses is a failure, without what may have been too much: it would be refused each time.
+        If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
+        and then replayed. If the store rejects the outcome, which it would do every time, the attempt is recorded as a
+        failure, without its notices and progress, which may have been too large.
         """
         try:
             return self._commit_or_fail(attempt, report)
         except BlobsUnavailable as error:
-            waiting = Suspend(str(error), self._clock.now() + OUTAGE_PAUSE)
-            known = attempt.context.durable_run.entries_or_none
-            return attempt.claimed_run.finish(replace(report, outcome=waiting, error=None), self._random, known)
+            suspend = Suspend(str(error), self._clock.now() + OUTAGE_PAUSE)
+            journal = attempt.context.durable_run.entries_or_none
+            return attempt.claimed_run.finish(replace(report, outcome=suspend, error=None), self._random, journal)
 
     def _commit_or_fail(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
-        held, known = attempt.claimed_run, attempt.context.durable_run.entries_or_none
-        running = partial(self._calls_in_progress, held.task.id, attempt.run.execution_id)
+        claimed_run, journal = attempt.claimed_run, attempt.context.durable_run.entries_or_none
+        in_progress = partial(self._calls_in_progress, claimed_run.task.id, attempt.run.execution_id)
         try:
-            finished = held.finish(report, self._random, known, running)
+            finished = claimed_run.finish(report, self._random, journal, in_progress)
         except InvalidInput as error:
-            about = {"taskId": held.task.id, "executionId": attempt.run.execution_id}
-            log.exception("The store rejected the result", extra={"action": "result_rejected", **about})
-            reason = f"The store does not take how it ended ({type(report.outcome).__name__}): {error}"
-            refused = replace(report, outcome=Fail(truncate_text(reason)), error=None, notices=(), progress=())
-            return held.finish(refused, self._random, known)
-        if held.has_calls_in_progress:
-            self._durable.child_tasks.recheck_awaited_calls(held.task, attempt.run.execution_id)
+            ids = {"taskId": claimed_run.task.id, "executionId": attempt.run.execution_id}
+            log.exception("The store rejected the result", extra={"action": "result_rejected", **ids})
+            reason = f"The store rejected the outcome {type(report.outcome).__name__}: {error}"
+            failure = replace(report, outcome=Fail(truncate_text(reason)), error=None, notices=(), progress=())
+            return claimed_run.finish(failure, self._random, journal)
+        if claimed_run.has_calls_in_progress:
+            self._durable.child_tasks.recheck_awaited_calls(claimed_run.task, attempt.run.execution_id)
         return finished
 
     def _calls_in_progress(self, task_id: str, execution_id: str, calls: tuple[int, ...]) -> Collection[int]:
-        """Return some of the calls that are under way; none if that cannot be read, and their parent looks itself."""
+        """Return which of the calls are in progress; none if that is unknown: their parent checks when it runs."""
         with suppress(StoreUnavailable):
             return self._durable.child_tasks.calls_in_progress(task_id, execution_id, calls)
         return ()
@@ -190,11 +192,20 @@ class AttemptRunner:
     def dispatch_after_finish(
         self, claimed_run: ClaimedRun, run: Run, finished: Task | None, sent_wakeups: tuple[WakeUp, ...] = ()
     ) -> None:
-        """Send what follows from the end of a run: `finished` is its task then, None if the lease was lost before."""
+        """Dispatch what follows from the end of an attempt.
+
+        Args:
+            claimed_run: The run, as its holder changes it.
+            run: The run as it was claimed.
+            finished: The task as committed; None if the lease was lost before.
+            sent_wakeups: What was dispatched at the start.
+
+        Raises:
+            QueueUnavailable: Something could not be dispatched.
+        """
         if finished is None:
-            self.dispatch_wakeups(
-                claimed_run.task
-            )  # it may have been this result whose commit took effect and then failed
+            # The commit of this very result may have taken effect although its answer was lost.
+            self.dispatch_wakeups(claimed_run.task)
             if run.lock_key is not None:
                 self._locks.cancel_wait(run.lock_key, claimed_run.task.id, run.execution_id, self._clock.now())
             self.notify_parent(claimed_run.task)
@@ -204,16 +215,17 @@ class AttemptRunner:
         self.notify_parent(finished)
 
     def notify_parent(self, task: Task) -> None:
-        """Tell a task's parent that it has ended, and cancel what is below a task that was cancelled."""
+        """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""
         self._durable.child_tasks.notify_parent(task)
         if task.status is TaskStatus.CANCELLED and task.deferred:
             self._durable.child_tasks.cancel_descendants(task)
 
     def dispatch_wakeups(self, task: Task, already_sent: tuple[WakeUp, ...] = ()) -> None:
-        """Send a task's wakes, except those that are known to have been sent and lie ahead.
+        """Send dispatches for a task's wake-ups, except for future ones that have already been sent.
 
-        What was sent and is due has been delivered, perhaps when all the task's places were taken: then it was dropped.
+        Those that were sent and are due are sent again: they may have been delivered, and dropped, while the task
+        already ran as many executions as it allows.
         """
         now = self._clock.now()
-        ahead = [wake for wake in already_sent if wake.due_at > now]
-        self._sender.send(task, [wake for wake in executor_wakeups(task) if wake not in ahead], now)
+        future = [wake for wake in already_sent if wake.due_at > now]
+        self._sender.send(task, [wake for wake in executor_wakeups(task) if wake not in future], now)

@@ -1,4 +1,4 @@
-"""A run under a lease: renewing it, ending it, and freeing what it holds."""
+"""Change a run under its lease: renew it, append to its journal, finish or release it, and free its lock."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from cloudsched.engine.state.locks import Locks
 
 MAX_CONFLICTS = 20
-"""How often a decision is made anew because somebody else was quicker, before the queue is asked to come again."""
+"""How often a change is decided again after a conflict, before it fails as `StoreUnavailable`."""
 
 
 class ClaimedRun:
-    """A run that this executor has claimed: the task's last known state, which all its changes are committed on."""
+    """A claimed run, with the last known state of its task, on which its changes are committed."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class ClaimedRun:
         self._run = run
         self._token_hash = run.lease.token_hash
         self.granted = Grants()
-        """Those whose turn it is at its lock, once it has ended."""
+        """The waiters at its lock to notify, once the run has been finished or released."""
         self.has_calls_in_progress = False
-        """Whether it was suspended for calls of which one had ended meanwhile, and others were under way."""
+        """Whether it was suspended for calls of which one had ended meanwhile, and others were still in progress."""
 
     @property
     def task(self) -> Task:
@@ -69,21 +69,21 @@ class ClaimedRun:
         return self._stored.task
 
     def renew(self, progress: Sequence[ProgressNote]) -> LeaseState:
-        """Extend the lease and its lock, and keep the progress; say if it is lost or the task no longer wants it."""
-        identity = self._run.execution_id
+        """Extend the lease and the hold on its lock, and store the progress; report a lost lease or an ended task."""
+        execution_id = self._run.execution_id
 
         def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
-            step = on_heartbeat(task, identity, self._token_hash, progress, self._clock.now())
-            run = None if step is None else step.task.find_run(identity)
-            if step is None or run is None:
+            transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._clock.now())
+            run = None if transition is None else transition.task.find_run(execution_id)
+            if transition is None or run is None:
                 return None
             lock = self._locks.extend(task.id, run, run.wake_at)
-            if lock is not None and not is_held_by(lock.lock, task.id, identity, self._clock.now()):
-                return None  # it was another's by the time that it was read
-            return step, lock
+            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._clock.now()):
+                return None  # another run had acquired the lock before it was read
+            return transition, lock
 
         task = self._commit(decide)
-        run = None if task is None else task.find_run(identity)
+        run = None if task is None else task.find_run(execution_id)
         if task is None or run is None:
             return LeaseState(None, is_cancelled=True)
         is_cancelled = task.deleted_at is not None or task.status in FINAL_STATUSES
@@ -92,28 +92,28 @@ class ClaimedRun:
     def append_journal(
         self, entries: Sequence[JournalEntry], calls_made: int, event: Event | None = None
     ) -> Task | None:
-        """Keep what a durable handler did, and take an event off the task; this renews the lease.
+        """Append entries to the journal, and remove a consumed event from the task; this renews the lease.
 
         Returns:
-            The task as it is then, or None if the lease is no longer held.
+            The task as committed, or None if the lease is no longer held.
 
         Raises:
-            LookupError: The event is not there any more. Nothing was kept.
+            LookupError: The task does not have the event any more. Nothing was stored.
         """
-        identity = self._run.execution_id
+        execution_id = self._run.execution_id
 
         def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
             now = self._clock.now()
-            step = on_journal_append(task, identity, self._token_hash, entries, calls_made, now)
-            run = None if step is None else step.task.find_run(identity)
-            if step is None or run is None:
+            transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
+            run = None if transition is None else transition.task.find_run(execution_id)
+            if transition is None or run is None:
                 return None
             if event is not None:
-                step = consume_event(step, event, now)
+                transition = consume_event(transition, event, now)
             lock = self._locks.extend(task.id, run, run.wake_at)
-            if lock is not None and not is_held_by(lock.lock, task.id, identity, now):
+            if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
                 return None  # as in `renew`
-            return step, lock
+            return transition, lock
 
         return self._commit(decide)
 
@@ -124,45 +124,48 @@ class ClaimedRun:
         journal: Sequence[JournalEntry] | None = None,
         calls_in_progress: Callable[[tuple[int, ...]], Collection[int]] = lambda _: (),
     ) -> Task | None:
-        """Commit how the attempt ended; return the task as it is then, or None if the lease is no longer held.
+        """Commit the outcome of the attempt; return the task as committed, or None if the lease is no longer held.
 
         Args:
-            report: How it ended.
-            random: Chance, for the wait before the next attempt.
-            journal: The whole journal of the run, if that was read.
+            report: The outcome, with what the handler reported.
+            random: For the jitter of the wait before the next attempt.
+            journal: The whole journal of the run, if it has been loaded.
             calls_in_progress: Returns which of some calls are in progress; called if one ended while the handler ran.
 
         Raises:
-            BlobsUnavailable: The journal is too large for its record, and its place cannot be reached. Nothing has
-                ended, and nobody has been told of a failure.
+            BlobsUnavailable: The journal is too large for its record, and the blob store cannot be reached. Nothing
+                was committed, and no failure hook was called.
         """
-        known = None if journal is None else {self._run.execution_id: journal}
+        known_journals = None if journal is None else {self._run.execution_id: journal}
 
         def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
-            now, identity, wish = self._clock.now(), self._run.execution_id, report.outcome
-            run = task.find_run(identity)
-            is_nudged = run is not None and run.call_finished_while_running
-            under_way = calls_in_progress(wish.calls) if is_nudged and isinstance(wish, Suspend) and wish.calls else ()
-            self.has_calls_in_progress = bool(under_way)
-            step = on_outcome(task, identity, self._token_hash, report, now, random, calls_in_progress=under_way)
-            if step is None:
+            now, execution_id, outcome = self._clock.now(), self._run.execution_id, report.outcome
+            run = task.find_run(execution_id)
+            awaited = outcome.calls if isinstance(outcome, Suspend) else ()
+            must_check = run is not None and run.call_finished_while_running and awaited
+            open_calls = calls_in_progress(awaited) if must_check else ()
+            self.has_calls_in_progress = bool(open_calls)
+            transition = on_outcome(
+                task, execution_id, self._token_hash, report, now, random, calls_in_progress=open_calls
+            )
+            if transition is None:
                 return None
             lock, self.granted = self._locks.release(task.id, self._run, self._clock.now())
-            return step, lock
+            return transition, lock
 
-        return self._commit_end(decide, known)
+        return self._commit_end(decide, known_journals)
 
     def release(self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None) -> Task | None:
-        """Let somebody else run the attempt; return the task as it is then, or None if the lease is no longer held."""
+        """Give up the run to another worker; return the task as committed, or None if the lease is no longer held."""
 
         def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
             now = self._clock.now()
             run_id, token_hash = self._run.execution_id, self._token_hash
-            step = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
-            if step is None:
+            transition = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
+            if transition is None:
                 return None
             lock, self.granted = self._locks.release(task.id, self._run, now)
-            return step, lock
+            return transition, lock
 
         return self._commit_end(decide)
 
@@ -171,13 +174,13 @@ class ClaimedRun:
         decide: Callable[[Task], tuple[Transition, VersionedLock | None] | None],
         journals: dict[str, Sequence[JournalEntry]] | None = None,
     ) -> Task | None:
-        """Commit an end; of a task that was deleted meanwhile nothing but that the lock is free."""
-        ended = self._commit(
+        """Commit the end of the attempt. If the task was deleted meanwhile, only free its lock, and return None."""
+        committed = self._commit(
             lambda task: decide(task) if task.deleted_at is None else self._release_deleted(task), journals
         )
-        if ended is None or ended.deleted_at is None:
-            return ended
-        with suppress(QueueUnavailable):  # the sweep wakes them
+        if committed is None or committed.deleted_at is None:
+            return committed
+        with suppress(QueueUnavailable):  # the sweep notifies them
             self._locks.notify(self.granted, self._clock.now())
         return None
 
@@ -194,16 +197,16 @@ class ClaimedRun:
         journals: dict[str, Sequence[JournalEntry]] | None = None,
     ) -> Task | None:
         for _ in range(MAX_CONFLICTS):
-            stored = self._stored  # once: a worker's other thread may put a newer one in its place meanwhile
+            stored = self._stored  # read once: another thread of the worker may replace it meanwhile
             decision = decide(stored.task)
             if decision is None:
                 return None
-            step, lock = decision
+            transition, lock = decision
             try:
-                announce = partial(run_failure_hooks, self._registry, step.task, step.executions)
-                committed = self._committer.commit(step, stored, lock, journals, announce)
+                call_hooks = partial(run_failure_hooks, self._registry, transition.task, transition.executions)
+                committed = self._committer.commit(transition, stored, lock, journals, call_hooks)
             except VersionConflict:
-                reread = self._store.load(step.task.id)
+                reread = self._store.load(transition.task.id)
                 if reread is None:
                     return None  # deleted meanwhile
                 self._stored = reread

@@ -1,4 +1,4 @@
-"""What a durable handler's journal is given to work with: how calls are drafted, made and looked at, and its pace."""
+"""Create the durable run of each attempt, and connect it to the engine: archive, child tasks, settings, call drafts."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 _NO_LEAD_TIME = LeadTimes(timedelta(0), timedelta(0))
 TIME_BUDGET_FRACTION = 0.8
-"""Which part of its function's time a handler may use before it is suspended at its next durable point."""
+"""The share of the function's time limit after which a handler is suspended at its next durable point."""
 _NOT_ALLOWED_IN_CALLS = {
-    "id": "It is made from the call's place in the journal; the call itself stands for it.",
-    "owner": "A call is its caller's owner's.",
-    "schedule": "A call begins at once; use ctx.sleep before it, or create a task of its own.",
+    "id": "It is derived from the call's position in the journal. Use the handle that the call returns.",
+    "owner": "A call has the same owner as its caller.",
+    "schedule": "A call starts immediately. Use ctx.sleep before it, or create a separate task.",
 }
-"""What a draft may say and a call may not, and why."""
+"""The fields of a draft that a call may not set, each with a hint."""
 
 
 class DurableSettings(Protocol):
-    """What the settings say about durable handlers; see `cloudsched.Settings`."""
+    """The settings for durable handlers; see `cloudsched.Settings`."""
 
     @property
     def retention(self) -> timedelta | None: ...  # noqa: D102
@@ -55,15 +55,15 @@ class DurableSettings(Protocol):
 
 
 class DurableServices:
-    """What durable handlers need of the engine; it makes the journal of each attempt.
+    """The parts of the engine that durable handlers need; creates the durable run of each attempt.
 
     Attributes:
-        journals: Where journals lie.
-        committer: What folds journals into records.
-        nesting: What makes calls, and tells their parents.
+        archive: Loads journals, and moves them into records.
+        committer: Commits transitions, and archives the journals of finished executions.
+        child_tasks: Creates calls, and notifies their parents.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a part of its own
+    def __init__(  # noqa: PLR0913 - independent collaborators
         self,
         *,
         store: Store,
@@ -87,8 +87,8 @@ class DurableServices:
         self._call_arguments: dict[tuple[str, datetime | None, int], str] = {}
 
     def create_durable_run(self, claimed_run: ClaimedRun, run: Run) -> DurableRun:
-        """Return the journal of a run that has just been claimed; nothing is read before it is needed."""
-        around = Surroundings(
+        """Return the durable run of a run that has just been claimed; its journal is loaded when it is first needed."""
+        surroundings = Surroundings(
             claimed_run=claimed_run,
             clock=self._clock,
             function=self._function,
@@ -102,7 +102,7 @@ class DurableServices:
                 self._suspend_deadline(), self._settings.replays_each_step, self._call_arguments
             ),
         )
-        return DurableRun(around, run.execution_id)
+        return DurableRun(surroundings, run.execution_id)
 
     def _function(self, handler: str) -> Callable[..., Any] | None:
         return self._registry.get(handler).function if handler in self._registry else None
@@ -114,48 +114,48 @@ class DurableServices:
         self,
         task: Task,
         handler: str,
-        payload: Any,  # noqa: ANN401 - as the handler takes it
+        payload: Any,  # noqa: ANN401 - any payload that the handler accepts
         child: str,
         fields: dict[str, Any],
         parent: Parent,
     ) -> Task:
-        """Return the task that a call is: it has one record, and is kept no longer than that is to be.
+        """Return the task of a call. It has only one execution, and is kept no longer than that execution's record.
 
         Raises:
-            InvalidInput: There is no such handler, or the payload or a field does not fit.
+            InvalidInput: There is no such handler, or the payload or a field is invalid.
         """
         now = self._clock.now()
-        settled = {
+        fixed = {
             "id": child,
             "owner": task.owner,
             "handler": handler,
             "payload": {} if payload is None else payload,
             "schedule": Schedule.once(now),
         }
-        usual = {"title": f"{handler}, called by {task.title}"[:500], "priority": task.priority}
+        defaults = {"title": f"{handler}, called by {task.title}"[:500], "priority": task.priority}
         try:
-            draft = TaskDraft.of(**{**usual, **_caller_fields(fields), **settled})
-            made = new_task(validate_draft(draft, self._registry, self._settings.retention), now, _NO_LEAD_TIME).task
+            draft = TaskDraft.of(**{**defaults, **_caller_fields(fields), **fixed})
+            call = new_task(validate_draft(draft, self._registry, self._settings.retention), now, _NO_LEAD_TIME).task
         except UnknownHandler:
-            raise  # it says which
+            raise  # its message names the handler
         except InvalidInput as error:
             raise type(error)(error.field, f"{error.problem}, in the call of {handler!r}", error.hint) from error
-        kept = [each for each in (made.retention, made.execution_retention) if each is not None]
-        return made.model_copy(
+        retentions = [each for each in (call.retention, call.execution_retention) if each is not None]
+        return call.model_copy(
             update={
                 "parent": parent.model_copy(update={"is_owners": task.is_written_by_owner}),
-                "retention": min(kept, default=None),
+                "retention": min(retentions, default=None),
             }
         )
 
 
 def _caller_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return what a call says of its task; a `retry` of None leaves that to the handler.
+    """Return the fields that a call sets on its task; a `retry` of None means the handler's policy.
 
     Raises:
-        InvalidInput: It says what is not its to say.
+        InvalidInput: It sets a field that a call may not set.
     """
     for name, hint in _NOT_ALLOWED_IN_CALLS.items():
         if name in fields:
-            raise InvalidInput(name, "cannot be given to a call", hint)
+            raise InvalidInput(name, "cannot be set by a call", hint)
     return {name: value for name, value in fields.items() if name != "retry" or value is not None}

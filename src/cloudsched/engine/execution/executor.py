@@ -1,8 +1,8 @@
-"""The executor: what happens when the queue delivers a dispatch.
+"""The executor: processes the dispatches that the queue delivers.
 
-Authenticate, load, decide, claim, call, finish, send the next. Each step reads and writes as little as it can: one
-successful occurrence costs one read, two commits and one created dispatch, a hop one read and one dispatch. A crash
-between any two steps is mended by the redelivery, or by the sweep, from the last commit.
+Authenticate, load, decide, claim, call, finish, send the next dispatch. Each step reads and writes as little as it can:
+a successful occurrence costs one read, two commits and one created dispatch, a hop one read and one dispatch. After a
+crash between any two steps, the redelivery or the sweep continues from the last commit.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-
 LOCK_RETRY_INTERVAL = timedelta(minutes=1)
+"""How often a run asks for its lock again that found the wait list full."""
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForLock:
-    """Run nothing yet; whoever frees the lock sends the dispatch again, unless it is to come again by itself."""
+    """Run nothing yet. Releasing the lock dispatches the run again; with `until`, the run is dispatched again then."""
 
     reason: str
     until: datetime | None = None
@@ -56,9 +56,9 @@ Decision = Drop | Hop | WaitForLock | Claim
 
 
 class Executor:
-    """Runs what dispatches ask for, once each, however often they come."""
+    """Runs each attempt that is dispatched once, however often its dispatch is delivered."""
 
-    def __init__(  # noqa: PLR0913 - each is a part of its own
+    def __init__(  # noqa: PLR0913 - independent collaborators
         self,
         *,
         store: Store,
@@ -82,13 +82,13 @@ class Executor:
         self._tracer = tracer
 
     def deliver(self, body: bytes, token: str) -> DeliveryResult:
-        """Do what a delivered dispatch asks for; return once that is stored.
+        """Process a delivered dispatch; return once its result is stored.
 
         Raises:
             Unauthenticated: The token is missing or wrong. Nothing was read.
-            InvalidInput: The body is not a dispatch. Delivering it again would change nothing.
-            StoreUnavailable: The store did not answer; deliver it again.
-            QueueUnavailable: What follows could not be sent; deliver it again.
+            InvalidInput: The body is not a dispatch. Do not deliver it again.
+            StoreUnavailable: The store did not answer; deliver the dispatch again.
+            QueueUnavailable: What follows could not be dispatched; deliver the dispatch again.
         """
         self._keys.verify(body, token)
         dispatch = _parse_dispatch(body, self._clock)
@@ -102,30 +102,34 @@ class Executor:
 
     def _process(self, dispatch: Dispatch) -> DeliveryResult:
         stored, decision = self._claim(dispatch)
-        verdict = self._apply(dispatch, stored, decision)
+        result = self._apply(dispatch, stored, decision)
         log.log(
-            logging.DEBUG if verdict.action is DeliveryAction.RAN else logging.INFO,  # the news has said so
+            logging.DEBUG if result.action is DeliveryAction.RAN else logging.INFO,  # the event log has a line for it
             "%s: %s",
-            verdict.action,
-            verdict.reason,
+            result.action,
+            result.reason,
             extra={
-                "action": verdict.action.value,
+                "action": result.action.value,
                 "taskId": dispatch.task_id,
                 "executionId": dispatch.execution_id,
                 "attempt": dispatch.attempt,
             },
         )
-        return verdict
+        return result
 
     def _claim(self, dispatch: Dispatch) -> tuple[VersionedTask | None, Decision]:
-        """Load, decide and commit the claim, until nobody else is quicker; return the task as it is then."""
-        token_hash = lease_fingerprint(secrets.token_hex(16))  # nobody needs the token: no report comes from outside
+        """Load, decide and commit the claim, again after each conflict; return the task as it is then."""
+        token_hash = lease_fingerprint(
+            secrets.token_hex(16)
+        )  # the token itself is not needed: no report arrives from outside
         for _ in range(MAX_CONFLICTS):
             stored = self._store.load(dispatch.task_id)
             if stored is None:
                 return None, Drop("there is no such task")
             run = stored.task.find_run(dispatch.execution_id)
-            if run and run.lease and run.lease.token_hash == token_hash:  # a commit that took effect and then failed
+            if (
+                run and run.lease and run.lease.token_hash == token_hash
+            ):  # the commit took effect, although its answer was lost
                 return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
             decision = on_dispatch(stored.task, dispatch, self._clock.now(), token_hash)
             if not isinstance(decision, Claim):
@@ -142,32 +146,33 @@ class Executor:
         """Commit a claim with the lock that it needs, or an end without a result with the lock that it frees.
 
         Raises:
-            VersionConflict: Somebody else was quicker.
+            VersionConflict: The task or the lock has changed since it was read.
         """
-        step, run = decision.transition, decision.run
+        transition, run = decision.transition, decision.run
         if run is None:
-            return self._commit_finish(stored, step, dispatch), decision
+            return self._commit_finish(stored, transition, dispatch), decision
         if run.lock_key is None:
-            return self._committer.commit(step, stored), decision
+            return self._committer.commit(transition, stored), decision
         now = self._clock.now()
-        answer = self._locks.acquire(step.task, run, dispatch, now)
-        if answer.is_acquired:
-            return self._committer.commit(step, stored, answer.lock), decision
-        why = f"others hold {run.lock_key!r}"
-        if answer.is_waiting:
-            return stored, WaitForLock(why)
+        result = self._locks.acquire(transition.task, run, dispatch, now)
+        if result.is_acquired:
+            return self._committer.commit(transition, stored, result.lock), decision
+        reason = f"others hold {run.lock_key!r}"
+        if result.is_waiting:
+            return stored, WaitForLock(reason)
         until = _next_lock_retry(dispatch, now)
-        return stored, WaitForLock(f"{why}, and its wait list is full; until {until.isoformat()}", until)
+        return stored, WaitForLock(f"{reason}, and its wait list is full; until {until.isoformat()}", until)
 
     def _commit_finish(self, stored: VersionedTask, transition: Transition, dispatch: Dispatch) -> VersionedTask:
-        announce = partial(run_failure_hooks, self._registry, stored.task, transition.executions)
+        call_hooks = partial(run_failure_hooks, self._registry, stored.task, transition.executions)
         run = stored.task.find_run(dispatch.execution_id)
-        if run is None or run.lock_key is None or run.lease is None:  # one that only waits for it keeps its turn
-            return self._committer.commit(transition, stored, before_commit=announce)
-        lock, turns = self._locks.release(stored.task.id, run, self._clock.now())
-        ended = self._committer.commit(transition, stored, lock, before_commit=announce)
-        self._locks.notify(turns, self._clock.now())
-        return ended
+        # A run without a lease does not hold the lock; if it waits for it, it stays in the wait list.
+        if run is None or run.lock_key is None or run.lease is None:
+            return self._committer.commit(transition, stored, before_commit=call_hooks)
+        lock, grants = self._locks.release(stored.task.id, run, self._clock.now())
+        committed = self._committer.commit(transition, stored, lock, before_commit=call_hooks)
+        self._locks.notify(grants, self._clock.now())
+        return committed
 
     def _apply(self, dispatch: Dispatch, stored: VersionedTask | None, decision: Decision) -> DeliveryResult:
         if stored is None:
@@ -175,42 +180,42 @@ class Executor:
                 self._locks.cancel_wait(dispatch.lock_key, dispatch.task_id, dispatch.execution_id, self._clock.now())
             return DeliveryResult(DeliveryAction.DROPPED, decision.reason)
         match decision:
-            case Drop(why):
+            case Drop(reason):
                 self._repair_after_drop(dispatch, stored.task)
-                return DeliveryResult(DeliveryAction.DROPPED, why)
-            case Hop(until, why):
+                return DeliveryResult(DeliveryAction.DROPPED, reason)
+            case Hop(until, reason):
                 self._redispatch(dispatch, stored.task, until, dispatch.hop + 1)
-                return DeliveryResult(DeliveryAction.HOPPED, f"{why}; until {until.isoformat()}")
-            case WaitForLock(why, until):
+                return DeliveryResult(DeliveryAction.HOPPED, f"{reason}; until {until.isoformat()}")
+            case WaitForLock(reason, until):
                 if until is not None:
                     self._redispatch(dispatch, stored.task, until, max(dispatch.hop + 1, int(until.timestamp())))
-                return DeliveryResult(DeliveryAction.WAITING, why)
-            case Claim(_, run, why):
+                return DeliveryResult(DeliveryAction.WAITING, reason)
+            case Claim(_, run, reason):
                 if run is not None:
                     return self._attempt_runner.run(stored, run)
                 self._attempt_runner.dispatch_wakeups(stored.task)
                 self._attempt_runner.notify_parent(stored.task)
                 self._release_stale_lock(dispatch, stored.task)
-                return DeliveryResult(DeliveryAction.RECORDED, why)
+                return DeliveryResult(DeliveryAction.RECORDED, reason)
 
     def _redispatch(self, dispatch: Dispatch, task: Task, until: datetime, hop: int) -> None:
         wake = WakeUp(dispatch.execution_id, dispatch.scheduled_for, dispatch.attempt, until)
         self._sender.send(task, [wake], self._clock.now(), hop=hop)
 
     def _repair_after_drop(self, dispatch: Dispatch, task: Task) -> None:
-        """Do what a crash after the last commit may have left undone, for a dispatch that runs nothing."""
+        """Complete what a crash after the last commit may have left undone, for a dispatch that is dropped."""
         if dispatch.revision == task.revision:
             self._attempt_runner.dispatch_wakeups(task)
         self._attempt_runner.notify_parent(task)
         self._release_stale_lock(dispatch, task)
 
     def _release_stale_lock(self, dispatch: Dispatch, task: Task) -> None:
-        """Give up the turn at the lock of an execution that will not come for it any more."""
+        """Stop waiting for a lock that the execution no longer needs; requeue its worker group if no worker came."""
         run, now = task.find_run(dispatch.execution_id), self._clock.now()
         if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.lock_key, task.revision):
             self._locks.cancel_stale_wait(dispatch, now)
         if task.is_active and run is not None and run.waiting_for is not None:
-            if missed_lock_turn(run, dispatch):  # else it is kept until a worker comes
+            if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
                 self._locks.requeue_worker_group(task, now)
             return
         if task.lock_key is not None and not any(
@@ -220,19 +225,19 @@ class Executor:
 
 
 def _next_lock_retry(dispatch: Dispatch, now: datetime) -> datetime:
-    """Return when a run comes again that found the line at its lock full: half a minute to a minute and a half later.
+    """Return when a run that found the wait list full asks for its lock again: in 30 to 90 seconds.
 
-    Each run has one such instant a minute, spread over it. So however many dispatches of it there are (the sweep sends
-    some, too), they become one.
+    Each run has one such instant a minute, at an offset derived from its ids. So however many dispatches it has (the
+    sweep sends some as well), they become one.
     """
     digest = hashlib.sha256(f"{dispatch.task_id} {dispatch.execution_id}".encode()).digest()
-    place = LOCK_RETRY_INTERVAL * (int.from_bytes(digest[:4]) / 2**32)
-    begun = (now + LOCK_RETRY_INTERVAL / 2 - place - _EPOCH) // LOCK_RETRY_INTERVAL
-    return _EPOCH + (begun + 1) * LOCK_RETRY_INTERVAL + place
+    offset = LOCK_RETRY_INTERVAL * (int.from_bytes(digest[:4]) / 2**32)
+    intervals = (now + LOCK_RETRY_INTERVAL / 2 - offset - _EPOCH) // LOCK_RETRY_INTERVAL
+    return _EPOCH + (intervals + 1) * LOCK_RETRY_INTERVAL + offset
 
 
 def _parse_dispatch(body: bytes, clock: Clock) -> Dispatch:
     try:
         return Dispatch.from_wire(json.loads(body), clock.now())
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched makes these.") from error
+        raise InvalidInput("(body)", f"is not a dispatch: {error}", "Only cloudsched creates dispatches.") from error

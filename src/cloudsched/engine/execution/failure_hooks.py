@@ -1,4 +1,4 @@
-"""What is called when an execution has failed for good."""
+"""Call the `on_failure` hooks of executions that have failed permanently."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ log = logging.getLogger(__name__)
 
 
 def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
-    """Call the hook of the task's handler for each execution that has failed for good.
+    """Call the hook of the task's handler for each execution that has failed permanently.
 
-    A hook that fails is logged, and changes nothing. So is one that cannot be called since the handler is not here,
-    unless it was a worker who said that it failed: that has the handler, and hears what came of it.
+    A hook that fails is logged, and changes nothing. It is also logged if no hook can be called because this process
+    does not have the handler, unless a worker reported the failure: the worker has the handler, and gets the result.
     """
     failed = [execution for execution in executions if execution.status in FAILURE_STATUSES]
     hook = failure_hook(registry, task)
     for execution in failed:
-        about = {"taskId": task.id, "executionId": execution.id, "handler": task.handler}
+        ids = {"taskId": task.id, "executionId": execution.id, "handler": task.handler}
         if hook is not None:
             try:
                 hook(task, execution)
             except BaseException as error:
                 if not is_handler_failure(error):
                     raise
-                log.exception("The on_failure hook failed", extra={"action": "failure_hook_failed", **about})
+                log.exception("The on_failure hook failed", extra={"action": "failure_hook_failed", **ids})
         elif task.handler not in registry and not _was_reported_by_worker(execution):
-            why = "no on_failure is called: there is no handler %r in this process"
-            log.warning(why, task.handler, extra={"action": "failure_hook_skipped", **about})
+            message = "no on_failure is called: there is no handler %r in this process"
+            log.warning(message, task.handler, extra={"action": "failure_hook_skipped", **ids})
 
 
 def failure_hook(registry: Registry, task: Task) -> OnFailure | None:
-    """Return what is called here when an occurrence of the task has failed for good."""
+    """Return the hook that this process calls when an execution of the task has failed permanently, if it has one."""
     return registry.get(task.handler).on_failure if task.handler in registry else None
 
 

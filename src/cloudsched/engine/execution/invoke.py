@@ -1,7 +1,8 @@
-"""One call of a handler: what goes in, and what any possible end of it means.
+"""Call a handler once, and turn whatever it returns or raises into an outcome.
 
-A handler that raises has failed, and is tried again as its task's policy says; a payload or a result that cannot be
-right is not tried again, since nothing would change. See `cloudsched.engine.durable.exits` for what passes through.
+A handler that raises has failed, and is retried according to its task's policy. An invalid payload or result is not
+retried, since it would be just as invalid again. `cloudsched.engine.durable.exits` lists the exceptions that are not
+caught.
 """
 
 from __future__ import annotations
@@ -33,51 +34,52 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_MESSAGE = 2_000
+"""How many characters of a message or reason are stored."""
 MAX_TRACEBACK = 4_000
-"""How many characters of an error are kept."""
+"""How many characters of an error's traceback are stored."""
 
 
 def call_handler(registry: Registry, context: Context) -> AttemptReport:
-    """Call the handler of the context's task and return how that ended."""
+    """Call the handler of the context's task, and return a report of how the attempt ended."""
     task = context.task
     try:
         handler = registry.get(task.handler)
         payload = handler.parse_payload(task.payload)
-    except Exception as error:  # noqa: BLE001 - a model's validators are the handler's own, too
+    except Exception as error:  # noqa: BLE001 - a model's validators are user code, and may raise anything
         return _report(context, Fail(_error_text(error)), error)
     context.durable_run.bind_thread()
     try:
-        answer = handler.function(*handler.build_arguments(context, payload))
-        if isinstance(answer, CallHandle):
-            answer = answer.result()
-        outcome, refused = _normalize_result(drain_iterator(answer), context.durable_run.clock_now())
-        if refused is None:
+        result = handler.function(*handler.build_arguments(context, payload))
+        if isinstance(result, CallHandle):
+            result = result.result()
+        outcome, result_error = _normalize_result(drain_iterator(result), context.durable_run.clock_now())
+        if result_error is None:
             context.durable_run.check_complete()
     except Suspended as suspended:
         return _report_suspended(context, suspended)
-    except WorkflowError as error:  # every replay would meet it again
+    except WorkflowError as error:  # every replay would raise it again
         return _report_failure(context, Fail(str(error)), error)
-    except BaseException as error:  # whatever a handler raises is its failure, not ours
+    except BaseException as error:  # whatever a handler raises is a failure of the handler
         if not is_handler_failure(error):
             raise
         reason = _error_text(error)
         return _report_failure(context, Retry(reason) if handler.is_retryable(error) else Fail(reason), error)
-    return _report(context, outcome) if refused is None else _report_failure(context, outcome, refused)
+    return _report(context, outcome) if result_error is None else _report_failure(context, outcome, result_error)
 
 
 def _normalize_result(result: object, now: datetime) -> tuple[Outcome, Exception | None]:
-    """Return what a handler's answer means; if it cannot be kept, a failure and why. Trying again would not help."""
+    """Return the outcome for a handler's result; a Fail and the error if it cannot be stored (no retry would help)."""
     try:
         return to_outcome(result, now), None
-    except Exception as error:  # noqa: BLE001 - what turns a result into JSON is the handler's own, too
+    except Exception as error:  # noqa: BLE001 - a result's serializers are user code, and may raise anything
         return Fail(_error_text(error)), error
 
 
 def to_outcome(result: object, now: datetime) -> Outcome:
-    """Return what a handler's answer means: one of the outcomes, or else a result, in the form that is kept.
+    """Return the outcome for what a handler returned: an outcome, or else the content of a Done, ready to be stored.
 
     Raises:
-        InvalidInput: It cannot be kept: it is too large, no JSON, or a time that cannot be.
+        InvalidInput: It cannot be stored: it is too large, is not JSON, or names an impossible time.
     """
     match result:
         case Retry(reason, after):
@@ -107,11 +109,11 @@ def _to_done(result: object) -> Done:
 
 
 def _report_failure(context: Context, outcome: Outcome, error: BaseException) -> AttemptReport:
-    """Report a failure, once the calls that were begun before it are made: its record will name them."""
+    """Report a failure, after creating the calls that the handler started before it: the record names them."""
     try:
         context.durable_run.make_calls()
     except Suspended as suspended:
-        if isinstance(suspended.outcome, Suspend):  # they could not be made; a replay comes to this failure again
+        if isinstance(suspended.outcome, Suspend):  # they could not be created; a replay will fail here again
             return _report(context, suspended.outcome)
     except Exception:
         log.exception("The calls were not created", extra={"action": "calls_not_created", "taskId": context.task.id})
@@ -119,15 +121,15 @@ def _report_failure(context: Context, outcome: Outcome, error: BaseException) ->
 
 
 def _report(context: Context, outcome: Outcome, error: BaseException | None = None) -> AttemptReport:
-    said = context.output
+    output = context.output
     has_failed = isinstance(outcome, Fail | Retry | Cancel)
     return AttemptReport(
         outcome=outcome,
         error=None if error is None else _to_execution_error(error, context.task),
-        notices=said.notices,
-        progress=said.progress,
-        queries=said.queries,
-        tokens=said.tokens,
+        notices=output.notices,
+        progress=output.progress,
+        queries=output.queries,
+        tokens=output.tokens,
         entries=context.durable_run.pending_entries,
         calls_made=context.durable_run.calls_made,
         failure_cause=context.durable_run.find_failure_cause(error) if has_failed else None,
@@ -135,9 +137,9 @@ def _report(context: Context, outcome: Outcome, error: BaseException | None = No
 
 
 def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
-    """Return an exception as the record keeps it: its traceback begins at the handler and keeps its end.
+    """Return an exception as it is stored, with a traceback that begins at the handler.
 
-    A script has none: its author is a stranger, and it would show the code around it, in files of ours.
+    A script's error has no traceback, because it would show our own code and file paths to an untrusted author.
     """
     if task.handler == SCRIPTS:
         return truncate_error(type(error).__qualname__, _error_text(error), None)
@@ -147,7 +149,7 @@ def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
 
 
 def truncate_error(type_: str, message: str, trace: str | None) -> ExecutionError:
-    """Return an error as the record keeps it: of its traceback the end, which is nearest to the cause."""
+    """Return an error as it is stored, truncated; a traceback keeps its end, which is nearest to the cause."""
     return ExecutionError(
         type=escape_surrogates(type_[:MAX_TEXT]),
         message=truncate_text(message),
@@ -160,5 +162,5 @@ def _error_text(error: BaseException) -> str:
 
 
 def truncate_text(reason: object) -> str:
-    """Return why something is so, as the record keeps it."""
+    """Return a reason as it is stored, truncated to `MAX_MESSAGE` characters."""
     return escape_surrogates(str(reason)[:MAX_MESSAGE])

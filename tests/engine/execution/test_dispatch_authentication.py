@@ -1,11 +1,10 @@
-"""What the executor lets in: a body that it made itself, whole, and with a secret that is still good."""
+"""The executor accepts only unchanged dispatches that it signed itself, with a secret that is still valid."""
 
 from __future__ import annotations
 
 import hmac
 import json
 import logging
-from collections.abc import Iterator  # noqa: TC003 - a fixture's type
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -29,15 +28,15 @@ def tick() -> None:
     runs.append("ran")
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
+@pytest.fixture(name="app")
+def empty_app() -> App:
+    """Return this module's app, with its list of runs emptied."""
     runs.clear()
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
-def _sent(sim: Simulation) -> tuple[bytes, str]:
-    """Return a dispatch as it lies in the queue, due in five minutes."""
+def _enqueue(sim: Simulation) -> tuple[bytes, str]:
+    """Create a task and return the body and the token of its dispatch, which is due in five minutes."""
     sim.app.create(owner="ada", title="Tick", handler="tick")
     (sent,) = sim.pending()
     return sent.body, sent.token
@@ -45,7 +44,7 @@ def _sent(sim: Simulation) -> tuple[bytes, str]:
 
 @given(body=st.binary(), token=st.text())
 def test_only_the_right_token_is_accepted(body: bytes, token: str) -> None:
-    """Whatever text comes as a token, it is accepted only if it is the one for this body."""
+    """Any text other than the token of this body is refused."""
     keys = SigningKeys(NEW)
     keys.verify(body, keys.sign(body))
     if token != keys.sign(body):
@@ -54,8 +53,8 @@ def test_only_the_right_token_is_accepted(body: bytes, token: str) -> None:
 
 
 @given(body=st.binary(min_size=1), place=st.integers(0), bit=st.integers(0, 7))
-def test_a_token_is_good_for_its_own_body_only(body: bytes, place: int, bit: int) -> None:
-    """One changed bit of the body makes it worthless."""
+def test_a_token_is_valid_for_its_own_body_only(body: bytes, place: int, bit: int) -> None:
+    """If a single bit of the body changes, the token is refused."""
     keys = SigningKeys(NEW)
     other = bytearray(body)
     other[place % len(body)] ^= 1 << bit
@@ -64,7 +63,7 @@ def test_a_token_is_good_for_its_own_body_only(body: bytes, place: int, bit: int
 
 
 def test_the_previous_secret_is_accepted_while_it_is_rotated() -> None:
-    """New dispatches carry the new secret's token; the old ones, which wait for weeks, are still good."""
+    """New dispatches are signed with the new secret; old ones, which may wait for weeks, are still accepted."""
     during, after = SigningKeys(NEW, OLD), SigningKeys(NEW)
     assert during.sign(b"x") == after.sign(b"x")
     during.verify(b"x", SigningKeys(OLD).sign(b"x"))
@@ -73,7 +72,7 @@ def test_the_previous_secret_is_accepted_while_it_is_rotated() -> None:
 
 
 def test_comparison_takes_the_same_time_for_any_wrong_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each secret is compared by `hmac.compare_digest`, whether or not an earlier one fits."""
+    """Each secret's token is compared by `hmac.compare_digest`, even if an earlier one matched."""
     compared: list[object] = []
     real = hmac.compare_digest
 
@@ -91,17 +90,17 @@ def test_comparison_takes_the_same_time_for_any_wrong_token(monkeypatch: pytest.
 
 @pytest.mark.parametrize("secrets", [("",), ("short",), (NEW, "short"), (NEW, "")])
 def test_a_secret_that_can_be_guessed_is_refused(secrets: tuple[str, ...]) -> None:
-    """At least 16 characters, the previous one as well; the message says how to make one, and not what it was."""
+    """Both secrets need at least 16 characters; the error does not repeat the secret that it refuses."""
     with pytest.raises(Misconfigured, match="CLOUDSCHED_SECRET") as caught:
         SigningKeys(*secrets)
     assert "short" not in str(caught.value)
 
 
 def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulation) -> None:
-    """No repr, error, log line, queue body or document has one."""
+    """No repr, error, log line, queue body or document contains a secret."""
     caplog.set_level(logging.DEBUG)
     secret = sim.app.settings.secret
-    body, token = _sent(sim)
+    body, token = _enqueue(sim)
     sim.advance(timedelta(minutes=5))
     with pytest.raises(Unauthenticated) as caught:
         sim.app.deliver(body, "v1=" + "0" * 64)
@@ -120,8 +119,8 @@ def test_secrets_are_never_shown(caplog: pytest.LogCaptureFixture, sim: Simulati
 
 @pytest.mark.parametrize("token", ["", "v1=", "v1=" + "0" * 64, "é", "\ud800"])
 def test_a_wrong_token_runs_nothing(sim: Simulation, token: str) -> None:
-    """It is refused before anything is read."""
-    body, _ = _sent(sim)
+    """The dispatch is refused before the store is read."""
+    body, _ = _enqueue(sim)
     sim.advance(timedelta(minutes=4))
     before = sim.counts.copy()
     with pytest.raises(Unauthenticated):
@@ -134,8 +133,8 @@ BODIES = [b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff", b"{}", b'{"taskId": 
 
 
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
-def test_a_signed_body_that_is_no_dispatch_is_told_so(sim: Simulation, body: bytes) -> None:
-    """Delivering it again would change nothing, so it is the caller's mistake and not a failure."""
+def test_a_signed_body_that_is_no_dispatch_is_invalid_input(sim: Simulation, body: bytes) -> None:
+    """Delivering it again would change nothing, so it is reported as the caller's error, not as an outage."""
     with pytest.raises(InvalidInput):
         sim.app.deliver(body, sim.sign(body))
 
@@ -147,11 +146,11 @@ def test_a_signed_body_that_is_no_dispatch_is_told_so(sim: Simulation, body: byt
         min_size=1,
     )
 )
-def test_a_dispatch_of_anything_else_runs_nothing_twice(change: dict[str, object]) -> None:
-    """Signed dispatches for tasks, executions and attempts that are not, or are not yet, run nothing early."""
+def test_an_altered_but_signed_dispatch_runs_nothing_early_or_twice(change: dict[str, object]) -> None:
+    """A signed dispatch of an unknown or future task, execution or attempt runs nothing; the real one still runs."""
     runs.clear()
     with Simulation(app) as sim:
-        body, _ = _sent(sim)
+        body, _ = _enqueue(sim)
         other = json.dumps({**json.loads(body), **change}).encode()
         with suppress(InvalidInput):
             sim.app.deliver(other, sim.sign(other))
@@ -160,9 +159,9 @@ def test_a_dispatch_of_anything_else_runs_nothing_twice(change: dict[str, object
         assert runs == ["ran"]
 
 
-def test_losing_every_race_is_no_loop_without_end(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that changes each time it is read makes the executor give up after a while: the queue comes again."""
-    body, token = _sent(sim)
+def test_the_executor_gives_up_after_losing_many_races(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a task changes each time it is read, the delivery fails after a bounded number of reads; the queue retries."""
+    body, token = _enqueue(sim)
     sim.clock.advance(timedelta(minutes=5))
     real = sim.app.store.load
     reads: list[str] = []
@@ -183,9 +182,9 @@ def test_losing_every_race_is_no_loop_without_end(sim: Simulation, monkeypatch: 
     assert sim.app.deliver(body, token).action == "ran"
 
 
-def test_a_task_that_is_edited_while_its_dispatch_is_on_the_way_runs_by_its_last_edit(sim: Simulation) -> None:
-    """The dispatch of the older revision is dropped, and the plan is the one that was asked for last."""
-    _sent(sim)
+def test_a_task_edited_while_its_dispatch_waits_runs_by_its_last_edit(sim: Simulation) -> None:
+    """The dispatch of the older revision is dropped, and the task runs at the time that the last edit set."""
+    _enqueue(sim)
     (task,) = sim.app.tasks().items
     sim.app.update(task.id, schedule=Schedule.once(sim.now + timedelta(minutes=9)))
     sim.advance(timedelta(minutes=8))

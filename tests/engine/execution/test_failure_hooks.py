@@ -1,4 +1,4 @@
-"""What a handler may say about failure when it is registered: what is worth another try, and who is told at the end."""
+"""The failure options of a handler: `retry_on`, the exceptions that are retried, and the hook `on_failure`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from tests.engine.pull.harness import FAILED, SECOND, claim_keys, offer, require_claim, statuses
 
-from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Settings, Task
+from cloudsched import App, Execution, ExecutionStatus, RetryPolicy, Schedule, Task
 from cloudsched.testing import START, Simulation
 
 TWICE = RetryPolicy(max_retries=1, jitter=0)
@@ -15,26 +15,27 @@ IN_A_MINUTE = Schedule.once(START + timedelta(minutes=1))
 
 
 @pytest.mark.parametrize(("error", "attempts"), [(ConnectionError, 2), (TimeoutError, 2), (ValueError, 1)])
-def test_only_the_named_exceptions_are_tried_again(error: type[Exception], attempts: int) -> None:
-    """An exception that is not in `retry_on` (nor a kind of one that is) fails the occurrence at once."""
-    app = App(Settings())
+def test_only_the_named_exceptions_are_retried(
+    app: App, sim: Simulation, error: type[Exception], attempts: int
+) -> None:
+    """An exception that is not an instance of a class in `retry_on` fails the occurrence at once."""
 
     @app.handler("flaky", retry=TWICE, retry_on=(ConnectionError, TimeoutError))
     def flaky() -> None:
         raise error("no")
 
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Flaky", handler="flaky", schedule=IN_A_MINUTE)
-        sim.advance(timedelta(hours=1))
-        (execution,) = sim.executions(task.id)
-        assert execution.status is ExecutionStatus.FAILED
-        assert len(execution.attempts) == attempts
+    task = app.create(owner="ada", title="Flaky", handler="flaky", schedule=IN_A_MINUTE)
+    sim.advance(timedelta(hours=1))
+    (execution,) = sim.executions(task.id)
+    assert execution.status is ExecutionStatus.FAILED
+    assert len(execution.attempts) == attempts
 
 
 @pytest.mark.parametrize("its_own", [RuntimeError, SystemExit])
-def test_the_hook_runs_once_and_only_for_the_final_failure(its_own: type[BaseException]) -> None:
-    """`on_failure` gets the task and the final record, not the attempts before it; its own failure changes nothing."""
-    app = App(Settings())
+def test_the_hook_runs_once_and_only_for_the_final_failure(
+    app: App, sim: Simulation, its_own: type[BaseException]
+) -> None:
+    """`on_failure` gets the task and the final record, once; an exception of the hook changes nothing."""
     told: list[tuple[Task, Execution]] = []
 
     def hook(task: Task, execution: Execution) -> None:
@@ -45,19 +46,17 @@ def test_the_hook_runs_once_and_only_for_the_final_failure(its_own: type[BaseExc
     def flaky() -> None:
         raise ConnectionError("no")
 
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Flaky", handler="flaky", schedule=IN_A_MINUTE)
-        sim.advance(timedelta(hours=1))
-        ((told_task, execution),) = told
-        assert told_task.id == task.id
-        assert execution == sim.executions(task.id)[0]
-        assert execution.status is ExecutionStatus.FAILED
-        assert app.get(task.id).status == "FAILED"
+    task = app.create(owner="ada", title="Flaky", handler="flaky", schedule=IN_A_MINUTE)
+    sim.advance(timedelta(hours=1))
+    ((told_task, execution),) = told
+    assert told_task.id == task.id
+    assert execution == sim.executions(task.id)[0]
+    assert execution.status is ExecutionStatus.FAILED
+    assert app.get(task.id).status == "FAILED"
 
 
-def test_the_hook_is_told_of_an_executor_that_died_with_the_last_attempt() -> None:
-    """An occurrence whose last lease ended without a result is TIMED_OUT, and its hook is called by who finds it."""
-    app = App(Settings())
+def test_the_hook_runs_if_the_executor_died_in_the_last_attempt(app: App, sim: Simulation) -> None:
+    """After a last lease without a result, the occurrence is TIMED_OUT; the process that finds it runs the hook."""
     told: list[Execution] = []
 
     class Killed(BaseException):
@@ -67,23 +66,21 @@ def test_the_hook_is_told_of_an_executor_that_died_with_the_last_attempt() -> No
     def deadly() -> None:
         raise Killed
 
-    with Simulation(app) as sim:
-        app.create(owner="ada", title="Deadly", handler="deadly", schedule=IN_A_MINUTE)
-        with pytest.raises(Killed):
-            sim.advance(timedelta(minutes=2))
-        sim.advance(timedelta(hours=1))
-        assert [execution.status for execution in told] == [ExecutionStatus.TIMED_OUT]
+    app.create(owner="ada", title="Deadly", handler="deadly", schedule=IN_A_MINUTE)
+    with pytest.raises(Killed):
+        sim.advance(timedelta(minutes=2))
+    sim.advance(timedelta(hours=1))
+    assert [execution.status for execution in told] == [ExecutionStatus.TIMED_OUT]
 
 
 @pytest.mark.parametrize("worker", ["fails", "dies"])
-def test_a_hook_that_cannot_be_called_is_in_the_log(worker: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A process that has not the handler says so where nobody else hears of the failure: a worker of its own does."""
-    with Simulation(App(Settings())) as sim:
-        task = offer(sim, "it", pull="gpu", retry=RetryPolicy(max_retries=0))
-        sim.advance(2 * SECOND)
-        claim = require_claim(sim)
-        if worker == "fails":
-            sim.app.worker_claims.finish_by_token(*claim_keys(claim), FAILED)
-        sim.advance(timedelta(hours=1))
-        assert statuses(sim, task.id) == ["FAILED" if worker == "fails" else "TIMED_OUT"]
+def test_a_hook_that_cannot_be_called_is_logged(sim: Simulation, worker: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A process without the handler logs that no hook runs if the worker died; a worker that reports runs the hook."""
+    task = offer(sim, "it", pull="gpu", retry=RetryPolicy(max_retries=0))
+    sim.advance(2 * SECOND)
+    claim = require_claim(sim)
+    if worker == "fails":
+        sim.app.worker_claims.finish_by_token(*claim_keys(claim), FAILED)
+    sim.advance(timedelta(hours=1))
+    assert statuses(sim, task.id) == ["FAILED" if worker == "fails" else "TIMED_OUT"]
     assert ("no on_failure is called: there is no handler 'work'" in caplog.text) == (worker == "dies")

@@ -1,4 +1,4 @@
-"""Code that wants to end more than itself: its attempt has failed, and nothing else."""
+"""User code that raises SystemExit or another BaseException fails its attempt and ends no process."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from pydantic import BaseModel, field_serializer, field_validator
 from tests.engine.harness import create, run
 
-from cloudsched import App, Context, RetryPolicy, Settings
+from cloudsched import App, Context, RetryPolicy
 from cloudsched.errors import InvalidPayload, StepFailed
-from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched import Execution, Task
+    from cloudsched.testing import Simulation
 
 SECOND = timedelta(seconds=1)
 TWICE = RetryPolicy(max_retries=1, first_delay=SECOND)
@@ -59,14 +59,9 @@ LEAVES: dict[str, tuple[Callable[[], Any], str, str]] = {
 }
 
 
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
-
-
 @pytest.mark.parametrize("leaves", LEAVES)
 def test_a_handler_that_raises_system_exit_has_failed(app: App, leaves: str) -> None:
-    """At once and under its policy, with its type and what it says; its hook is told."""
+    """Each attempt fails at once and is retried by the policy; the record keeps type and message, and the hook runs."""
     leave, kind, message = LEAVES[leaves]
     told = list[str]()
 
@@ -87,7 +82,9 @@ def test_a_handler_that_raises_system_exit_has_failed(app: App, leaves: str) -> 
     assert told == [execution.id]
 
 
-def test_such_an_end_is_not_tried_again_where_only_others_are(app: App) -> None:
+def test_system_exit_is_not_retried_if_retry_on_names_other_exceptions(app: App) -> None:
+    """`retry_on` decides for SystemExit as for any exception."""
+
     @app.handler("work", retry=TWICE, retry_on=ConnectionError)
     def work() -> None:
         sys.exit("given up")
@@ -97,9 +94,8 @@ def test_such_an_end_is_not_tried_again_where_only_others_are(app: App) -> None:
 
 @pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
 @pytest.mark.parametrize("leaves", LEAVES)
-def test_a_step_that_wants_to_end_more_than_itself_is_tried_again(
-    app: App, leaves: str, timeout: timedelta | None
-) -> None:
+def test_a_step_that_raises_system_exit_is_retried(app: App, leaves: str, timeout: timedelta | None) -> None:
+    """The step is retried by its policy, or raises StepFailed; the handler's attempt goes on."""
     leave, kind, message = LEAVES[leaves]
     tries, caught = list[int](), list[StepFailed]()
 
@@ -127,7 +123,9 @@ def test_a_step_that_wants_to_end_more_than_itself_is_tried_again(
     assert [str(each) for each in caught][:1] == [f"Step 'never' failed: {kind}: {message}"]
 
 
-def test_what_is_not_caught_of_a_step_is_what_a_retry_does_again(app: App) -> None:
+def test_an_uncaught_step_failure_is_recorded_as_the_cause(app: App) -> None:
+    """A retry of the execution then knows which step to run again."""
+
     @app.handler("work", retry=False)
     def work(ctx: Context) -> None:
         ctx.step("never", sys.exit, "given up", retry=False)
@@ -138,8 +136,8 @@ def test_what_is_not_caught_of_a_step_is_what_a_retry_does_again(app: App) -> No
 
 
 @pytest.mark.parametrize("where", ["creates", "runs"])
-def test_a_model_that_wants_to_end_more_than_itself_refuses_its_payload(app: App, where: str) -> None:
-    """Nobody's process ends for it: neither that of who creates the task, nor that of who runs it."""
+def test_a_payload_model_that_raises_system_exit_refuses_its_payload(sim: Simulation, app: App, where: str) -> None:
+    """Neither the process that creates the task ends, nor the one that runs it."""
     is_strict = [where == "creates"]
 
     class Payload(BaseModel):
@@ -156,20 +154,21 @@ def test_a_model_that_wants_to_end_more_than_itself_refuses_its_payload(app: App
     work.__annotations__["payload"] = Payload
     app.handler("work")(work)
 
-    with Simulation(app) as sim:
-        if where == "creates":
-            with pytest.raises(InvalidPayload, match="not this one"):
-                create(app, payload={"n": 1})
-            return
-        task = create(app, payload={"n": 1})
-        is_strict[0] = True
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert execution.error
-        assert (execution.status, execution.error.type) == ("FAILED", "InvalidPayload")
+    if where == "creates":
+        with pytest.raises(InvalidPayload, match="not this one"):
+            create(app, payload={"n": 1})
+        return
+    task = create(app, payload={"n": 1})
+    is_strict[0] = True
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.error
+    assert (execution.status, execution.error.type) == ("FAILED", "InvalidPayload")
 
 
-def test_a_result_that_wants_to_end_more_than_itself_cannot_be_kept(app: App) -> None:
+def test_a_result_model_that_raises_system_exit_fails_the_attempt(app: App) -> None:
+    """The result counts as one that cannot be stored."""
+
     @app.handler("work")
     def work() -> Result:
         return Result()
@@ -180,7 +179,7 @@ def test_a_result_that_wants_to_end_more_than_itself_cannot_be_kept(app: App) ->
 
 
 def test_ctrl_c_still_ends_the_process(app: App) -> None:
-    """Whoever runs a simulation can stop it."""
+    """KeyboardInterrupt is not caught, so that a simulation can be stopped."""
 
     @app.handler("work")
     def work() -> None:

@@ -1,8 +1,9 @@
-"""Whatever a handler answers, raises or says, its record tells it, and the executor goes on."""
+"""Whatever a handler returns or raises is recorded in its execution, and the executor goes on."""
 # ruff: noqa: ANN401, ARG001 - handlers are written in every way here
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 from pydantic import BaseModel, field_validator, model_serializer
 
 from cloudsched import App, Cancel, Context, Done, Execution, Fail, Retry, Schedule, Settings, Snooze
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import MAX_CONTENT
 from cloudsched.engine.handlers.context import MAX_NOTICES
 from cloudsched.errors import InvalidInput
@@ -24,14 +26,14 @@ ROUND.append(ROUND)
 
 
 class Speechless(Exception):
-    """An exception that fails when it is asked what it says."""
+    """An exception whose `__str__` raises."""
 
     def __str__(self) -> str:
         raise RuntimeError("not even that")
 
 
 class Unsayable(BaseModel):
-    """A result that fails on its way to JSON."""
+    """A result that cannot be serialized to JSON."""
 
     @model_serializer
     def fail(self) -> str:
@@ -88,8 +90,8 @@ def _answers(answer: object) -> Callable[[Context], object]:
         (Picky(), {"name": "x"}),
     ],
 )
-def test_a_result_is_kept_as_json(answer: object, content: object) -> None:
-    """What a handler returns is its result, with or without Done, as JSON says it."""
+def test_a_result_is_stored_as_json(answer: object, content: object) -> None:
+    """The return value is the result, with or without Done, converted to JSON."""
     execution = run_handler(_answers(answer))
     assert (execution.status, execution.content) == ("SUCCEEDED", content)
 
@@ -121,8 +123,8 @@ def test_a_result_is_kept_as_json(answer: object, content: object) -> None:
     ],
     ids=lambda answer: str(type(answer)),
 )
-def test_an_answer_that_cannot_be_kept_fails_at_once(answer: object) -> None:
-    """Trying again would change nothing: the record says FAILED and why, after one attempt."""
+def test_a_return_value_that_cannot_be_stored_fails_at_once(answer: object) -> None:
+    """A retry would change nothing: after one attempt the record is FAILED, with the reason."""
     execution = run_handler(_answers(answer))
     assert execution.status == "FAILED"
     assert len(execution.attempts) == 1
@@ -135,7 +137,7 @@ def test_an_answer_that_cannot_be_kept_fails_at_once(answer: object) -> None:
     [ValueError("x"), Speechless(), RecursionError(), Exception("\ud800"), ExceptionGroup("many", [ValueError()])],
     ids=lambda error: type(error).__name__,
 )
-def test_whatever_is_raised_is_tried_again_and_recorded(error: Exception) -> None:
+def test_any_exception_is_retried_and_recorded(error: Exception) -> None:
     """An exception of any kind is one failed attempt, with its class and the end of its traceback."""
     execution = run_handler(_raises(error))
     assert execution.status == "FAILED"
@@ -146,7 +148,7 @@ def test_whatever_is_raised_is_tried_again_and_recorded(error: Exception) -> Non
 
 
 def test_a_long_error_is_shortened() -> None:
-    """An error of megabytes keeps its beginning, and the end of its traceback."""
+    """Of an error of megabytes, the record keeps less than 10,000 characters."""
     error = run_handler(_raises(ValueError("x" * 10**6))).error
     assert error
     assert len(error.message) + len(error.traceback or "") < 10_000
@@ -156,15 +158,15 @@ def test_a_long_error_is_shortened() -> None:
     ("answer", "status", "attempts"),
     [(Retry("again"), "FAILED", 2), (Fail("no"), "FAILED", 1), (Cancel("no need"), "CANCELLED", 1)],
 )
-def test_a_handlers_word_goes_before_the_policy(answer: object, status: str, attempts: int) -> None:
-    """Retry costs an attempt, Fail and Cancel end it at once; each reason is in the record."""
+def test_a_returned_outcome_overrides_the_retry_policy(answer: object, status: str, attempts: int) -> None:
+    """Retry costs an attempt; Fail and Cancel end the execution at once; the record has the reason."""
     execution = run_handler(_answers(answer))
     assert (execution.status, len(execution.attempts)) == (status, attempts)
     said = execution.error.message if execution.error else execution.message
     assert said == answer.reason  # type: ignore[attr-defined]
 
 
-def test_a_retry_comes_when_the_handler_says() -> None:
+def test_a_retry_starts_after_the_delay_that_the_handler_returned() -> None:
     """`after` replaces the policy's delay."""
     execution = run_handler(_answers(Retry("later", after=timedelta(minutes=7))))
     first, second = execution.attempts
@@ -172,8 +174,8 @@ def test_a_retry_comes_when_the_handler_says() -> None:
 
 
 @pytest.mark.parametrize("is_instant", [True, False])
-def test_a_snooze_costs_no_attempt_and_ends_on_its_instant(is_instant: bool) -> None:  # noqa: FBT001 - a parameter
-    """A handler that snoozes is called again exactly then, as the same attempt, however often."""
+def test_a_snooze_costs_no_attempt_and_ends_exactly_on_time(is_instant: bool) -> None:  # noqa: FBT001 - a parameter
+    """A handler that snoozes is called again at exactly that time, as the same attempt, however often it snoozes."""
     seen: list[tuple[datetime, int]] = []
 
     def handler(ctx: Context) -> object:
@@ -188,9 +190,8 @@ def test_a_snooze_costs_no_attempt_and_ends_on_its_instant(is_instant: bool) -> 
     assert len(execution.attempts) == 1
 
 
-def test_an_endless_snooze_does_not_stop_the_clock() -> None:
-    """A snooze of nothing lasts a second: nothing else would bound how often the handler is called."""
-    app = App(Settings())
+def test_a_snooze_of_zero_lasts_a_second(app: App, sim: Simulation) -> None:
+    """Otherwise nothing would bound how often the handler is called, and the clock would stand still."""
     calls: list[datetime] = []
 
     @app.handler("it")
@@ -198,62 +199,58 @@ def test_an_endless_snooze_does_not_stop_the_clock() -> None:
         calls.append(ctx.now())
         return Snooze(timedelta(0))
 
-    with Simulation(app) as sim:
-        app.create(owner="ada", title="It", handler="it", schedule=Schedule.once(sim.now + MINUTE))
-        sim.advance(2 * MINUTE)
+    app.create(owner="ada", title="It", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+    sim.advance(2 * MINUTE)
     assert len(calls) == 61
 
 
-def test_a_snooze_of_a_cancelled_task_is_cancelled() -> None:
-    """Nothing wakes a run of a task that has ended: it gets its final record instead of waiting for ever."""
-    app = App(Settings())
+def test_a_snooze_of_a_cancelled_task_is_cancelled(app: App, sim: Simulation) -> None:
+    """Nothing wakes up a run of a finished task, so it gets its final record instead of waiting for ever."""
 
     @app.handler("it")
     def it(ctx: Context) -> object:
         app.cancel(ctx.task.id)
         return Snooze(MINUTE)
 
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="It", handler="it", schedule=Schedule.once(sim.now + MINUTE))
-        sim.advance(MINUTE)
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, sim.app.get(task.id).runs) == ("CANCELLED", ())
+    task = app.create(owner="ada", title="It", handler="it", schedule=Schedule.once(sim.now + MINUTE))
+    sim.advance(MINUTE)
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, sim.app.get(task.id).runs) == ("CANCELLED", ())
 
 
-def test_a_payload_whose_validator_breaks_later_fails_at_once() -> None:
-    """A deployment may make a stored payload unfit: that is recorded, not delivered again and again."""
-    app = App(Settings())
+def test_a_stored_payload_that_is_no_longer_valid_fails_at_once(app: App, sim: Simulation) -> None:
+    """A new deployment may refuse a payload that an older one stored; the execution fails without retries."""
     payloads = [{"name": "x"}]
 
     @app.handler("it", retry=3)
     def it(payload: Picky) -> None:
         raise AssertionError("it is not called")
 
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="It", handler="it", payload=payloads[0])
-        stored = app.store.load(task.id)
-        assert stored
-        app.store.commit(task.model_copy(update={"payload": {"name": "y"}}), stored.version)
-        sim.advance(timedelta(hours=1))
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
+    task = app.create(owner="ada", title="It", handler="it", payload=payloads[0])
+    stored = app.store.load(task.id)
+    assert stored
+    app.store.commit(task.model_copy(update={"payload": {"name": "y"}}), stored.version)
+    sim.advance(timedelta(hours=1))
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
 
 
-def test_a_handler_that_is_gone_fails_at_once() -> None:
-    """A task whose handler is no longer registered is recorded as FAILED, with the names that there are."""
-    app = App(Settings())
+def test_a_task_whose_handler_is_gone_fails_at_once(app: App) -> None:
+    """If a deployment no longer registers the handler, the execution is FAILED and names the missing handler."""
     app.handler("old")(_answers(None))
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="It", handler="old")
-        app.registry._handlers.clear()  # noqa: SLF001 - a deployment without it
-        sim.advance(timedelta(hours=1))
-        (execution,) = sim.executions(task.id)
-        assert execution.status == "FAILED"
-        assert "old" in (execution.error.message if execution.error else "")
+    with closing(SqliteStore()) as store:
+        with Simulation(app, store=store):
+            task = app.create(owner="ada", title="It", handler="old")
+        next_deployment = App(Settings())
+        with Simulation(next_deployment, store=store) as sim:
+            sim.advance(timedelta(hours=1))
+            (execution,) = sim.executions(task.id)
+    assert execution.status == "FAILED"
+    assert "old" in (execution.error.message if execution.error else "")
 
 
-def test_what_a_handler_says_is_in_the_record() -> None:
-    """Progress and cost are kept with the result, texts that UTF-8 cannot say included."""
+def test_progress_and_usage_are_recorded() -> None:
+    """They are stored with the result; text that UTF-8 cannot encode is escaped."""
 
     def handler(ctx: Context) -> object:
         ctx.progress("half \ud800 way")
@@ -270,8 +267,8 @@ def test_what_a_handler_says_is_in_the_record() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, 10**30, "3"])
-def test_a_cost_is_a_number_that_can_be_kept(wrong: Any) -> None:
-    """A wrong cost is the handler's failure at once, not the record's later."""
+def test_a_usage_that_cannot_be_stored_is_refused_at_once(wrong: Any) -> None:
+    """`ctx.used` raises in the handler; the record is not what fails later."""
 
     def handler(ctx: Context) -> None:
         ctx.used(queries=wrong)
@@ -281,8 +278,8 @@ def test_a_cost_is_a_number_that_can_be_kept(wrong: Any) -> None:
     assert execution.error.type == "ValueError"
 
 
-def test_messages_have_bounds() -> None:
-    """More, or larger, messages than one commit can hold are refused while the handler can still do something."""
+def test_the_number_and_size_of_messages_are_limited() -> None:
+    """More or larger messages than one commit can hold are refused by `ctx.notify`, where the handler can react."""
 
     def handler(ctx: Context) -> None:
         for _ in range(MAX_NOTICES):

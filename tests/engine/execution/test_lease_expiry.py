@@ -1,4 +1,4 @@
-"""A lease ends when its holder was told, not before; then it is not renewed, since somebody else may have begun."""
+"""A lease ends at the time its holder was given; after that it is not renewed, as the next holder may have started."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings
-from cloudsched.testing import Simulation
+from cloudsched import App, Context, RetryPolicy, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from cloudsched.testing import Simulation
 
-def test_a_run_whose_lease_has_ended_cannot_go_on_beside_the_next_holder_of_its_lock() -> None:
-    """A heartbeat that comes too late says so, even where nobody has taken over the run itself."""
-    app = App(Settings())
+
+def test_a_heartbeat_after_the_lease_ended_is_refused_once_the_lock_is_taken(app: App, sim: Simulation) -> None:
+    """The late heartbeat returns False, even though nobody has taken over the run itself."""
     heard: list[bool] = []
     began: list[str] = []
 
@@ -29,11 +29,10 @@ def test_a_run_whose_lease_has_ended_cannot_go_on_beside_the_next_holder_of_its_
             sim.queue.deliver_due()
             heard.append(ctx.heartbeat())
 
-    with Simulation(app) as sim:
-        for number, name in enumerate(("first", "second")):
-            at = Schedule.once(sim.now + timedelta(seconds=60 + 45 * number))
-            app.create(id=name, owner="ada", title=name, handler="slow", schedule=at, lock_key="door")
-        sim.advance(timedelta(minutes=10))
+    for number, name in enumerate(("first", "second")):
+        at = Schedule.once(sim.now + timedelta(seconds=60 + 45 * number))
+        app.create(id=name, owner="ada", title=name, handler="slow", schedule=at, lock_key="door")
+    sim.advance(timedelta(minutes=10))
     assert began == ["first", "second"]
     assert heard == [False]
 
@@ -41,9 +40,8 @@ def test_a_run_whose_lease_has_ended_cannot_go_on_beside_the_next_holder_of_its_
 @pytest.mark.parametrize(
     "renewal", [lambda ctx: ctx.heartbeat(), lambda ctx: ctx.step("one", int)], ids=["own", "step"]
 )
-def test_a_renewal_takes_back_nothing_of_a_lease(renewal: Callable[[Context], object]) -> None:
-    """A task that is edited to allow less has its effect at the next lease: this one lasts as long as was said."""
-    app = App(Settings())
+def test_a_renewal_never_shortens_a_lease(app: App, sim: Simulation, renewal: Callable[[Context], object]) -> None:
+    """A shorter expected duration takes effect with the next lease; the current one keeps its end."""
     seen: list[datetime] = []
 
     def until() -> datetime:
@@ -59,8 +57,7 @@ def test_a_renewal_takes_back_nothing_of_a_lease(renewal: Callable[[Context], ob
         renewal(ctx)
         seen.append(until())
 
-    with Simulation(app) as sim:
-        app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now))
-        sim.advance(timedelta(0))
-        assert seen[0] == seen[1]
-        assert sim.executions("it")[0].status == "SUCCEEDED"
+    app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now))
+    sim.advance(timedelta(0))
+    assert seen[0] == seen[1]
+    assert sim.executions("it")[0].status == "SUCCEEDED"

@@ -1,4 +1,4 @@
-"""What becomes of an attempt whose end the store does not take, although nothing said before that it would not."""
+"""An attempt fails if the store refuses to commit its outcome, even though every check before the commit passed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.harness import MINUTE, create, register_work_handler
 
-from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.engine.handlers.context import truncate_progress
@@ -19,13 +18,14 @@ from cloudsched.testing import Simulation
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cloudsched import App, Context
     from cloudsched.domain.documents.execution import Execution
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Version
 
 
 class Narrow(SqliteStore):
-    """A store that takes much less than is allowed, and refuses as Firestore does."""
+    """A store that accepts much less than the limits allow, and refuses with the error that Firestore gives."""
 
     def commit(
         self,
@@ -35,9 +35,9 @@ class Narrow(SqliteStore):
         *args: Any,
         **more: Any,
     ) -> Version:
-        told = args[0] if args else ()
+        messages = args[0] if args else ()
         entries = more.get("entries", ())
-        documents = (task, *executions, *told, *entries)
+        documents = (task, *executions, *messages, *entries)
         if sum(stored_size(document.to_stored()) for document in documents) > 5_000:
             raise InvalidInput("task", "is not taken by Firestore")
         return super().commit(task, expected_version, executions, *args, **more)
@@ -63,11 +63,11 @@ def waits_after_much(ctx: Context) -> None:
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
 @pytest.mark.parametrize("call", [returns_much, tells_much, fails_after_much, waits_after_much])
-def test_an_end_that_the_store_does_not_take_is_a_failure_that_says_so(
-    call: Callable[[Context], object], pull: str | None
+def test_an_outcome_that_the_store_refuses_fails_the_attempt(
+    app: App, call: Callable[[Context], object], pull: str | None
 ) -> None:
-    """It is recorded at once, and the handler is not called again for what would be refused again."""
-    app, calls = App(Settings()), list[object]()
+    """The failure is recorded at once with the store's error, and the handler is not called again."""
+    calls = list[object]()
 
     def counted(ctx: Context) -> object:
         calls.append(None)

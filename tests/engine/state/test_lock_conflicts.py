@@ -1,4 +1,4 @@
-"""A lock that others keep changing is not read and decided without end."""
+"""The number of retries is bounded if a lock keeps changing while a transition of it is committed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 
 
 def test_a_lock_that_keeps_changing_is_left_to_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a bounded number of lost races the delivery ends with an error, and comes again later."""
+    """After 20 conflicts the operation raises StoreUnavailable."""
     store = SqliteStore()
     holders = (Holder(task_id="t", execution_id="e", until=NOW),)
     store.commit_lock(VersionedLock(Lock(key="k", holders=holders), None))

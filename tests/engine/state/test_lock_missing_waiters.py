@@ -1,4 +1,4 @@
-"""Those at a lock who will not come: deleted, ended, or of a queue without workers. Nobody waits for them for long."""
+"""Waiters that never take their grant (deleted, finished, or of a queue without workers) do not delay the others."""
 
 from __future__ import annotations
 
@@ -32,25 +32,26 @@ from cloudsched.errors import NotFound
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+
+    from cloudsched import App
 
 SWEPT = GRANT_TIMEOUT + timedelta(seconds=80)
-"""When the sweep has found at the latest that a turn has ended: its grace, and its minute."""
+"""By when the sweep has found an expired grant: the timeout, its grace period and its interval."""
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, and with ``inside``, which executors run."""
+def app() -> App:
+    """An app with work for the queue ``gpu``, and with ``inside``, which executors run."""
     app, _ = work_app()
     app.handler("inside")(lambda: None)
-    with Simulation(app) as opened:
-        yield opened
+    return app
 
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
 @pytest.mark.parametrize("verb", ["delete", "cancel", "pause", "edit"])
 def test_any_number_of_missing_waiters_is_skipped_at_once(sim: Simulation, pull: str | None, verb: str) -> None:
-    """Deleted, ended, held, or moved to another lock, while they waited."""
+    """Waiters that were deleted, cancelled, paused or moved to another lock cost the next one less than ten seconds."""
     holder = claim_lock_holder(sim)
     if pull:
         sim.add_worker("gpu")
@@ -69,7 +70,7 @@ def test_any_number_of_missing_waiters_is_skipped_at_once(sim: Simulation, pull:
 
 
 def test_a_deleted_task_leaves_the_wait_list_at_once(sim: Simulation) -> None:
-    """Whether its run waits in its document, or is only due."""
+    """This holds for a run that a worker would claim and for one that the executor would run."""
     holder = claim_lock_holder(sim)
     offer(sim, "a", lock_key="k")
     offer(sim, "b", lock_key="k", handler="inside", pull=None)
@@ -83,8 +84,8 @@ def test_a_deleted_task_leaves_the_wait_list_at_once(sim: Simulation) -> None:
     assert sim.app.store.load_lock("k").version is None
 
 
-def test_a_dispatch_of_a_task_that_is_gone_passes_its_turn_on(sim: Simulation) -> None:
-    """It says at which lock it was its turn: a waiter may be put there just after its task was removed."""
+def test_a_dispatch_of_a_deleted_task_passes_its_grant_on(sim: Simulation) -> None:
+    """The dispatch names its lock, since a waiter may be enqueued just after its task was deleted."""
     holder = claim_lock_holder(sim)
     for name in ("a", "b"):
         offer(sim, name, lock_key="k", handler="inside", pull=None)
@@ -99,12 +100,12 @@ def test_a_dispatch_of_a_task_that_is_gone_passes_its_turn_on(sim: Simulation) -
 
 @pytest.mark.parametrize("has_waited_long", [False, True])
 def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulation, *, has_waited_long: bool) -> None:
-    """However many of it wait at the lock: where no worker comes for the first, the others are not waited for."""
+    """However many of its runs wait: if no worker takes the first grant, the whole group is requeued."""
     holder = claim_lock_holder(sim)
     for number in range(20):
         offer(sim, f"dead{number}", lock_key="k", pull="cold")
         sim.advance(2 * SECOND)
-    assert not sim.app.worker_claims.claim(WorkerFilter("cold"))  # its worker looks once, and goes home
+    assert not sim.app.worker_claims.claim(WorkerFilter("cold"))  # its worker polls once and stops
     offer(sim, "live", lock_key="k")
     sim.add_worker("gpu")
     if has_waited_long:
@@ -121,23 +122,23 @@ def test_a_queue_without_workers_delays_others_by_one_grant_at_most(sim: Simulat
     assert sim.app.store.load_lock("k").version is None
 
 
-@given(crews=st.lists(st.sampled_from(["", "a", "b"]), max_size=12), limit=st.integers(1, 2))
-def test_only_those_leave_the_line_for_whom_nobody_comes(crews: list[str], limit: int) -> None:
-    """The others keep their order, and have their turn; who leaves and was not woken is told."""
+@given(groups=st.lists(st.sampled_from(["", "a", "b"]), max_size=12), limit=st.integers(1, 2))
+def test_only_the_group_without_workers_leaves_the_wait_list(groups: list[str], limit: int) -> None:
+    """The others keep their order and get grants; members that leave without a grant are returned, to be requeued."""
     waiters = tuple(
-        waiter(number, limit).model_copy(update={"worker_group": crew, "notified_at": START if number == 0 else None})
-        for number, crew in enumerate(crews)
+        waiter(number, limit).model_copy(update={"worker_group": group, "notified_at": START if number == 0 else None})
+        for number, group in enumerate(groups)
     )
     lock, woken, sent_back = requeue_group(Lock(key="k", waiters=waiters), "a", START + GRANT_TIMEOUT)
-    rest = [number for number, crew in enumerate(crews) if crew != "a" and number > 0]
+    rest = [number for number, group in enumerate(groups) if group != "a" and number > 0]
     assert [one.task_id for one in lock.waiters] == [f"t{number}" for number in rest]
     assert [one.task_id for one in woken] == [f"t{number}" for number in rest[:limit]]
-    away = [number for number, crew in enumerate(crews) if crew == "a" and number > 0]
-    assert [one.task_id for one in sent_back] == [f"t{number}" for number in away]
+    requeued = [number for number, group in enumerate(groups) if group == "a" and number > 0]
+    assert [one.task_id for one in sent_back] == [f"t{number}" for number in requeued]
 
 
-def test_a_turn_that_a_worker_takes_costs_nothing_more(sim: Simulation) -> None:
-    """One dispatch wakes it; that it might not be taken is left to the sweep, which then has nothing to do."""
+def test_a_grant_that_a_worker_takes_needs_one_dispatch(sim: Simulation) -> None:
+    """One dispatch offers the run; only the sweep handles a grant that nobody takes, and here it has nothing to do."""
     for name in ("a", "b"):
         offer(sim, name, lock_key="k")
     sim.advance(2 * SECOND)
@@ -160,10 +161,10 @@ def test_a_turn_that_a_worker_takes_costs_nothing_more(sim: Simulation) -> None:
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 @pytest.mark.parametrize("is_released", [False, True])
-def test_the_lock_of_a_deleted_task_is_free_when_its_worker_has_ended(
+def test_the_lock_of_a_deleted_task_is_released_when_its_worker_finishes(
     sim: Simulation, *, is_elsewhere: bool, is_released: bool
 ) -> None:
-    """Not before that, since its handler is at work; what it brings is dropped, as the task is."""
+    """Not earlier, as its handler still runs; its result is dropped with the task."""
     offer(sim, "a", lock_key="k", expectedDuration=3600, deliveryChannels=["WEB"])
     offer(sim, "b", lock_key="k")
     sim.advance(2 * SECOND)
@@ -190,8 +191,8 @@ def test_the_lock_of_a_deleted_task_is_free_when_its_worker_has_ended(
     assert sim.app.store.load_lock("k").version is None
 
 
-def test_the_lock_of_a_deleted_task_whose_worker_died_is_free_when_its_lease_has_ended(sim: Simulation) -> None:
-    """The sweep that removes the task sees to those who wait."""
+def test_the_lock_of_a_deleted_task_is_released_when_a_dead_worker_s_lease_ends(sim: Simulation) -> None:
+    """The sweep that removes the task notifies the next waiter."""
     offer(sim, "a", lock_key="k", expectedDuration=600)
     offer(sim, "b", lock_key="k")
     sim.advance(2 * SECOND)
@@ -203,26 +204,25 @@ def test_the_lock_of_a_deleted_task_whose_worker_died_is_free_when_its_lease_has
     assert sim.app.store.load("a") is None
 
 
-def test_no_lock_is_left_of_tasks_that_are_gone() -> None:
-    """A waiter of a task that was cancelled, and that the queue forgot to wake, goes with the task at the latest."""
-    app, _ = work_app()
-    with Simulation(app, retention=HOUR) as sim:
-        for name in ("a", "b"):
-            offer(sim, name, lock_key="k")
-        sim.advance(2 * SECOND)
-        first = require_claim(sim)
-        assert claim(sim) is None
-        app.cancel("b")
-        app.worker_claims.finish_by_token(*claim_keys(first), DONE)
-        sim.queue.purge()
-        sim.advance(3 * HOUR)
-        assert app.store.load("b") is None
-        assert app.store.load_lock("k").version is None
+def test_no_lock_outlives_its_tasks(app: App, simulate: Callable[..., Simulation]) -> None:
+    """A waiter of a cancelled task whose wake-up the queue lost is removed at the latest with its task."""
+    sim = simulate(retention=HOUR)
+    for name in ("a", "b"):
+        offer(sim, name, lock_key="k")
+    sim.advance(2 * SECOND)
+    first = require_claim(sim)
+    assert claim(sim) is None
+    app.cancel("b")
+    app.worker_claims.finish_by_token(*claim_keys(first), DONE)
+    sim.queue.purge()
+    sim.advance(3 * HOUR)
+    assert app.store.load("b") is None
+    assert app.store.load_lock("k").version is None
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel", "delete", "edit"])
-def test_a_turn_that_its_owner_ends_is_passed_on_at_once(sim: Simulation, verb: str) -> None:
-    """While it waits for a worker in its turn, nobody else would come for it as it was."""
+def test_a_grant_of_a_task_that_its_owner_stops_is_passed_on_at_once(sim: Simulation, verb: str) -> None:
+    """The task is paused, cancelled, deleted or edited while its grant waits for a worker."""
     holder = claim_lock_holder(sim)
     for name in ("a", "b"):
         offer(sim, name, lock_key="k")
@@ -239,7 +239,7 @@ def test_a_turn_that_its_owner_ends_is_passed_on_at_once(sim: Simulation, verb: 
 
 
 def test_a_release_grants_the_next_waiter_despite_stale_entries() -> None:
-    """A holder whose lease has ended is no holder."""
+    """A holder whose lease has ended does not count as a holder."""
     lock, _, _ = acquire(Lock(key="k"), waiter(0), START + MINUTE, START)
     lock, woken = release(lock, "t5", "e", START + HOUR)
     assert lock.is_empty

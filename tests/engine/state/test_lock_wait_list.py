@@ -1,4 +1,4 @@
-"""The line at a lock: it has its length, keeps its order, and is never in the way of what needs no lock."""
+"""The wait list of a lock is bounded, keeps its order, and never delays tasks that need no lock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.engine.pull.harness import (
 )
 from tests.engine.state.test_locks import waiter
 
-from cloudsched import Schedule
+from cloudsched import App, Schedule
 from cloudsched.domain.transitions import locks as locking
 from cloudsched.domain.transitions.locks import Lock, acquire, is_waiting
 from cloudsched.engine.pull.offers import MAX_CLAIM_SECONDS, WorkerFilter
@@ -34,27 +34,24 @@ from cloudsched.errors import InvalidInput, StoreUnavailable
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.store import Version
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, and with ``inside``, which executors run."""
+def app() -> App:
+    """An app with work for the queue ``gpu``, and with ``inside``, which executors run."""
     app, _ = work_app()
     app.handler("inside")(lambda: None)
-    with Simulation(app) as opened:
-        yield opened
+    return app
 
 
-# ── Its length ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Length ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @given(numbers=st.lists(st.integers(0, 30), max_size=40), most=st.integers(1, 5))
 def test_the_wait_list_is_bounded_and_keeps_positions(numbers: list[int], most: int) -> None:
-    """However many come, and come again: no more than so many wait, in their order, and those in it stay in it."""
+    """However many runs ask, and ask again: at most MAX_WAITERS wait, in order, and none of them is dropped."""
     until = START + HOUR
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(locking, "MAX_WAITERS", most)
@@ -71,7 +68,7 @@ def test_the_wait_list_is_bounded_and_keeps_positions(numbers: list[int], most: 
 
 
 def test_a_full_wait_list_at_a_free_lock_is_notified() -> None:
-    """Who finds it full and the last holder dead wakes those who are ahead, as everybody does."""
+    """A run that finds the list full and the last holder's lease expired notifies those ahead of it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(locking, "MAX_WAITERS", 1)
         lock, _, _ = acquire(Lock(key="k"), waiter(0), START + MINUTE, START)
@@ -82,8 +79,8 @@ def test_a_full_wait_list_at_a_free_lock_is_notified() -> None:
     assert [one.task_id for one in lock.waiters] == ["t1"]
 
 
-def test_a_full_line_fits_its_document() -> None:
-    """Of the longest names that there are."""
+def test_a_full_wait_list_fits_its_document() -> None:
+    """Even with the longest ids that are allowed."""
     long = {"task_id": "t" * 128, "execution_id": "20270101T000000.000000Z-backfill-20270101T000000.000000Z"}
     one = waiter(1).model_copy(update={**long, "notified_at": START, "worker_group": "0123456789abcdef", "hop": 10**10})
     size = len(json.dumps(one.to_wire()))
@@ -94,7 +91,7 @@ def test_a_full_line_fits_its_document() -> None:
 def test_a_full_wait_list_is_retried_without_losing_an_attempt(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, pull: str | None
 ) -> None:
-    """With an executor about once a minute, for workers as often as the sweep looks; all run, with one attempt each."""
+    """Executors retry about once a minute, workers' tasks at each sweep; in the end each runs, in one attempt."""
     monkeypatch.setattr(locking, "MAX_WAITERS", 2)
     holder = claim_lock_holder(sim)
     for number in range(6):
@@ -105,7 +102,9 @@ def test_a_full_wait_list_is_retried_without_losing_an_attempt(
     before = len(sim.queue.deliveries)
     sim.advance(30 * MINUTE)
     last = [each for each in sim.queue.deliveries[before:] if b'"t5"' in each.body]
-    assert len(last) <= (4 if pull else 36), "each comes once a minute, however often the sweep sends it, too"
+    assert len(last) <= (4 if pull else 36), (
+        "each is delivered once a minute, however often the sweep dispatches it as well"
+    )
     assert lock_wait_list(sim) == ["t0", "t1"]
     if pull:
         sim.add_worker("gpu")
@@ -117,8 +116,8 @@ def test_a_full_wait_list_is_retried_without_losing_an_attempt(
     assert sim.app.store.load_lock("k").version is None
 
 
-def test_a_key_that_is_taken_is_asked_for_once_a_look(sim: Simulation) -> None:
-    """What else waits for it leaves the queue by one commit each, in its order, and lets pass what needs no lock."""
+def test_a_poll_asks_for_a_taken_lock_only_once(sim: Simulation) -> None:
+    """The other offers of its key move to the wait list in order, one commit each; lock-free offers do not wait."""
     for number in range(40):
         offer(sim, f"t{number:02}", lock_key="k", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
@@ -129,7 +128,7 @@ def test_a_key_that_is_taken_is_asked_for_once_a_look(sim: Simulation) -> None:
     assert require_claim(sim).stored.task.id == "free"
     cost = sim.counts.since(before)
     assert cost.reads <= 40 + 2, "each offer once, and the lock twice"
-    assert cost.commits == 1 + 39 + 1, "the claim, one for each, and the line"
+    assert cost.commits == 1 + 39 + 1, "the claim, one for each offer, and the wait list"
     names = [f"t{number:02}" for number in range(1, 40)]
     assert lock_wait_list(sim) == names
     before = sim.counts.copy()
@@ -143,7 +142,7 @@ def test_a_key_that_is_taken_is_asked_for_once_a_look(sim: Simulation) -> None:
 
 
 def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who was passed over with the first of its key is tried after all, if the line has changed meanwhile."""
+    """Offers that were skipped with the first of their key are tried again if the wait list has changed meanwhile."""
     holder = claim_lock_holder(sim)
     for number in range(3):
         offer(sim, f"t{number}", lock_key="k")
@@ -164,7 +163,7 @@ def test_a_lock_freed_during_a_poll_is_acquired(sim: Simulation, monkeypatch: py
     assert [statuses(sim, f"t{number}") for number in range(3)] == [["SUCCEEDED"]] * 3
 
 
-# ── A look ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── A poll ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: str, error: Exception) -> None:
@@ -179,10 +178,10 @@ def fail_commits_of(sim: Simulation, monkeypatch: pytest.MonkeyPatch, task_id: s
     monkeypatch.setattr(sim.app.store, "commit", refusing)
 
 
-def test_one_that_cannot_be_claimed_holds_up_nobody(
+def test_an_offer_that_cannot_be_claimed_is_skipped(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged and skipped."""
+    """It is logged, and the other offers are claimed."""
     for number in range(3):
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
@@ -194,8 +193,10 @@ def test_one_that_cannot_be_claimed_holds_up_nobody(
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("The store", "down"), RuntimeError("a mistake")])
-def test_what_was_claimed_is_never_lost(sim: Simulation, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Whatever is raised after it; before it, the worker hears of that."""
+def test_claims_made_before_an_error_are_returned(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """An error after the first claim ends the poll; an error before it is raised."""
     for number in range(2):
         offer(sim, f"t{number}", schedule=Schedule.once(START + (number + 1) * SECOND))
     sim.advance(MINUTE)
@@ -207,7 +208,7 @@ def test_what_was_claimed_is_never_lost(sim: Simulation, monkeypatch: pytest.Mon
 
 
 def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a slow store it claims nothing later than `MAX_CLAIM_SECONDS`, and the next look goes on from there."""
+    """With a slow store a poll stops at `MAX_CLAIM_SECONDS`, and the next poll continues where it stopped."""
     spent = [0.0]
     for name in ("commit", "load", "load_lock", "commit_lock", "list_claimable"):
         real = getattr(sim.app.store, name)
@@ -217,28 +218,31 @@ def test_a_poll_ends_before_its_caller_times_out(sim: Simulation, monkeypatch: p
             return real(*args, **more)
 
         monkeypatch.setattr(sim.app.store, name, slow)
-    monkeypatch.setattr(sim.app.worker_claims._work_queue, "_monotonic", lambda: spent[0])  # noqa: SLF001 - what the assembly gives
-    for number in range(300):
-        offer(sim, f"t{number:03}", lock_key="k", schedule=Schedule.once(START + SECOND))
-    sim.advance(MINUTE)
-    require_claim(sim)
-    offer(sim, "free")
-    sim.advance(2 * SECOND)
-    names: list[str] = []
-    for _ in range(5):
-        began = spent[0]
-        names += [each.stored.task.id for each in sim.app.worker_claims.claim(WorkerFilter("gpu"))]
-        assert spent[0] - began <= MAX_CLAIM_SECONDS + 0.1
-    assert names == ["free"]
-    assert len(sim.app.worker_claims.claim(WorkerFilter("gpu"), 100)) == 0
+    app = sim.app
+    with app.override(
+        app.settings, store=app.store, dispatcher=app.dispatcher, clock=sim.clock, monotonic=lambda: spent[0]
+    ):
+        for number in range(300):
+            offer(sim, f"t{number:03}", lock_key="k", schedule=Schedule.once(START + SECOND))
+        sim.advance(MINUTE)
+        require_claim(sim)
+        offer(sim, "free")
+        sim.advance(2 * SECOND)
+        names: list[str] = []
+        for _ in range(5):
+            began = spent[0]
+            names += [each.stored.task.id for each in sim.app.worker_claims.claim(WorkerFilter("gpu"))]
+            assert spent[0] - began <= MAX_CLAIM_SECONDS + 0.1
+        assert names == ["free"]
+        assert len(sim.app.worker_claims.claim(WorkerFilter("gpu"), 100)) == 0
 
 
-# ── Who has a place in it ────────────────────────────────────────────────────────────────────────────────────────────
+# ── Positions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("every", [3, 10])
-def test_a_backlog_has_one_place(sim: Simulation, every: int) -> None:
-    """However many occurrences pass while it waits: the latest of them takes the turn of the one that came first."""
+def test_a_backlog_has_one_position(sim: Simulation, every: int) -> None:
+    """However many occurrences pass while it waits: the latest takes the position of the first."""
     holder = claim_lock_holder(sim)
     schedule = Schedule.every(every * MINUTE, start=START + 2 * MINUTE)
     offer(sim, "m", lock_key="k", handler="inside", pull=None, schedule=schedule)
@@ -252,8 +256,8 @@ def test_a_backlog_has_one_place(sim: Simulation, every: int) -> None:
     assert lock_wait_list(sim) == []
 
 
-def test_who_was_woken_before_and_is_sent_by_the_sweep_is_woken_again(sim: Simulation) -> None:
-    """Its dispatch is another one each time, so that the queue takes it."""
+def test_a_waiter_that_was_notified_before_is_notified_again(sim: Simulation) -> None:
+    """Each notification has a dispatch name of its own, so that the queue does not drop it as a duplicate."""
     for name in ("first", "second"):
         offer(sim, name, lock_key="k", expectedDuration=3600)
     offer(sim, "b", lock_key="k", handler="inside", pull=None, schedule=Schedule.once(START + 2 * MINUTE))
@@ -261,7 +265,7 @@ def test_who_was_woken_before_and_is_sent_by_the_sweep_is_woken_again(sim: Simul
     first = require_claim(sim)
     sim.advance(8 * MINUTE)
     sim.app.worker_claims.finish_by_token(*claim_keys(first), DONE)
-    second = require_claim(sim)  # quicker than the wake
+    second = require_claim(sim)  # before the notification is delivered
     sim.advance(49 * MINUTE)
     sim.app.worker_claims.finish_by_token(*claim_keys(second), DONE)
     assert advance_until_run(sim, "b") <= 10 * SECOND

@@ -1,4 +1,4 @@
-"""Runs of one lock key take turns, in the order in which they came due, whatever else happens."""
+"""Runs of one lock key never overlap beyond the limit, and get the lock in the order in which they came due."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECOND = timedelta(seconds=1)
 
 
 def waiter(number: int, limit: int = 1) -> Waiter:
-    """Return who came due so many seconds after the start."""
+    """Return a waiter that came due `number` seconds after the start."""
     return Waiter(
         task_id=f"t{number}",
         execution_id="e",
@@ -46,8 +46,8 @@ def waiter(number: int, limit: int = 1) -> Waiter:
     moves=st.lists(st.tuples(st.sampled_from(["come", "leave", "wait"]), st.integers(0, 7)), max_size=60),
     limit=st.integers(1, 3),
 )
-def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limit: int) -> None:
-    """However runs come, leave and fail to come: never more than the limit hold it, and nobody jumps the queue."""
+def test_grants_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limit: int) -> None:
+    """However runs acquire, release and miss their grants, no more than the limit hold the lock, and in order."""
     lock, now = Lock(key="k"), START
     until = START + timedelta(days=1)
     for move, number in moves:
@@ -55,7 +55,7 @@ def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limi
         held = {one.task_id for one in lock.holders}
         others = len(held - {f"t{number}"})
         if move == "come" and f"t{number}" in held:
-            assert is_held_by(lock, f"t{number}", "e", now), "who has it does not ask again"
+            assert is_held_by(lock, f"t{number}", "e", now), "a holder does not ask again"
         elif move == "come":
             lock, has_it, woken = acquire(lock, waiter(number, limit), until, now)
             assert has_it == (others + len(ahead) < limit)
@@ -72,8 +72,8 @@ def test_turns_go_by_due_time_up_to_the_limit(moves: list[tuple[str, int]], limi
         assert not {one.task_id for one in lock.holders} & {one.task_id for one in lock.waiters}
 
 
-def test_who_asks_again_keeps_its_place() -> None:
-    """A run that is taken over asks with a later due time, and is not put behind those who came after it."""
+def test_a_run_that_asks_again_keeps_its_position() -> None:
+    """A run that was taken over asks with a later due time, but does not fall behind those that came after it."""
     until = START + timedelta(days=1)
     lock = Lock(key="k")
     for number in (0, 1, 2):
@@ -83,8 +83,8 @@ def test_who_asks_again_keeps_its_place() -> None:
     assert [one.task_id for one in lock.waiters] == ["t1", "t2"]
 
 
-def test_a_holder_that_died_leaves_nobody_waiting_for_ever() -> None:
-    """Where a place is free and nobody was told, whoever asks next wakes those who are ahead."""
+def test_nobody_waits_for_ever_after_a_holder_died() -> None:
+    """If the lock is free and nobody was notified, the next run that asks notifies those ahead of it."""
     lock, _, _ = acquire(Lock(key="k"), waiter(0), START + timedelta(minutes=5), START)
     lock, _, _ = acquire(lock, waiter(1), START + timedelta(minutes=5), START)
     later = START + timedelta(minutes=6)
@@ -92,107 +92,99 @@ def test_a_holder_that_died_leaves_nobody_waiting_for_ever() -> None:
     assert not has_it
     assert [one.task_id for one in woken] == ["t1"]
     lock, has_it, _ = acquire(lock, waiter(2), later + timedelta(minutes=9), later + GRANT_TIMEOUT)
-    assert has_it, "who was woken and does not come is passed by"
+    assert has_it, "a waiter that misses its grant is skipped"
 
 
-def test_a_second_run_waits_without_losing_an_attempt_and_is_woken_when_the_first_ends() -> None:
-    """While one run holds the key, another's dispatch is told to wait; it runs at the instant at which it is free."""
-    app = App(Settings())
+def test_a_waiting_run_loses_no_attempt_and_starts_when_the_first_ends(app: App, sim: Simulation) -> None:
+    """A dispatch that finds its lock held waits; its run starts at the instant at which the lock is released."""
     log: list[tuple[str, str]] = []
-    with Simulation(app) as sim:
 
-        @app.handler("work")
-        def work(ctx: Context) -> None:
-            log.append((ctx.task.id, "begins"))
-            if ctx.task.id == "first":  # meanwhile, the queue delivers the second one
-                sim.clock.advance(timedelta(seconds=30))
-                sim.queue.deliver_due()
-            log.append((ctx.task.id, "ends"))
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        log.append((ctx.task.id, "begins"))
+        if ctx.task.id == "first":  # meanwhile, the queue delivers the second one
+            sim.clock.advance(timedelta(seconds=30))
+            sim.queue.deliver_due()
+        log.append((ctx.task.id, "ends"))
 
-        for name, after in (("first", 1), ("second", 2)):
-            at = Schedule.once(START + timedelta(seconds=after))
-            app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
-        sim.advance(timedelta(minutes=1))
-        assert log == [("first", "begins"), ("first", "ends"), ("second", "begins"), ("second", "ends")]
-        (execution,) = sim.executions("second")
-        assert len(execution.attempts) == 1
-        assert execution.started_at == START + timedelta(seconds=31)
-        assert app.store.load_lock("account/7").version is None
+    for name, after in (("first", 1), ("second", 2)):
+        at = Schedule.once(START + timedelta(seconds=after))
+        app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
+    sim.advance(timedelta(minutes=1))
+    assert log == [("first", "begins"), ("first", "ends"), ("second", "begins"), ("second", "ends")]
+    (execution,) = sim.executions("second")
+    assert len(execution.attempts) == 1
+    assert execution.started_at == START + timedelta(seconds=31)
+    assert app.store.load_lock("account/7").version is None
 
 
-def test_other_keys_and_a_larger_limit_run_side_by_side() -> None:
-    """Another key is not held up, and a limit of two lets two in and no third."""
-    app = App(Settings())
+def test_other_keys_and_a_larger_limit_run_side_by_side(app: App, sim: Simulation) -> None:
+    """Runs of other keys do not wait, and a limit of two admits two runs and no third."""
     depth: list[int] = []
     open_now = 0
-    with Simulation(app) as sim:
 
-        @app.handler("work")
-        def work() -> None:
-            nonlocal open_now
-            open_now += 1
-            depth.append(open_now)
-            sim.queue.deliver_due()  # meanwhile, the queue delivers what else is due
-            open_now -= 1
+    @app.handler("work")
+    def work() -> None:
+        nonlocal open_now
+        open_now += 1
+        depth.append(open_now)
+        sim.queue.deliver_due()  # meanwhile, the queue delivers what else is due
+        open_now -= 1
 
-        at = Schedule.once(START + SECOND)
-        for number in range(3):
-            app.create(owner="ada", title="two", handler="work", schedule=at, lock_key="pair", lock_limit=2)
-            app.create(owner="ada", title=f"own {number}", handler="work", schedule=at, lock_key=f"own/{number}")
-        sim.advance(timedelta(minutes=5))
-        assert len(depth) == 6
-        assert max(depth) == 5
+    at = Schedule.once(START + SECOND)
+    for number in range(3):
+        app.create(owner="ada", title="two", handler="work", schedule=at, lock_key="pair", lock_limit=2)
+        app.create(owner="ada", title=f"own {number}", handler="work", schedule=at, lock_key=f"own/{number}")
+    sim.advance(timedelta(minutes=5))
+    assert len(depth) == 6
+    assert max(depth) == 5
 
 
-def test_a_holder_that_dies_frees_its_lock_with_its_lease() -> None:
-    """Those who wait go on when the dead one's lease has ended, and both end with exactly one record."""
-    app = App(Settings())
+def test_a_holder_that_dies_frees_its_lock_with_its_lease(app: App, sim: Simulation) -> None:
+    """The waiting run starts when the lease of the dead holder ends, and each task has exactly one record."""
 
     class Killed(BaseException):
         """The process dies here."""
 
     deaths = [Killed]
-    with Simulation(app) as sim:
 
-        @app.handler("work", expected_duration=timedelta(seconds=30))
-        def work(ctx: Context) -> None:
-            if ctx.task.id == "first" and deaths:
-                raise deaths.pop()
+    @app.handler("work", expected_duration=timedelta(seconds=30))
+    def work(ctx: Context) -> None:
+        if ctx.task.id == "first" and deaths:
+            raise deaths.pop()
 
-        for name in ("first", "second"):
-            at = Schedule.once(START + SECOND)
-            app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
-        with pytest.raises(Killed):
-            sim.advance(timedelta(minutes=1))
-        sim.advance(timedelta(minutes=5))
-        assert [[e.status for e in sim.executions(name)] for name in ("first", "second")] == [["SUCCEEDED"]] * 2
-        assert sim.executions("second")[0].finished_at <= START + timedelta(minutes=2)  # type: ignore[operator]
+    for name in ("first", "second"):
+        at = Schedule.once(START + SECOND)
+        app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
+    with pytest.raises(Killed):
+        sim.advance(timedelta(minutes=1))
+    sim.advance(timedelta(minutes=5))
+    assert [[e.status for e in sim.executions(name)] for name in ("first", "second")] == [["SUCCEEDED"]] * 2
+    assert sim.executions("second")[0].finished_at <= START + timedelta(minutes=2)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("ending", ["pause", "cancel", "delete"])
-def test_a_missing_waiter_blocks_nobody(ending: str) -> None:
-    """Paused, cancelled or deleted while it waited at the head, it is passed by."""
-    app = App(Settings())
-    with Simulation(app) as sim:
+def test_a_missing_waiter_blocks_nobody(app: App, sim: Simulation, ending: str) -> None:
+    """A task that is paused, cancelled or deleted while it waits at the head is skipped."""
 
-        @app.handler("work")
-        def work(ctx: Context) -> None:
-            if ctx.task.id == "a":
-                sim.queue.deliver_due()
-                getattr(app, ending)("b")
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        if ctx.task.id == "a":
+            sim.queue.deliver_due()
+            getattr(app, ending)("b")
 
-        for name in ("a", "b", "c"):
-            at = Schedule.once(START + SECOND)
-            app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
-        sim.advance(timedelta(minutes=10))
-        assert [e.status for e in sim.executions("c")] == ["SUCCEEDED"]
-        if ending != "delete":
-            assert [e for e in sim.executions("b") if e.status == "SUCCEEDED"] == []
-        assert app.store.load_lock("account/7").lock.holders == ()
+    for name in ("a", "b", "c"):
+        at = Schedule.once(START + SECOND)
+        app.create(id=name, owner="ada", title=name, handler="work", schedule=at, lock_key="account/7")
+    sim.advance(timedelta(minutes=10))
+    assert [e.status for e in sim.executions("c")] == ["SUCCEEDED"]
+    if ending != "delete":
+        assert [e for e in sim.executions("b") if e.status == "SUCCEEDED"] == []
+    assert app.store.load_lock("account/7").lock.holders == ()
 
 
 class _ThreadQueue:
-    """A `Dispatcher` whose dispatches any thread may take."""
+    """A `Dispatcher` from which any thread may take dispatches."""
 
     def __init__(self) -> None:
         self.waiting: queue.Queue[QueueMessage] = queue.Queue()
@@ -207,7 +199,7 @@ class _ThreadQueue:
         self.waiting.put(message)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to close."""
 
 
 def test_threads_of_one_key_never_run_at_the_same_time() -> None:
@@ -225,7 +217,7 @@ def test_threads_of_one_key_never_run_at_the_same_time() -> None:
         inside[key] += 1
         if inside[key] > 1:
             together.append(key)
-        ctx.heartbeat()  # a commit under way is where another could slip in
+        ctx.heartbeat()  # another thread could start a run during this commit
         ran[ctx.task.id] += 1
         inside[key] -= 1
 
@@ -243,7 +235,7 @@ def test_threads_of_one_key_never_run_at_the_same_time() -> None:
             try:
                 app.deliver(envelope.body, envelope.token)
             except Unavailable:
-                carrier.waiting.put(envelope)  # too many at once; as the queue would, later
+                carrier.waiting.put(envelope)  # too many at once: deliver it again later, as the queue would
 
     give_up_at = time.monotonic() + 120
     threads = [threading.Thread(target=deliver) for _ in range(8)]

@@ -13,8 +13,6 @@ from cloudsched.errors import InvalidInput, KeyReused, NotFound
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cloudsched import Task
     from cloudsched.engine.ports.store import VersionedTask
 
@@ -29,12 +27,6 @@ def app() -> App:
     return app
 
 
-@pytest.fixture
-def sim(app: App) -> Iterator[Simulation]:
-    with Simulation(app) as simulation:
-        yield simulation
-
-
 def draft(**fields: object) -> TaskDraft:
     """Return a task of ada's that is due in a minute."""
     usual = {"id": "t", "owner": "ada", "title": "Work", "handler": "work", "schedule": Schedule.once(SOON)}
@@ -42,8 +34,8 @@ def draft(**fields: object) -> TaskDraft:
 
 
 @pytest.mark.parametrize("mark", [None, "m"], ids=["by id", "by idempotency key"])
-def test_a_repeated_creation_finds_its_task_after_its_instant(sim: Simulation, mark: str | None) -> None:
-    """Whether it has run or not, the same task is returned, and nothing is run twice."""
+def test_a_repeated_creation_returns_its_task_after_its_scheduled_time(sim: Simulation, mark: str | None) -> None:
+    """The same task is returned, and nothing runs twice."""
     created, is_new = sim.app.put(draft(), mark=mark)
     assert is_new
     sim.advance(HOUR)
@@ -53,8 +45,8 @@ def test_a_repeated_creation_finds_its_task_after_its_instant(sim: Simulation, m
     assert sim.app.get("t").created_at == created.created_at
 
 
-def test_a_key_is_checked_after_the_instant_too(sim: Simulation) -> None:
-    """Another request with the same key is refused as it is before the instant."""
+def test_a_key_is_checked_after_the_scheduled_time_too(sim: Simulation) -> None:
+    """Another request for the same id is refused, as it is before that time."""
     sim.app.put(draft(), mark="m")
     sim.advance(HOUR)
     with pytest.raises(KeyReused):
@@ -63,7 +55,7 @@ def test_a_key_is_checked_after_the_instant_too(sim: Simulation) -> None:
 
 @pytest.mark.parametrize("task_id", ["t", None], ids=["deleted", "no id"])
 def test_a_first_creation_in_the_past_is_still_refused(sim: Simulation, task_id: str | None) -> None:
-    """Without a task of that id there is nothing that it could repeat, and nothing is stored."""
+    """If no task has that id, the request repeats nothing, so the usual check applies and nothing is stored."""
     sim.app.put(draft())
     sim.app.delete("t")
     sim.advance(HOUR)
@@ -73,7 +65,7 @@ def test_a_first_creation_in_the_past_is_still_refused(sim: Simulation, task_id:
 
 
 def test_another_owner_s_task_is_not_shown_by_a_repeat(sim: Simulation) -> None:
-    """An id that another owner has taken is refused after its instant as before it."""
+    """An id that another owner has taken is refused after its scheduled time as before it."""
     sim.app.put(draft())
     sim.advance(HOUR)
     with pytest.raises(InvalidInput, match="is taken"):
@@ -99,8 +91,8 @@ def test_a_creation_that_races_a_deletion_creates_the_task(
     assert (is_new, task.title, app.get("t").title) == (True, "New", "New")
 
 
-def test_a_refusal_by_the_authorization_is_not_taken_for_a_deletion(sim: Simulation) -> None:
-    """What the check of a caller raises for an existing task is raised, and the task stays as it is."""
+def test_a_refused_authorization_is_not_taken_for_a_deletion(sim: Simulation) -> None:
+    """The error of the authorization check is raised, and the existing task is not changed."""
     sim.app.put(draft())
 
     def refuse(task: Task) -> None:

@@ -1,4 +1,4 @@
-"""An execution that did not succeed can be tried again by hand, and keeps its history."""
+"""An execution that did not succeed can be retried on request, and keeps the record of its earlier attempts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloudsched import App, Context, Schedule, Settings, Task
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.errors import NotAllowed, NotFound
 from cloudsched.testing import START, Simulation
 
@@ -16,9 +16,8 @@ DAY = timedelta(days=1)
 HOURLY = Schedule.every(timedelta(hours=1), start=START + timedelta(hours=1))
 
 
-def flaky_app(failures: int) -> App:
-    """Return an app whose handler fails so many times, then succeeds."""
-    app = App(Settings())
+def add_flaky_handler(app: App, failures: int) -> None:
+    """Register a handler that fails `failures` times, then succeeds."""
     left = [None] * failures
 
     @app.handler("flaky", retry=False)
@@ -28,75 +27,68 @@ def flaky_app(failures: int) -> App:
             raise ConnectionError("no")
         return ctx.attempt
 
-    return app
-
 
 def create(app: App, schedule: Schedule) -> Task:
     return app.create(owner="ada", title="Flaky", handler="flaky", schedule=schedule)
 
 
-def test_a_failed_one_time_task_lives_until_its_retry_is_over() -> None:
-    """The record keeps both attempts, and the task ends as its last one did."""
-    app = flaky_app(1)
-    with Simulation(app) as sim:
-        task = create(app, IN_A_MINUTE)
-        sim.advance(timedelta(hours=1))
-        assert app.get(task.id).status == "FAILED"
-        assert app.retry(task.id).status == "ACTIVE"
-        assert app.execution(task.id, "20270101T000100Z").status == "RETRYING"
-        sim.advance(timedelta(minutes=1))
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, execution.content) == ("SUCCEEDED", 2)
-        assert [attempt.status for attempt in execution.attempts] == ["FAILED", "SUCCEEDED"]
-        assert app.get(task.id).status == "COMPLETED"
+def test_a_failed_one_time_task_is_active_until_its_retry_has_finished(sim: Simulation, app: App) -> None:
+    """The record has both attempts, and the last one decides the status of the task."""
+    add_flaky_handler(app, 1)
+    task = create(app, IN_A_MINUTE)
+    sim.advance(timedelta(hours=1))
+    assert app.get(task.id).status == "FAILED"
+    assert app.retry(task.id).status == "ACTIVE"
+    assert app.execution(task.id, "20270101T000100Z").status == "RETRYING"
+    sim.advance(timedelta(minutes=1))
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, execution.content) == ("SUCCEEDED", 2)
+    assert [attempt.status for attempt in execution.attempts] == ["FAILED", "SUCCEEDED"]
+    assert app.get(task.id).status == "COMPLETED"
 
 
-def test_the_plan_of_a_recurring_task_is_not_moved() -> None:
-    """Any of its failed executions can be retried; what is next stays next."""
-    app = flaky_app(2)
-    with Simulation(app) as sim:
-        task = create(app, HOURLY)
-        sim.advance(timedelta(hours=4, minutes=30))
-        following = app.get(task.id).next_execution_time
+def test_a_retry_does_not_move_the_plan_of_a_recurring_task(sim: Simulation, app: App) -> None:
+    """Any of its failed executions can be retried; the next execution time stays the same."""
+    add_flaky_handler(app, 2)
+    task = create(app, HOURLY)
+    sim.advance(timedelta(hours=4, minutes=30))
+    following = app.get(task.id).next_execution_time
+    app.retry(task.id, "20270101T010000Z")
+    sim.advance(timedelta(minutes=1))
+    assert [e.status for e in sim.executions(task.id)] == ["SUCCEEDED", "FAILED", "SUCCEEDED", "SUCCEEDED"]
+    assert app.get(task.id).next_execution_time == following
+
+
+def test_two_retries_of_one_execution_are_one(sim: Simulation, app: App) -> None:
+    """A second request has no effect while the first retry waits."""
+    add_flaky_handler(app, 1)
+    task = create(app, IN_A_MINUTE)
+    sim.advance(timedelta(hours=1))
+    app.retry(task.id)
+    app.retry(task.id)
+    sim.advance(timedelta(minutes=1))
+    assert len(sim.executions(task.id)[0].attempts) == 2
+
+
+def test_a_retry_that_is_not_allowed_is_refused(sim: Simulation, app: App) -> None:
+    """A success cannot be retried, nor can anything of a paused or cancelled task, nor an unknown execution."""
+    add_flaky_handler(app, 1)
+    task = create(app, HOURLY)
+    sim.advance(timedelta(hours=2))
+    with pytest.raises(NotAllowed, match="succeeded"):
+        app.retry(task.id)
+    with pytest.raises(NotFound):
+        app.retry(task.id, "20300101T000000Z")
+    app.pause(task.id)
+    with pytest.raises(NotAllowed, match="PAUSED"):
         app.retry(task.id, "20270101T010000Z")
-        sim.advance(timedelta(minutes=1))
-        assert [e.status for e in sim.executions(task.id)] == ["SUCCEEDED", "FAILED", "SUCCEEDED", "SUCCEEDED"]
-        assert app.get(task.id).next_execution_time == following
+    app.cancel(task.id)
+    with pytest.raises(NotAllowed, match="CANCELLED"):
+        app.retry(task.id, "20270101T010000Z")
 
 
-def test_two_retries_at_once_are_one() -> None:
-    """Asking again while the retry waits changes nothing."""
-    app = flaky_app(1)
-    with Simulation(app) as sim:
-        task = create(app, IN_A_MINUTE)
-        sim.advance(timedelta(hours=1))
-        app.retry(task.id)
-        app.retry(task.id)
-        sim.advance(timedelta(minutes=1))
-        assert len(sim.executions(task.id)[0].attempts) == 2
-
-
-def test_what_must_not_be_retried_is_refused() -> None:
-    """A success is never run again; a cancelled or paused task runs nothing; an unknown execution is not found."""
-    app = flaky_app(1)
-    with Simulation(app) as sim:
-        task = create(app, HOURLY)
-        sim.advance(timedelta(hours=2))
-        with pytest.raises(NotAllowed, match="succeeded"):
-            app.retry(task.id)
-        with pytest.raises(NotFound):
-            app.retry(task.id, "20300101T000000Z")
-        app.pause(task.id)
-        with pytest.raises(NotAllowed, match="PAUSED"):
-            app.retry(task.id, "20270101T010000Z")
-        app.cancel(task.id)
-        with pytest.raises(NotAllowed, match="CANCELLED"):
-            app.retry(task.id, "20270101T010000Z")
-
-
-def napping_app() -> App:
-    """Return an app whose handler fails on its first day, and sleeps on all others."""
-    app = App(Settings())
+def add_napping_handler(app: App) -> None:
+    """Register a handler that fails on its first day, and sleeps on all others."""
 
     @app.handler("nap", retry=False)
     def nap(ctx: Context) -> None:
@@ -104,31 +96,27 @@ def napping_app() -> App:
             raise ConnectionError("no")
         ctx.sleep(9 * DAY)
 
-    return app
-
 
 @pytest.mark.parametrize("last", [1, 2, 3])
-def test_what_was_cancelled_last_is_what_is_retried(last: int) -> None:
-    """Whether the run before it has failed, or none has ended before the cancel."""
-    app = napping_app()
-    with Simulation(app) as sim:
-        start = START + (DAY if last > 1 else 2 * DAY)
-        task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.every(DAY, start=start))
-        sim.advance(2 * DAY + timedelta(hours=1))
-        if last == 3:
-            app.trigger(task.id)
-            sim.advance(timedelta(minutes=1))
-        app.cancel(task.id)
-        newest = sim.executions(task.id)[-1]
-        assert newest.status == "CANCELLED"
-        app.update(task.id, schedule=Schedule.once(START + 30 * DAY))
-        app.retry(task.id)
-        assert [run.execution_id for run in app.get(task.id).runs] == [newest.id]
+def test_a_retry_without_an_id_takes_the_execution_cancelled_last(sim: Simulation, app: App, last: int) -> None:
+    """This holds whether an earlier run failed or no run had finished before the cancellation."""
+    add_napping_handler(app)
+    start = START + (DAY if last > 1 else 2 * DAY)
+    task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.every(DAY, start=start))
+    sim.advance(2 * DAY + timedelta(hours=1))
+    if last == 3:
+        app.trigger(task.id)
+        sim.advance(timedelta(minutes=1))
+    app.cancel(task.id)
+    newest = sim.executions(task.id)[-1]
+    assert newest.status == "CANCELLED"
+    app.update(task.id, schedule=Schedule.once(START + 30 * DAY))
+    app.retry(task.id)
+    assert [run.execution_id for run in app.get(task.id).runs] == [newest.id]
 
 
-def test_what_is_still_open_is_not_retried() -> None:
-    """The error says so, whether the execution is named or not, and while it runs as well as while it is suspended."""
-    app = App(Settings())
+def test_an_open_execution_cannot_be_retried(app: App, sim: Simulation) -> None:
+    """The error says whether it is running or suspended, with and without the id of the execution."""
     refused = list[str]()
 
     def ask(task_id: str, execution_id: str | None) -> None:
@@ -141,11 +129,10 @@ def test_what_is_still_open_is_not_retried() -> None:
         ask(ctx.task.id, ctx.execution_id)
         ctx.sleep(9 * DAY)
 
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Nap", handler="nap", schedule=IN_A_MINUTE)
-        sim.advance(timedelta(hours=1))
-        ask(task.id, "20270101T000100Z")
-        ask(task.id, None)
+    task = app.create(owner="ada", title="Nap", handler="nap", schedule=IN_A_MINUTE)
+    sim.advance(timedelta(hours=1))
+    ask(task.id, "20270101T000100Z")
+    ask(task.id, None)
     open_now = "Cannot retry an execution of a task that is still at work on it. 20270101T000100Z"
     assert [each.startswith(open_now) for each in refused] == [True] * 3
     assert "is running" in refused[0]
@@ -153,32 +140,30 @@ def test_what_is_still_open_is_not_retried() -> None:
     assert refused[2] == refused[1]
 
 
-def test_a_task_that_never_ran_has_nothing_to_retry() -> None:
-    """The error says what to do; of one that is cancelled it is a new schedule."""
-    app = napping_app()
-    with Simulation(app):
-        task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.once(START + DAY))
-        with pytest.raises(NotAllowed, match=r"Nothing of it has run yet; trigger the task to run it now\."):
-            app.retry(task.id)
-        app.cancel(task.id)
-        with pytest.raises(NotAllowed, match=r"is CANCELLED\. Give it a new schedule"):
-            app.retry(task.id)
-
-
-def test_an_occurrence_that_was_passed_over_is_the_last_where_nothing_has_run() -> None:
-    app = flaky_app(0)
-    with Simulation(app) as sim:
-        schedule = Schedule.once(START + DAY)
-        task = app.create(
-            owner="ada", title="Late", handler="flaky", schedule=schedule, expiration=timedelta(minutes=1)
-        )
-        sim.queue.purge()
-        sim.clock.advance(2 * DAY)
-        sim.run_until_idle()
-        assert app.get(task.id).status == "EXPIRED"
+@pytest.mark.usefixtures("sim")
+def test_a_task_that_never_ran_has_nothing_to_retry(app: App) -> None:
+    """The error says what to do instead: trigger the task or, if it is cancelled, give it a new schedule."""
+    add_napping_handler(app)
+    task = app.create(owner="ada", title="Nap", handler="nap", schedule=Schedule.once(START + DAY))
+    with pytest.raises(NotAllowed, match=r"Nothing of it has run yet; trigger the task to run it now\."):
         app.retry(task.id)
-        sim.run_until_idle()
-        assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
+    app.cancel(task.id)
+    with pytest.raises(NotAllowed, match=r"is CANCELLED\. Give it a new schedule"):
+        app.retry(task.id)
+
+
+def test_an_expired_occurrence_can_be_retried(sim: Simulation, app: App) -> None:
+    """If nothing has run, a retry without an id takes the occurrence that expired."""
+    add_flaky_handler(app, 0)
+    schedule = Schedule.once(START + DAY)
+    task = app.create(owner="ada", title="Late", handler="flaky", schedule=schedule, expiration=timedelta(minutes=1))
+    sim.queue.purge()
+    sim.clock.advance(2 * DAY)
+    sim.run_until_idle()
+    assert app.get(task.id).status == "EXPIRED"
+    app.retry(task.id)
+    sim.run_until_idle()
+    assert [each.status for each in sim.executions(task.id)] == ["SUCCEEDED"]
 
 
 LATE: dict[str, dict[str, Any]] = {
@@ -189,66 +174,60 @@ LATE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("why", LATE)
-def test_a_task_that_is_paused_while_its_late_run_is_tried_again_can_be_resumed(why: str) -> None:
-    """Its occurrence, which nobody had begun in time, has been run by then: so nothing is left to wait for."""
-    app = App(Settings())
-    with Simulation(app) as sim:
-        app.handler("slow")(lambda: app.pause("t"))
-        app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, **LATE[why])
-        if why != "for workers":
-            sim.queue.purge()
-        sim.clock.advance(timedelta(hours=1))
-        sim.advance(timedelta(minutes=5))
-        assert app.get("t").status == "EXPIRED"
-        sim.add_worker("gpu")
-        app.retry("t", sim.executions("t")[0].id)
-        sim.advance(timedelta(minutes=1))
-        assert app.get("t").status == "PAUSED"
-        assert app.resume("t").status == "COMPLETED"
+def test_a_task_paused_while_its_missed_run_is_retried_can_be_resumed(app: App, sim: Simulation, why: str) -> None:
+    """The occurrence, which did not start in time, has been run by then, so the task is COMPLETED when resumed."""
+    app.handler("slow")(lambda: app.pause("t"))
+    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE, **LATE[why])
+    if why != "for workers":
+        sim.queue.purge()
+    sim.clock.advance(timedelta(hours=1))
+    sim.advance(timedelta(minutes=5))
+    assert app.get("t").status == "EXPIRED"
+    sim.add_worker("gpu")
+    app.retry("t", sim.executions("t")[0].id)
+    sim.advance(timedelta(minutes=1))
+    assert app.get("t").status == "PAUSED"
+    assert app.resume("t").status == "COMPLETED"
 
 
-def test_a_call_that_was_paused_while_it_was_tried_again_tells_its_parent_when_it_is_resumed() -> None:
-    """It had expired, since no worker took it."""
-    app = App(Settings())
-    with Simulation(app) as sim:
+def test_a_call_paused_during_its_retry_notifies_its_parent_when_resumed(app: App, sim: Simulation) -> None:
+    """The call had expired because no worker claimed it; the parent gets the result of the retry."""
 
-        @app.handler("part", pull="gpu")
-        def part(ctx: Context) -> int:
-            app.pause(ctx.task.id)
-            return 7
+    @app.handler("part", pull="gpu")
+    def part(ctx: Context) -> int:
+        app.pause(ctx.task.id)
+        return 7
 
-        @app.handler("whole")
-        def whole(ctx: Context) -> int:
-            result: int = ctx.call("part", expiration=timedelta(minutes=1)).result()
-            return result
+    @app.handler("whole")
+    def whole(ctx: Context) -> int:
+        result: int = ctx.call("part", expiration=timedelta(minutes=1)).result()
+        return result
 
-        app.create(id="t", owner="ada", title="Whole", handler="whole", schedule=IN_A_MINUTE)
-        sim.advance(timedelta(hours=1))
-        (below,) = app.tree("t").children
-        assert (app.get("t").status, below.task.status) == ("FAILED", "EXPIRED")
-        app.retry(below.task.id)
-        app.retry("t")
-        sim.advance(timedelta(seconds=1))
-        sim.add_worker("gpu")
-        sim.advance(timedelta(seconds=1))
-        assert (app.get("t").status, app.get(below.task.id).status) == ("ACTIVE", "PAUSED")
-        app.resume(below.task.id)
-        sim.advance(timedelta(seconds=1))
-        assert sim.executions("t")[0].content == 7
+    app.create(id="t", owner="ada", title="Whole", handler="whole", schedule=IN_A_MINUTE)
+    sim.advance(timedelta(hours=1))
+    (below,) = app.tree("t").children
+    assert (app.get("t").status, below.task.status) == ("FAILED", "EXPIRED")
+    app.retry(below.task.id)
+    app.retry("t")
+    sim.advance(timedelta(seconds=1))
+    sim.add_worker("gpu")
+    sim.advance(timedelta(seconds=1))
+    assert (app.get("t").status, app.get(below.task.id).status) == ("ACTIVE", "PAUSED")
+    app.resume(below.task.id)
+    sim.advance(timedelta(seconds=1))
+    assert sim.executions("t")[0].content == 7
 
 
-def test_what_ran_before_a_new_schedule_does_not_stand_for_it() -> None:
-    """The run that was open then ends later; the new instant, which passed while the task was paused, has had none."""
-    app = App(Settings())
-    with Simulation(app) as sim:
+def test_a_run_of_the_old_schedule_does_not_count_for_the_new_one(app: App, sim: Simulation) -> None:
+    """A run is open when the schedule changes; the new instant passes while the task is paused, so it never ran."""
 
-        @app.handler("slow")
-        def slow() -> None:
-            app.update("t", schedule=Schedule.once(START + timedelta(hours=1)))
-            app.pause("t")
+    @app.handler("slow")
+    def slow() -> None:
+        app.update("t", schedule=Schedule.once(START + timedelta(hours=1)))
+        app.pause("t")
 
-        app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE)
-        sim.advance(timedelta(hours=2))
-        assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
-        with pytest.raises(NotAllowed, match="past its only instant"):
-            app.resume("t")
+    app.create(id="t", owner="ada", title="Slow", handler="slow", schedule=IN_A_MINUTE)
+    sim.advance(timedelta(hours=2))
+    assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
+    with pytest.raises(NotAllowed, match="past its only instant"):
+        app.resume("t")

@@ -1,4 +1,4 @@
-"""What a schedule may also say: each policy does what its name says, and leaves its trace in the executions."""
+"""The schedule policies (overlap, catch-up, jitter, expiration, limits) and what each leaves in the executions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cloudsched.errors import InvalidInput, NotAllowed
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -29,12 +29,12 @@ def work(ctx: Context) -> object:
     return answer[0](ctx)
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
+@pytest.fixture(name="app")
+def reset_app() -> App:
+    """Return this module's app; its handler succeeds, and has not been called."""
     called.clear()
     answer[:] = [lambda _: "done"]
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 def make(**more: Any) -> Task:
@@ -43,23 +43,23 @@ def make(**more: Any) -> Task:
 
 
 def outage(sim: Simulation, span: timedelta) -> None:
-    """Let time pass in which nothing is delivered and nothing swept; then everything works again."""
+    """Let time pass without deliveries and sweeps; then everything works again."""
     sim.clock.advance(span)
     sim.advance(timedelta(0))
 
 
 def hours(executions: list[Execution], status: str) -> list[float]:
-    """Return after how many hours from the start the executions of a status were scheduled."""
+    """Return the scheduled times of the executions of a status, in hours from the start."""
     return [(one.scheduled_for - START) / HOUR for one in executions if one.status == status]
 
 
 def minutes(executions: list[Execution], status: str) -> list[float]:
-    """Return the same in minutes."""
+    """Return the scheduled times of the executions of a status, in minutes from the start."""
     return [(one.scheduled_for - START) / MINUTE for one in executions if one.status == status]
 
 
-def test_until_ends_the_task_and_counts_its_own_instant(sim: Simulation) -> None:
-    """No occurrence after it runs; the one on it does; then the task is COMPLETED."""
+def test_until_is_inclusive_and_completes_the_task(sim: Simulation) -> None:
+    """An occurrence exactly at `until` runs, a later one does not, and the task is COMPLETED."""
     make(until=START + 3 * HOUR)
     sim.advance(10 * HOUR)
     assert hours(sim.executions("t"), "SUCCEEDED") == [1, 2, 3]
@@ -67,7 +67,7 @@ def test_until_ends_the_task_and_counts_its_own_instant(sim: Simulation) -> None
 
 
 def test_max_runs_ends_the_task(sim: Simulation) -> None:
-    """After so many runs it is COMPLETED, and shows no occurrence beyond them."""
+    """After `max_runs` runs the task is COMPLETED; `upcoming` lists no occurrence beyond them."""
     make(max_runs=3)
     assert len(app.upcoming("t", 10)) == 3
     sim.advance(10 * HOUR)
@@ -76,7 +76,7 @@ def test_max_runs_ends_the_task(sim: Simulation) -> None:
 
 
 def test_max_runs_can_be_raised(sim: Simulation) -> None:
-    """A task that reached its limit goes on from now when the limit is lifted."""
+    """A task that reached its limit continues from now when the limit is raised."""
     make(max_runs=2)
     sim.advance(4.5 * HOUR)
     app.update("t", max_runs=3)
@@ -85,7 +85,7 @@ def test_max_runs_can_be_raised(sim: Simulation) -> None:
 
 
 def test_jitter_is_the_same_on_every_retry(sim: Simulation) -> None:
-    """Each occurrence starts somewhere in the jitter, and no later delivery draws again."""
+    """Each occurrence gets an offset within the jitter, which is the same in every simulation of the task."""
     make(jitter=timedelta(minutes=30))
     sim.advance(8.9 * HOUR)
     offsets = [at - START - HOUR * number for number, (_, at) in enumerate(called, 1)]
@@ -101,7 +101,7 @@ def test_jitter_is_the_same_on_every_retry(sim: Simulation) -> None:
 
 
 def busy_for(span: timedelta) -> Callable[[Context], object]:
-    """Return an answer that keeps the first run open for so long."""
+    """Return a behaviour of the handler that keeps the first run open for `span`."""
     until: list[datetime] = []
 
     def snooze(ctx: Context) -> object:
@@ -120,7 +120,7 @@ def busy_for(span: timedelta) -> Callable[[Context], object]:
     ],
 )
 def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], skipped: list[float]) -> None:
-    """While a run is open, what comes due is skipped, or the newest waits for its end, or all run beside it."""
+    """Occurrences due during an open run are skipped, or the newest waits for its end, or all run in parallel."""
     answer[:] = [busy_for(2.5 * HOUR)]
     make(overlap=overlap)
     sim.advance(5.2 * HOUR)
@@ -134,10 +134,10 @@ def test_overlap(sim: Simulation, overlap: str, ran: list[tuple[float, float]], 
 @pytest.mark.parametrize("mode", ["latest", "all", "none"])
 @pytest.mark.parametrize("open_for", [1, 99, 100, 101, 102, 180, 500])
 @pytest.mark.parametrize("overlap", ["skip", "buffer"])
-def test_overlap_works_off_a_long_run_in_portions(
+def test_overlap_skips_the_occurrences_of_a_long_run_in_batches(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, overlap: str, open_for: int, mode: str
 ) -> None:
-    """However much came due while a run was open: catchUp has no say in it, and no commit grows without bound."""
+    """However many came due during a run, catchUp does not apply to them, and the size of each commit is bounded."""
     writes = _writes(monkeypatch)
     answer[:] = [busy_for((open_for + 0.5) * MINUTE)]
     make(schedule=MINUTELY, overlap=overlap, catch_up={"mode": mode, "window": HOUR.total_seconds()})
@@ -153,14 +153,14 @@ def test_overlap_works_off_a_long_run_in_portions(
 
 
 @pytest.mark.parametrize("change", ["trigger", "pause", "overlap", "schedule"])
-def test_what_a_long_run_overlapped_is_skipped_whatever_comes_between(sim: Simulation, change: str) -> None:
-    """A run by hand lets the rest wait; who resumes or edits the plan goes on from now, as ever."""
+def test_pending_skips_survive_a_trigger_and_end_with_a_change_of_the_plan(sim: Simulation, change: str) -> None:
+    """A manual run only delays the remaining skips; after a resume or an edit the task continues from now, as usual."""
     busy = busy_for(400.5 * MINUTE)
 
     def work(ctx: Context) -> object:
-        said = busy(ctx)
-        sim.queue.is_down = said == "done"  # so that what follows waits for the sweep
-        return said
+        result = busy(ctx)
+        sim.queue.is_down = result == "done"  # so that the remaining skips wait for the sweep
+        return result
 
     answer[:] = [work]
     make(schedule=MINUTELY)
@@ -217,7 +217,7 @@ def _writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ids=str,
 )
 def test_catch_up(sim: Simulation, catch_up: dict[str, Any], ran: list[float], skipped: list[float]) -> None:
-    """After an outage from 0:00 to 4:30, the newest missed one runs, or all in a window, or none; then all goes on."""
+    """After an outage from 0:00 to 4:30 the newest missed run, all in a window, or none is run; others are skipped."""
     make(catch_up={key: value.total_seconds() if key == "window" else value for key, value in catch_up.items()})
     outage(sim, 4.5 * HOUR)
     sim.advance(HOUR)
@@ -227,7 +227,7 @@ def test_catch_up(sim: Simulation, catch_up: dict[str, Any], ran: list[float], s
     assert all("late" in (one.message or "") for one in found if one.status == "SKIPPED")
 
 
-def test_catch_up_works_off_a_long_outage_in_portions(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_catch_up_records_a_long_outage_in_batches(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand missed occurrences are each recorded, in commits of bounded size."""
     make(schedule=MINUTELY)
     sim.clock.advance(timedelta(minutes=1000.5))
@@ -239,7 +239,7 @@ def test_catch_up_works_off_a_long_outage_in_portions(sim: Simulation, monkeypat
 
 
 def test_expiration(sim: Simulation) -> None:
-    """What could not start in time is recorded as EXPIRED and not run, although catchUp would have run it."""
+    """An occurrence that could not start in time is EXPIRED and does not run, even if catchUp would run it."""
     make(catch_up="all", expiration=1.75 * HOUR)
     outage(sim, 4.5 * HOUR)
     found = sim.executions("t")
@@ -248,8 +248,8 @@ def test_expiration(sim: Simulation) -> None:
     assert all("allows" in (one.message or "") for one in found if one.status == "EXPIRED")
 
 
-def test_a_one_time_task_that_expired_is_expired(sim: Simulation) -> None:
-    """A reminder that is too late helps nobody; the task says so."""
+def test_a_one_time_task_that_cannot_start_in_time_is_expired(sim: Simulation) -> None:
+    """The execution and the task are both EXPIRED, and the handler is not called."""
     make(schedule=Schedule.once(START + HOUR), expiration=timedelta(minutes=5))
     outage(sim, 2 * HOUR)
     assert hours(sim.executions("t"), "EXPIRED") == [1]
@@ -257,7 +257,7 @@ def test_a_one_time_task_that_expired_is_expired(sim: Simulation) -> None:
 
 
 def test_pause_after_failures(sim: Simulation) -> None:
-    """After so many failed occurrences in a row the task pauses itself and says why; a success forgives the others."""
+    """After N failed occurrences in a row the task is paused, with the reason; a success resets the count."""
     failing = {1, 3, 4, 5}
     answer[:] = [lambda ctx: Fail("no") if round((ctx.scheduled_for - START) / HOUR) in failing else "done"]
     make(pause_after_failures=3)
@@ -270,8 +270,8 @@ def test_pause_after_failures(sim: Simulation) -> None:
     assert hours(sim.executions("t"), "SUCCEEDED") == [2, 9, 10, 11]
 
 
-def test_resume_goes_on_from_now(sim: Simulation) -> None:
-    """Occurrences that passed while the task was paused are not made up for, and are not due, so have no record."""
+def test_resume_continues_from_now(sim: Simulation) -> None:
+    """Occurrences during a pause are not caught up and have no record."""
     make(catch_up="all")
     sim.advance(1.5 * HOUR)
     app.pause("t")
@@ -282,7 +282,7 @@ def test_resume_goes_on_from_now(sim: Simulation) -> None:
 
 
 def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
-    """An attempt that waits is neither lost nor made while the task is paused."""
+    """A waiting attempt does not start while its task is paused, and starts after the resume."""
     answer[:] = [busy_for(timedelta(minutes=20))]
     make()
     sim.advance(1.1 * HOUR)
@@ -295,7 +295,7 @@ def test_pause_holds_a_waiting_attempt(sim: Simulation) -> None:
 
 
 def test_cancel_records_a_waiting_attempt(sim: Simulation) -> None:
-    """A run that waited when its task was cancelled is CANCELLED, and nothing of the task runs any more."""
+    """A run that waits when its task is cancelled is recorded as CANCELLED, and the task runs no more."""
     answer[:] = [busy_for(timedelta(minutes=20))]
     make()
     sim.advance(1.1 * HOUR)
@@ -306,7 +306,7 @@ def test_cancel_records_a_waiting_attempt(sim: Simulation) -> None:
 
 
 def test_trigger_does_not_move_the_plan(sim: Simulation) -> None:
-    """One more run now, recorded as MANUAL; the next occurrence comes when it would have come."""
+    """A trigger runs the task now, recorded as MANUAL; the next occurrence keeps its time."""
     make(max_runs=3)
     sim.advance(1.5 * HOUR)
     app.trigger("t")
@@ -321,8 +321,8 @@ def test_trigger_does_not_move_the_plan(sim: Simulation) -> None:
     assert [(at - START) / HOUR for _, at in called] == [1, 1.5, 2, 3]
 
 
-def test_an_occurrence_that_a_triggered_run_held_back_runs_when_that_has_ended(sim: Simulation) -> None:
-    """Its dispatch came while the other run was open; the end of that run sends it again, without the sweep."""
+def test_an_occurrence_delayed_by_a_triggered_run_runs_when_that_ends(sim: Simulation) -> None:
+    """Its dispatch arrived while the other run was open; the end of that run dispatches it again, without the sweep."""
     make()
     sim.advance(1.5 * HOUR)
     answer[:] = [busy_for(0.75 * HOUR)]
@@ -336,7 +336,7 @@ def test_an_occurrence_that_a_triggered_run_held_back_runs_when_that_has_ended(s
 
 
 def test_backfill_runs_a_past_range_once_in_order(sim: Simulation) -> None:
-    """Start and end are included; the runs follow one another, oldest first, recorded as BACKFILL; the plan stays."""
+    """Start and end are included; runs follow one another, oldest first, as BACKFILL; the plan is not moved."""
     make(schedule=Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-01T00:00:00"))
     sim.advance(0.5 * HOUR)
     app.backfill("t", START - 3 * HOUR, START - HOUR)
@@ -346,14 +346,14 @@ def test_backfill_runs_a_past_range_once_in_order(sim: Simulation) -> None:
     found = sim.executions("t")
     by_hand = [one for one in found if one.trigger == "BACKFILL"]
     assert [(one.scheduled_for - START) / HOUR for one in by_hand] == [-3, -2, -1]
-    begun = [one.started_at for one in by_hand if one.started_at]
-    assert begun == sorted(begun)
+    starts = [one.started_at for one in by_hand if one.started_at]
+    assert starts == sorted(starts)
     assert [(one.scheduled_for - START) / HOUR for one in found if one.trigger == "SCHEDULE"] == [0, 1]
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 1), (-1, -2), (-100, -90)])
-def test_a_backfill_of_nothing_is_refused(sim: Simulation, start: float, end: float) -> None:
-    """A range in the future, the wrong way round, or without an occurrence."""
+def test_a_backfill_without_occurrences_is_refused(sim: Simulation, start: float, end: float) -> None:
+    """The range is in the future, ends before it starts, or contains no occurrence."""
     make(schedule=Schedule(rrule="FREQ=HOURLY", dtstart="2026-12-31T00:00:00"))
     with pytest.raises(InvalidInput):
         app.backfill("t", START + start * HOUR, START + end * HOUR)
@@ -361,7 +361,7 @@ def test_a_backfill_of_nothing_is_refused(sim: Simulation, start: float, end: fl
 
 
 def test_a_recurring_task_goes_on_after_a_failure(sim: Simulation) -> None:
-    """When the last attempt has failed the occurrence is FAILED with all its attempts, and the next one comes."""
+    """After its last attempt the occurrence is FAILED, with all attempts recorded, and the next occurrence runs."""
     answer[:] = [lambda _: 1 / 0]
     make(retry=RetryPolicy(max_retries=2, jitter=0))
     sim.advance(2.5 * HOUR)

@@ -1,4 +1,4 @@
-"""More is overdue than one sweep looks at: each task has its turn, also behind those that stay overdue."""
+"""If more tasks are overdue than one sweep examines, later sweeps reach every task."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import pytest
 from tests.engine.pull.harness import HOUR, MINUTE, claim_lock_holder
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from cloudsched.testing import Simulation
 
 LIMIT = 20
-"""How many tasks one sweep looks at, here."""
+"""How many tasks one sweep examines in these tests."""
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def ran() -> list[str]:
 
 
 @pytest.fixture
-def sim(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]:
+def app(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
     monkeypatch.setattr("cloudsched.engine.tasks.sweeper.MAX_EXAMINED", LIMIT)
     monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE_SIZE", 5)
     app = App(Settings())
@@ -34,8 +33,7 @@ def sim(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Simulation]
     def work(ctx: Context) -> None:
         ran.append(ctx.task.id)
 
-    with Simulation(app) as opened:
-        yield opened
+    return app
 
 
 def make(sim: Simulation, task_id: str, **more: Any) -> None:
@@ -43,8 +41,10 @@ def make(sim: Simulation, task_id: str, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("waiting", [19, 20, 25, 70])
-def test_what_waits_for_a_lock_keeps_no_other_from_being_found(sim: Simulation, ran: list[str], waiting: int) -> None:
-    """So many wait for hours; what is lost behind them runs within as many sweeps as it takes to come to it."""
+def test_tasks_waiting_for_a_lock_do_not_hide_others_from_the_sweep(
+    sim: Simulation, ran: list[str], waiting: int
+) -> None:
+    """`waiting` tasks wait for hours; a task behind them whose dispatch was lost runs within the sweeps needed."""
     claim_lock_holder(sim)
     for n in range(waiting):
         make(sim, f"waits-{n}", lock_key="k")
@@ -58,7 +58,7 @@ def test_what_waits_for_a_lock_keeps_no_other_from_being_found(sim: Simulation, 
 
 
 def test_the_sweep_starts_again_from_the_first_task(sim: Simulation, ran: list[str]) -> None:
-    """All of so many dispatches are lost at once, and once more."""
+    """All dispatches are lost, more than one sweep examines, and after its retries they are lost again."""
     for n in range(3 * LIMIT + 3):
         make(sim, f"{n}")
     for _ in range(2):

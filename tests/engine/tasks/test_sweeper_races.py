@@ -1,4 +1,4 @@
-"""A sweep that is overtaken: what it was to finish lives again by then, and is left alone."""
+"""A sweep that finishes a cancel or a delete leaves alone a task that has been created again meanwhile."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def create(app: App, sim: Simulation, **fields: Any) -> Task:
 
 
 def interrupt_cancel_or_delete(app: App, verb: str) -> None:
-    """Let a cancel or a delete die right after its commit."""
+    """Cancel or delete the task, and crash right after the commit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ChildTasks, "remove" if verb == "delete" else "cancel_descendants", lambda *_: 1 / 0)
         with suppress(ZeroDivisionError):
             getattr(app, verb)("job")
 
 
-def begin_again(app: App, sim: Simulation, verb: str) -> None:
-    """Make the task again under its id, or give it a new schedule; its calls are under way at the end of this."""
+def restart(app: App, sim: Simulation, verb: str) -> None:
+    """Create the task again under its id, or give it a new schedule, and run it until its calls have started."""
     sim.clock.advance(SECOND)
     if verb == "delete":
         create(app, sim)
@@ -71,29 +71,29 @@ def calls(store: SqliteStore) -> list[str]:
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 @pytest.mark.parametrize("moment", ["list_due_tasks", "load", "list_tasks"])
-def test_a_task_that_lives_again_keeps_its_new_calls(
+def test_a_recreated_task_keeps_its_new_calls(
     app: App, monkeypatch: pytest.MonkeyPatch, verb: str, moment: str
 ) -> None:
-    """It begins again between any two of the sweep's looks: at what is due, at the task, at what is below it."""
+    """It starts again between any two reads of the sweep: of the due tasks, of the task, of its calls."""
     hooks: list[Callable[[], None]] = []
-    look = getattr(SqliteStore, moment)
+    read = getattr(SqliteStore, moment)
 
-    def looking(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
+    def reading(store: SqliteStore, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as the store's own
         if moment == "list_tasks" and hooks:
             hooks.pop()()
-        found = look(store, *arguments, **named)
+        found = read(store, *arguments, **named)
         is_first = isinstance(found, Page) or arguments == ("job",)
         if hooks and is_first:
             hooks.pop()()
         return found
 
-    monkeypatch.setattr(SqliteStore, moment, looking)
+    monkeypatch.setattr(SqliteStore, moment, reading)
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         create(app, sim)
         sim.advance(SECOND)
         interrupt_cancel_or_delete(app, verb)
         sim.clock.advance(timedelta(minutes=1))
-        hooks.append(lambda: begin_again(app, sim, verb))
+        hooks.append(lambda: restart(app, sim, verb))
         app.sweep()
         assert not hooks
         assert calls(store)[:2] == ["ACTIVE", "ACTIVE"]
@@ -102,8 +102,8 @@ def test_a_task_that_lives_again_keeps_its_new_calls(
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
-def test_what_the_old_life_has_called_is_stopped_although_there_is_a_new_one(app: App, verb: str) -> None:
-    """A cancel that is under way goes on to its end, around what is new."""
+def test_the_calls_of_the_previous_task_are_cancelled_beside_the_new_ones(app: App, verb: str) -> None:
+    """An interrupted cancel is completed, and does not touch the calls of the new task."""
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
         create(app, sim)
         sim.advance(SECOND)
@@ -112,14 +112,14 @@ def test_what_the_old_life_has_called_is_stopped_although_there_is_a_new_one(app
         assert stored
         if verb == "delete":
             store.purge("job")
-        begin_again(app, sim, verb)
+        restart(app, sim, verb)
         app.child_tasks.cancel_descendants(stored.task)
         assert calls(store) == ["ACTIVE", "ACTIVE", "CANCELLED", "CANCELLED"]
 
 
-def test_a_task_that_is_made_again_keeps_its_new_place_at_a_lock(app: App) -> None:
-    """The place of the one before is given up late."""
-    lines: list[list[str]] = []
+def test_a_recreated_task_keeps_its_new_position_at_a_lock(app: App, sim: Simulation) -> None:
+    """The position of the previous task is removed only after the new one is waiting."""
+    wait_lists: list[list[str]] = []
 
     @app.handler("hold")
     def hold() -> None:
@@ -128,11 +128,10 @@ def test_a_task_that_is_made_again_keeps_its_new_place_at_a_lock(app: App) -> No
         sim.clock.advance(SECOND)
         create(app, sim, lock_key="k")
         sim.queue.deliver_due()
-        lines.append(lock_wait_list(sim))
+        wait_lists.append(lock_wait_list(sim))
         app.locks.remove_task(old.model_copy(update={"deleted_at": sim.now}), sim.now)
-        lines.append(lock_wait_list(sim))
+        wait_lists.append(lock_wait_list(sim))
 
-    with Simulation(app) as sim:
-        create(app, sim, id="holder", handler="hold", lock_key="k")
-        sim.advance(SECOND)
-        assert lines == [["job"], ["job"]]
+    create(app, sim, id="holder", handler="hold", lock_key="k")
+    sim.advance(SECOND)
+    assert wait_lists == [["job"], ["job"]]

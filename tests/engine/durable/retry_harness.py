@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engine.harness import DAY, Row, create, register_work_handler
 
-from cloudsched import App, Context, Execution, Settings
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched import App, Context, Execution
+
 
 class RetryHarness:
     """An app whose handlers note what they do, and fail where they are told to."""
 
-    def __init__(self) -> None:
-        self.app = App(Settings())
+    def __init__(self, app: App) -> None:
+        self.app = app
         self.effects = list[str]()
         self.broken = {"the code"}
 

@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, register_work_handler, run
 
-from cloudsched import App, Context, Schedule, Settings
-from cloudsched.errors import InvalidInput
+from cloudsched import App, Context, Schedule, Task
+from cloudsched.engine.children.child_tasks import ChildTasks
+from cloudsched.errors import InvalidInput, UnsupportedDocument
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 _FAR = datetime.max.replace(tzinfo=UTC)
 _WEST = timezone(timedelta(hours=-5))
 _NO_WAITS = (60, 0.5, "P1D", None, datetime(2027, 1, 2), _FAR, datetime(9998, 12, 31, 22, tzinfo=_WEST), timedelta.max)  # noqa: DTZ001
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 def register_asking_handler(app: App, ask: Callable[[Context], object], said: list[str]) -> None:
@@ -109,17 +105,21 @@ def test_what_cannot_be_asked_for_is_refused_at_once_and_leaves_no_gap(app: App,
 
 
 @pytest.mark.parametrize("wait", [60, _FAR, timedelta.max], ids=repr)
-def test_a_task_that_asked_for_an_impossible_time_has_failed_and_is_as_others(app: App, wait: Any) -> None:  # noqa: ANN401
+def test_a_task_that_asked_for_an_impossible_time_has_failed_and_is_as_others(
+    app: App,
+    sim: Simulation,
+    create: Callable[..., Task],
+    wait: Any,  # noqa: ANN401 - what a handler may pass by mistake
+) -> None:
     register_work_handler(app, lambda ctx: ctx.sleep(wait))
-    with Simulation(app) as sim:
-        task = create(app, retry={"maxRetries": 1})
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, execution.error and execution.error.type) == ("FAILED", "InvalidInput")
-        assert [each.id for each in app.tasks().items] == [task.id]
-        assert app.tree(task.id).task.status == "FAILED"
-        app.delete(task.id)
-        assert app.store.load(task.id) is None
+    task = create(retry={"maxRetries": 1})
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, execution.error and execution.error.type) == ("FAILED", "InvalidInput")
+    assert [each.id for each in app.tasks().items] == [task.id]
+    assert app.tree(task.id).task.status == "FAILED"
+    app.delete(task.id)
+    assert app.store.load(task.id) is None
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,14 @@ def test_a_limit_that_is_past_is_over_at_once(app: App, timeout: timedelta) -> N
 
 
 @pytest.mark.parametrize("far", [datetime(9998, 12, 31, tzinfo=UTC), timedelta(days=300_000)], ids=repr)
-def test_what_is_far_away_is_waited_for_and_can_be_cancelled(app: App, far: Any) -> None:  # noqa: ANN401 - both
+def test_what_is_far_away_is_waited_for_and_can_be_cancelled(
+    app: App, sim: Simulation, create: Callable[..., Task], far: datetime | timedelta
+) -> None:
     register_work_handler(app, lambda ctx: ctx.sleep(far))
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(DAY)
-        assert [each.status for each in sim.executions(task.id)] == ["SUSPENDED"]
-        assert app.cancel(task.id).status == "CANCELLED"
+    task = create()
+    sim.advance(DAY)
+    assert [each.status for each in sim.executions(task.id)] == ["SUSPENDED"]
+    assert app.cancel(task.id).status == "CANCELLED"
 
 
 def test_a_replay_keeps_to_the_instant_that_was_recorded(app: App) -> None:
@@ -165,10 +166,14 @@ def test_a_replay_keeps_to_the_instant_that_was_recorded(app: App) -> None:
     assert execution.finished_at == START + timedelta(hours=29)
 
 
-def test_a_call_that_cannot_be_read_does_not_keep_the_sweep_from_other_tasks(
-    app: App, caplog: pytest.LogCaptureFixture
+def test_one_task_that_cannot_be_repaired_does_not_keep_the_sweep_from_the_others(
+    app: App,
+    sim: Simulation,
+    create: Callable[..., Task],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A call of a schema that this code does not know is skipped and logged; the task and the others go on."""
+    """Here the cancel of its calls fails each time, with an error that no retry can cure."""
 
     @app.handler("nap")
     def nap(ctx: Context) -> None:
@@ -179,16 +184,17 @@ def test_a_call_that_cannot_be_read_does_not_keep_the_sweep_from_other_tasks(
         return "done"
 
     register_work_handler(app, lambda ctx: ctx.call("nap").result())
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        (branch,) = app.tree(task.id).children
-        call = app.store.load(branch.task.id)
-        assert call
-        app.store.commit(call.task.model_copy(update={"schema_version": 7}), call.version)
+    task = create()
+    sim.advance(MINUTE)
+
+    def fail(_: ChildTasks, parent: Task) -> None:
+        raise UnsupportedDocument(f"a call of {parent.id}", 7, 1)
+
+    monkeypatch.setattr(ChildTasks, "cancel_descendants", fail)
+    with pytest.raises(UnsupportedDocument):
         app.cancel(task.id)
-        innocent = create(app, handler="other", schedule=Schedule.once(sim.now + MINUTE))
-        sim.queue.purge()
-        sim.advance(5 * MINUTE)
-        assert app.get(innocent.id).status == "COMPLETED"
-    assert [each for each in caplog.records if each.__dict__.get("action") == "unreadable"]
+    innocent = create(handler="other", schedule=Schedule.once(sim.now + MINUTE))
+    sim.queue.purge()
+    sim.advance(5 * MINUTE)
+    assert app.get(innocent.id).status == "COMPLETED"
+    assert {each.__dict__["taskId"] for each in caplog.records if each.message == "unrepaired"} == {task.id}

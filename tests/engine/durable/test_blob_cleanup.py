@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create
+from tests.engine.harness import DAY, MINUTE
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.domain.documents.journal import MAX_INLINE_RESULT_BYTES
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 LARGE = "x" * (MAX_INLINE_RESULT_BYTES + 1)
@@ -46,9 +46,11 @@ def kept(folder: Path) -> list[str]:
     return sorted(str(each.relative_to(folder)).partition("/")[0] for each in folder.rglob("*") if each.is_file())
 
 
-def test_they_go_with_a_task_that_is_deleted(app: App, sim: Simulation, folder: Path) -> None:
+def test_they_go_with_a_task_that_is_deleted(
+    app: App, create: Callable[..., Task], sim: Simulation, folder: Path
+) -> None:
     for name in ("one", "two"):
-        create(app, id=name)
+        create(id=name)
     sim.advance(MINUTE)
     assert kept(folder) == ["one", "two"]
     app.delete("one")
@@ -56,18 +58,22 @@ def test_they_go_with_a_task_that_is_deleted(app: App, sim: Simulation, folder: 
     assert kept(folder) == ["two"]
 
 
-def test_they_go_with_a_task_whose_retention_is_over(app: App, sim: Simulation, folder: Path) -> None:
-    create(app, id="one", retention=DAY)
-    create(app, id="two")
+def test_they_go_with_a_task_whose_retention_is_over(
+    create: Callable[..., Task], sim: Simulation, folder: Path
+) -> None:
+    create(id="one", retention=DAY)
+    create(id="two")
     sim.advance(DAY - MINUTE)
     assert kept(folder) == ["one", "two"]
     sim.advance(timedelta(hours=1))
     assert kept(folder) == ["two"]
 
 
-def test_they_go_with_a_record_whose_retention_is_over(app: App, sim: Simulation, folder: Path) -> None:
+def test_they_go_with_a_record_whose_retention_is_over(
+    app: App, create: Callable[..., Task], sim: Simulation, folder: Path
+) -> None:
     schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", dtstart=START.replace(tzinfo=None))
-    create(app, id="one", schedule=schedule, execution_retention=timedelta(hours=30))
+    create(id="one", schedule=schedule, execution_retention=timedelta(hours=30))
     sim.advance(2 * DAY + MINUTE)
     app.sweep()
     assert len(kept(folder)) == 2
@@ -76,7 +82,11 @@ def test_they_go_with_a_record_whose_retention_is_over(app: App, sim: Simulation
 
 
 def test_what_cannot_be_removed_keeps_nothing_else(
-    app: App, sim: Simulation, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    create: Callable[..., Task],
+    sim: Simulation,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The task goes, and so do those behind it; the log says what is left."""
 
@@ -84,7 +94,7 @@ def test_what_cannot_be_removed_keeps_nothing_else(
         raise OSError("no")
 
     for name in ("one", "two"):
-        create(app, id=name, retention=DAY)
+        create(id=name, retention=DAY)
     sim.advance(MINUTE)
     monkeypatch.setattr("cloudsched.adapters.blobs.shutil.rmtree", fail)
     sim.advance(DAY + MINUTE)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cloudsched import App, Context
-from cloudsched.testing import Simulation
+from cloudsched import App, Context  # noqa: TC001 - annotations of handlers are read at run time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
 
 MISUSES: dict[str, Callable[[Any], object]] = {
     "added to": lambda call: call + 1,
@@ -31,9 +32,8 @@ MISUSES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("misuse", MISUSES)
-def test_it_says_how_to_get_what_was_returned(misuse: str) -> None:
+def test_it_says_how_to_get_what_was_returned(app: App, sim: Simulation, misuse: str) -> None:
     """Whatever is done with it, the error names `result`; returned in place of its result it still stands for it."""
-    app = App()
 
     @app.handler("one")
     def one() -> int:
@@ -46,15 +46,13 @@ def test_it_says_how_to_get_what_was_returned(misuse: str) -> None:
             MISUSES[misuse](call)
         return call
 
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Use", handler="use")
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content == 1
+    task = app.create(owner="ada", title="Use", handler="use")
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == 1
 
 
-def test_calls_are_told_apart_and_kept_in_sets() -> None:
+def test_calls_are_told_apart_and_kept_in_sets(app: App, sim: Simulation) -> None:
     """As any objects: in lists, sets and dicts; and who looks at one in a debugger sees which it is."""
-    app = App()
 
     @app.handler("one")
     def one() -> int:
@@ -70,8 +68,7 @@ def test_calls_are_told_apart_and_kept_in_sets() -> None:
         assert repr(calls) == "[<Call 1 of 'one'>, <Call 2 of 'one'>]"
         return sum(ctx.gather(*calls))
 
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="Use", handler="use")
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert execution.content == 2, execution.error
+    task = app.create(owner="ada", title="Use", handler="use")
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.content == 2, execution.error

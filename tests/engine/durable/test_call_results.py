@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, register_work_handler
 
-from cloudsched import App, Context, Settings, Task
+from cloudsched import App, Context, Task  # noqa: TC001 - annotations of handlers are read at run time
 from cloudsched.errors import CallFailed
-from cloudsched.testing import Simulation
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
+    from cloudsched.testing import Simulation
 
 
 def call_of(app: App, parent: Task) -> str:
@@ -35,7 +34,9 @@ def register_parent_and_child(app: App) -> None:
 
 
 @pytest.mark.parametrize("days", [0, 3])
-def test_a_manual_run_does_not_resolve_a_call(app: App, days: int) -> None:
+def test_a_manual_run_does_not_resolve_a_call(
+    app: App, sim: Simulation, create: Callable[..., Task], days: int
+) -> None:
     """It fails, before the call's own run has succeeded or after that."""
 
     @app.handler("c", retry=False)
@@ -47,16 +48,17 @@ def test_a_manual_run_does_not_resolve_a_call(app: App, days: int) -> None:
         return "call"
 
     register_parent_and_child(app)
-    with Simulation(app) as sim:
-        parent = create(app)
-        sim.advance(MINUTE)
-        app.trigger(call_of(app, parent))
-        sim.run_until_idle()
-        (execution,) = sim.executions(parent.id)
+    parent = create()
+    sim.advance(MINUTE)
+    app.trigger(call_of(app, parent))
+    sim.run_until_idle()
+    (execution,) = sim.executions(parent.id)
     assert execution.content == "call"
 
 
-def test_a_call_that_is_cancelled_fails_although_it_was_run_by_hand(app: App) -> None:
+def test_a_call_that_is_cancelled_fails_although_it_was_run_by_hand(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     @app.handler("c")
     def c(ctx: Context) -> str:
         if not ctx.execution_id.endswith("manual"):
@@ -64,18 +66,19 @@ def test_a_call_that_is_cancelled_fails_although_it_was_run_by_hand(app: App) ->
         return "by hand"
 
     register_parent_and_child(app)
-    with Simulation(app) as sim:
-        parent = create(app)
-        sim.advance(MINUTE)
-        app.trigger(call_of(app, parent))
-        sim.advance(MINUTE)
-        app.cancel(call_of(app, parent))
-        sim.run_until_idle()
-        (execution,) = sim.executions(parent.id)
+    parent = create()
+    sim.advance(MINUTE)
+    app.trigger(call_of(app, parent))
+    sim.advance(MINUTE)
+    app.cancel(call_of(app, parent))
+    sim.run_until_idle()
+    (execution,) = sim.executions(parent.id)
     assert execution.content == ["CANCELLED", "Cancelled by its owner."]
 
 
-def test_a_call_that_is_retried_by_hand_is_answered_by_that(app: App) -> None:
+def test_a_call_that_is_retried_by_hand_is_answered_by_that(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """The retry of its own run goes on under the same id; a run by hand beside it changes nothing."""
     fails = [True, True]
 
@@ -93,24 +96,25 @@ def test_a_call_that_is_retried_by_hand_is_answered_by_that(app: App) -> None:
         return begun.result()
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        parent = create(app)
-        sim.advance(MINUTE)
-        task_id = call_of(app, parent)
-        app.trigger(task_id)
-        sim.advance(2 * DAY)
-        assert app.get(task_id).status == "FAILED"
-        own = next(each.id for each in sim.executions(task_id) if not each.id.endswith("manual"))
-        app.retry(task_id, own)
-        app.trigger(task_id)
-        sim.advance(2 * DAY)
-        app.send_event(parent.id, "go")
-        sim.run_until_idle()
-        (execution,) = sim.executions(parent.id)
+    parent = create()
+    sim.advance(MINUTE)
+    task_id = call_of(app, parent)
+    app.trigger(task_id)
+    sim.advance(2 * DAY)
+    assert app.get(task_id).status == "FAILED"
+    own = next(each.id for each in sim.executions(task_id) if not each.id.endswith("manual"))
+    app.retry(task_id, own)
+    app.trigger(task_id)
+    sim.advance(2 * DAY)
+    app.send_event(parent.id, "go")
+    sim.run_until_idle()
+    (execution,) = sim.executions(parent.id)
     assert execution.content == "retried"
 
 
-def test_what_an_earlier_version_kept_of_a_call_still_answers_it(app: App) -> None:
+def test_what_an_earlier_version_kept_of_a_call_still_answers_it(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """It does not say which of its runs its outcome was."""
     app.handler("c")(lambda: "fine")
 
@@ -120,12 +124,11 @@ def test_what_an_earlier_version_kept_of_a_call_still_answers_it(app: App) -> No
         return begun.result()
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        parent = create(app)
-        sim.advance(MINUTE)
-        stored = app.store.load(call_of(app, parent))
-        assert stored
-        app.store.commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored.version)
-        sim.run_until_idle()
-        (execution,) = sim.executions(parent.id)
+    parent = create()
+    sim.advance(MINUTE)
+    stored = app.store.load(call_of(app, parent))
+    assert stored
+    app.store.commit(stored.task.model_copy(update={"outcome_execution_id": None}), stored.version)
+    sim.run_until_idle()
+    (execution,) = sim.executions(parent.id)
     assert execution.content == "fine"

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Task
+from cloudsched import App, Context, RetryPolicy, Schedule, Task
 from cloudsched.domain.documents import journal as limits
 from cloudsched.domain.documents.policy import to_retry_policy
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.errors import CallFailed, InvalidInput, WorkflowError
 from cloudsched.testing import START, Simulation
 
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_calls_run_side_by_side_and_come_back_in_their_order(app: App) -> None:
@@ -52,7 +50,7 @@ def test_only_the_last_call_of_many_wakes_its_parent(app: App) -> None:
 
 
 def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_once(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its word comes while the parent still holds the lease; nobody waits for the parent's own look a minute later."""
 
@@ -61,43 +59,45 @@ def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_o
         return "fine"
 
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
-    with Simulation(app) as sim:
-        task = create(app)
-        finish = ClaimedRun.finish
+    task = create()
+    finish = ClaimedRun.finish
 
-        def finish_late(held: ClaimedRun, *arguments: Any) -> Task | None:
-            if held.task.id == task.id:
-                sim.queue.deliver_due()
-            return finish(held, *arguments)
+    def finish_late(held: ClaimedRun, *arguments: Any) -> Task | None:
+        if held.task.id == task.id:
+            sim.queue.deliver_due()
+        return finish(held, *arguments)
 
-        monkeypatch.setattr(ClaimedRun, "finish", finish_late)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    monkeypatch.setattr(ClaimedRun, "finish", finish_late)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START)
 
 
-def test_what_was_sent_for_an_earlier_suspension_runs_nothing(app: App) -> None:
+def test_what_was_sent_for_an_earlier_suspension_runs_nothing(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """An event brings a run forward; the dispatch for its timeout is dropped, however often that happens."""
 
     def call(ctx: Context) -> int:
         return sum(ctx.wait_for("more", timeout=timedelta(hours=1)) for _ in range(10))
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        for _ in range(10):
-            app.send_event(task.id, "more", 1)
-            sim.advance(timedelta(seconds=1))
-        assert sim.executions(task.id)[0].content == 10
-        before = len(sim.queue.deliveries)
-        sim.advance(DAY)
-        late = [each.result.reason for each in sim.queue.deliveries[before:] if each.result]
+    task = create()
+    sim.advance(MINUTE)
+    for _ in range(10):
+        app.send_event(task.id, "more", 1)
+        sim.advance(timedelta(seconds=1))
+    assert sim.executions(task.id)[0].content == 10
+    before = len(sim.queue.deliveries)
+    sim.advance(DAY)
+    late = [each.result.reason for each in sim.queue.deliveries[before:] if each.result]
     assert len(late) == 10
     assert set(late) == {"the task is COMPLETED"}
 
 
-def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App) -> None:
+def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Each of a hundred events leaves one dispatch behind; none of them becomes another one."""
 
     def call(ctx: Context) -> int:
@@ -107,19 +107,20 @@ def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(app: App) -> 
         return 1
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
+    task = create()
+    sim.advance(timedelta(seconds=1))
+    for _ in range(15):
+        app.send_event(task.id, "more")
         sim.advance(timedelta(seconds=1))
-        for _ in range(15):
-            app.send_event(task.id, "more")
-            sim.advance(timedelta(seconds=1))
-        before = len(sim.queue.deliveries)
-        sim.advance(timedelta(hours=23))
-        late = [each.result.action for each in sim.queue.deliveries[before:] if each.result]
+    before = len(sim.queue.deliveries)
+    sim.advance(timedelta(hours=23))
+    late = [each.result.action for each in sim.queue.deliveries[before:] if each.result]
     assert late == ["dropped"] * 15
 
 
-def test_nobody_can_put_a_task_of_their_own_in_the_place_of_a_call(app: App) -> None:
+def test_nobody_can_put_a_task_of_their_own_in_the_place_of_a_call(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """The ids of calls can be worked out; a task that has one already is not taken for the call."""
 
     @app.handler("fine")
@@ -127,12 +128,11 @@ def test_nobody_can_put_a_task_of_their_own_in_the_place_of_a_call(app: App) -> 
         return "fine"
 
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
-    with Simulation(app) as sim:
-        task = create(app, id="parent")
-        taken = limits.call_id("parent", "20270101T000000Z", 1, 1)
-        create(app, id=taken, owner="eve", handler="fine", schedule=Schedule.once(START + DAY))
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    task = create(id="parent")
+    taken = limits.call_id("parent", "20270101T000000Z", 1, 1)
+    create(id=taken, owner="eve", handler="fine", schedule=Schedule.once(START + DAY))
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert execution.error
     assert taken in execution.error.message
 
@@ -164,7 +164,9 @@ def test_a_failed_call_is_an_exception_in_its_parent(app: App) -> None:
     assert (caught[0].handler, caught[0].status, caught[0].type) == ("broken", "FAILED", "KeyError")
 
 
-def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(app: App) -> None:
+def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     @app.handler("forever")
     def forever(ctx: Context) -> None:
         ctx.wait_for("never")
@@ -172,14 +174,13 @@ def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(app: App) 
     register_work_handler(
         app, lambda ctx: [f.status for f in ctx.gather(*[ctx.call("forever") for _ in "ab"], return_failures=True)]
     )
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        first, second = app.tree(task.id).children
-        app.cancel(first.task.id)
-        app.delete(second.task.id)
-        sim.advance(MINUTE)
-        (execution,) = sim.executions(task.id)
+    task = create()
+    sim.advance(MINUTE)
+    first, second = app.tree(task.id).children
+    app.cancel(first.task.id)
+    app.delete(second.task.id)
+    sim.advance(MINUTE)
+    (execution,) = sim.executions(task.id)
     assert execution.content == ["CANCELLED", "DELETED"]
 
 
@@ -187,7 +188,7 @@ def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(app: App) 
 @pytest.mark.parametrize("is_down", [False, True])
 @pytest.mark.parametrize("kind", [ConnectionError, WorkflowError])
 def test_a_call_that_was_begun_before_an_exception_is_made_once(
-    app: App, kind: type[Exception], retries: int, *, is_down: bool
+    app: App, sim: Simulation, create: Callable[..., Task], kind: type[Exception], retries: int, *, is_down: bool
 ) -> None:
     """Whatever ends the handler, however many attempts follow, and also if the queue does not answer just then."""
     did = list[int]()
@@ -199,13 +200,12 @@ def test_a_call_that_was_begun_before_an_exception_is_made_once(
         raise kind("no line")
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, retry=RetryPolicy(max_retries=retries))
-        sim.advance(timedelta(seconds=20))
-        sim.queue.is_down = False
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        (made,) = app.tree(task.id).children
+    task = create(retry=RetryPolicy(max_retries=retries))
+    sim.advance(timedelta(seconds=20))
+    sim.queue.is_down = False
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    (made,) = app.tree(task.id).children
     assert (execution.status, did) == ("FAILED", [1])
     assert execution.error
     assert execution.error.type == kind.__name__
@@ -213,7 +213,9 @@ def test_a_call_that_was_begun_before_an_exception_is_made_once(
     assert execution.steps[-1].child == made.task.id
 
 
-def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more(app: App) -> None:
+def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     app.handler("alert")(lambda: None)
 
     def call(ctx: Context) -> None:
@@ -223,16 +225,17 @@ def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more
         raise ConnectionError("no line")
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, app.tree(task.id).children) == ("CANCELLED", ())
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, app.tree(task.id).children) == ("CANCELLED", ())
     assert execution.attempts[0].error
     assert execution.attempts[0].error.type == "ConnectionError"
 
 
-def test_cancelling_a_task_cancels_all_that_runs_below_it(app: App) -> None:
+def test_cancelling_a_task_cancels_all_that_runs_below_it(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Two levels down; and nothing of it runs afterwards."""
 
     @app.handler("leaf")
@@ -244,41 +247,43 @@ def test_cancelling_a_task_cancels_all_that_runs_below_it(app: App) -> None:
         ctx.gather(*[ctx.call("leaf") for _ in range(3)])
 
     register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("branch") for _ in range(2)]))
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        tree = app.tree(task.id)
-        leaves = [leaf.task for branch in tree.children for leaf in branch.children]
-        assert (len(tree.children), len(leaves)) == (2, 6)
-        app.cancel(task.id)
-        before = len(sim.queue.deliveries)
-        sim.run_until_idle()
-        everything = [task, *(each.task for each in tree.children), *leaves]
-        assert {app.get(each.id).status.value for each in everything} == {"CANCELLED"}
-        assert {e.status.value for each in everything for e in sim.executions(each.id)} == {"CANCELLED"}
-        assert not app.get(task.id).deferred
-        verdicts = {each.result.action.value for each in sim.queue.deliveries[before:] if each.result}
-        assert verdicts == {"dropped"}
+    task = create()
+    sim.advance(MINUTE)
+    tree = app.tree(task.id)
+    leaves = [leaf.task for branch in tree.children for leaf in branch.children]
+    assert (len(tree.children), len(leaves)) == (2, 6)
+    app.cancel(task.id)
+    before = len(sim.queue.deliveries)
+    sim.run_until_idle()
+    everything = [task, *(each.task for each in tree.children), *leaves]
+    assert {app.get(each.id).status.value for each in everything} == {"CANCELLED"}
+    assert {e.status.value for each in everything for e in sim.executions(each.id)} == {"CANCELLED"}
+    assert not app.get(task.id).deferred
+    verdicts = {each.result.action.value for each in sim.queue.deliveries[before:] if each.result}
+    assert verdicts == {"dropped"}
 
 
-def test_a_cancel_that_dies_halfway_is_finished_by_the_sweep(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancel_that_dies_halfway_is_finished_by_the_sweep(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     @app.handler("leaf")
     def leaf(ctx: Context) -> None:
         ctx.sleep(DAY)
 
     register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("leaf") for _ in range(2)]))
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        with monkeypatch.context() as patch:
-            patch.setattr("cloudsched.engine.children.child_tasks.ChildTasks.cancel_descendants", lambda *_: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                app.cancel(task.id)
-        sim.advance(2 * MINUTE)
-        assert {branch.task.status.value for branch in app.tree(task.id).children} == {"CANCELLED"}
+    task = create()
+    sim.advance(MINUTE)
+    with monkeypatch.context() as patch:
+        patch.setattr("cloudsched.engine.children.child_tasks.ChildTasks.cancel_descendants", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            app.cancel(task.id)
+    sim.advance(2 * MINUTE)
+    assert {branch.task.status.value for branch in app.tree(task.id).children} == {"CANCELLED"}
 
 
-def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_afterwards(app: App) -> None:
+def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_afterwards(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     @app.handler("fine")
     def fine() -> str:
         return "fine"
@@ -290,21 +295,25 @@ def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_af
         return f"{answer}!"
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        (execution,) = sim.executions(task.id)
-        open_steps = app.execution(task.id, execution.id).steps
-        assert [entry.to_record() for entry in app.store.load_journal(task.id, execution.id)] == list(open_steps)
-        sim.run_until_idle()
-        ended = app.execution(task.id, execution.id)
-        assert app.store.load_journal(task.id, execution.id) == []
+    task = create()
+    sim.advance(MINUTE)
+    (execution,) = sim.executions(task.id)
+    open_steps = app.execution(task.id, execution.id).steps
+    assert [entry.to_record() for entry in app.store.load_journal(task.id, execution.id)] == list(open_steps)
+    sim.run_until_idle()
+    ended = app.execution(task.id, execution.id)
+    assert app.store.load_journal(task.id, execution.id) == []
     assert [(step.kind, step.result) for step in ended.steps] == [("STEP", 1), ("CALL", "fine"), ("SLEEP", None)]
     assert open_steps[:2] == ended.steps[:2]
 
 
 @pytest.mark.parametrize("retry", [5, 0, False, True, RetryPolicy(max_retries=5, base=DAY), None])
-def test_a_call_says_how_often_it_is_tried_as_a_handler_does(app: App, retry: RetryPolicy | int | bool | None) -> None:  # noqa: FBT001 - a case
+def test_a_call_says_how_often_it_is_tried_as_a_handler_does(
+    app: App,
+    sim: Simulation,
+    create: Callable[..., Task],
+    retry: RetryPolicy | int | bool | None,  # noqa: FBT001 - a case
+) -> None:
     """By a number, by yes or no, or by a policy; None leaves it to the handler that is called."""
 
     @app.handler("flaky", retry=2)
@@ -312,13 +321,12 @@ def test_a_call_says_how_often_it_is_tried_as_a_handler_does(app: App, retry: Re
         raise ConnectionError("no line")
 
     register_work_handler(app, lambda ctx: ctx.call("flaky", retry=retry).result())
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (call,) = app.tree(task.id).children
-        expected = RetryPolicy(max_retries=2) if retry is None else to_retry_policy(retry)
-        assert call.task.retry == expected
-        assert len(sim.executions(call.task.id)[0].attempts) == expected.max_retries + 1
+    task = create()
+    sim.run_until_idle()
+    (call,) = app.tree(task.id).children
+    expected = RetryPolicy(max_retries=2) if retry is None else to_retry_policy(retry)
+    assert call.task.retry == expected
+    assert len(sim.executions(call.task.id)[0].attempts) == expected.max_retries + 1
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import create, register_work_handler
+from tests.engine.harness import register_work_handler
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.pull.offers import WorkerFilter
@@ -66,7 +66,7 @@ def offer_and_finish_one(sim: Simulation) -> bool:
     return finish_one_call(sim.app)
 
 
-def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App) -> None:
+def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App, create: Callable[..., Task]) -> None:
     """Of so many calls, one ends in each replay, and the others while nothing runs."""
     replays = list[object]()
 
@@ -76,7 +76,7 @@ def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App) -> None:
 
     register_work_handler(app, call)
     with closing(ReplayHookStore()) as store, Simulation(app, store=store) as sim:
-        create(app, id="job")
+        create(id="job")
         sim.advance(timedelta(milliseconds=1))
         store.at_replay = lambda: finish_one_call(app)
         before = sim.counts.copy()
@@ -90,7 +90,9 @@ def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 30])
-def test_the_last_call_may_finish_while_its_parent_polls(app: App, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+def test_the_last_call_may_finish_while_its_parent_polls(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
     """Its word changes nothing, since another's has come before; nobody waits for the parent's own look."""
     look = ChildTasks.calls_in_progress
 
@@ -107,14 +109,15 @@ def test_the_last_call_may_finish_while_its_parent_polls(app: App, monkeypatch: 
 
     monkeypatch.setattr(ChildTasks, "calls_in_progress", look_and_end)
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        create(app, id="job")
-        sim.advance(timedelta(seconds=1))
-        (execution,) = sim.executions("job")
-        assert (execution.content, execution.finished_at) == (count, START)
+    create(id="job")
+    sim.advance(timedelta(seconds=1))
+    (execution,) = sim.executions("job")
+    assert (execution.content, execution.finished_at) == (count, START)
 
 
-def test_a_parent_that_cannot_poll_its_calls_resumes_at_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parent_that_cannot_poll_its_calls_resumes_at_once(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The store does not say what runs; its end is committed none the less."""
 
     def fail(*_: object) -> set[int]:
@@ -127,12 +130,11 @@ def test_a_parent_that_cannot_poll_its_calls_resumes_at_once(app: App, monkeypat
         return sum(ctx.gather(*calls))
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        create(app, id="job")
-        sim.queue.deliver_due()
-        monkeypatch.undo()
-        while finish_one_call(app):
-            pass
-        sim.advance(timedelta(seconds=1))
-        (execution,) = sim.executions("job")
-        assert execution.content == 2
+    create(id="job")
+    sim.queue.deliver_due()
+    monkeypatch.undo()
+    while finish_one_call(app):
+        pass
+    sim.advance(timedelta(seconds=1))
+    (execution,) = sim.executions("job")
+    assert execution.content == 2

@@ -6,9 +6,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, register_work_handler
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Settings, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.errors import StoreUnavailable
 from cloudsched.testing import START, Simulation
@@ -60,20 +60,21 @@ def call_under_two_finished_calls(ctx: Context) -> None:
 @pytest.mark.parametrize(
     "call", [leave_unawaited_call, call_next_to_failed_call, call_under_finished_call, call_under_two_finished_calls]
 )
-def test_all_that_is_under_way_below_is_stopped(app: App, call: Callable[[Context], None], verb: str) -> None:
+def test_all_that_is_under_way_below_is_stopped(
+    app: App, sim: Simulation, create: Callable[..., Task], call: Callable[[Context], None], verb: str
+) -> None:
     """Also what was called by an execution, or by a call, that has ended."""
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, schedule=MONTHLY)
-        sim.advance(DAY)
-        tree = app.tree(task.id)
-        branches = [*tree.children, *(leaf for branch in tree.children for leaf in branch.children)]
-        (running,) = [each.task for each in branches if each.task.handler == "long"]
-        assert not running.has_ended
-        getattr(app, verb)(task.id)
-        assert app.get(running.id).status == "CANCELLED"
-        if verb == "cancel":
-            assert not app.get(task.id).deferred
+    task = create(schedule=MONTHLY)
+    sim.advance(DAY)
+    tree = app.tree(task.id)
+    branches = [*tree.children, *(leaf for branch in tree.children for leaf in branch.children)]
+    (running,) = [each.task for each in branches if each.task.handler == "long"]
+    assert not running.has_ended
+    getattr(app, verb)(task.id)
+    assert app.get(running.id).status == "CANCELLED"
+    if verb == "cancel":
+        assert not app.get(task.id).deferred
 
 
 def unmarked(store: SqliteStore, *task_ids: str) -> None:
@@ -87,7 +88,7 @@ def unmarked(store: SqliteStore, *task_ids: str) -> None:
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 @pytest.mark.parametrize("fails", range(5))
 def test_a_call_is_stopped_however_its_entry_came_into_the_journal(
-    app: App, monkeypatch: pytest.MonkeyPatch, fails: int, verb: str
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, fails: int, verb: str
 ) -> None:
     """The commit that records it fails some times, and it goes in with the suspension that follows from that."""
     commit, left = SqliteStore.commit, [None] * fails
@@ -100,17 +101,16 @@ def test_a_call_is_stopped_however_its_entry_came_into_the_journal(
 
     monkeypatch.setattr(SqliteStore, "commit", failing)
     register_work_handler(app, lambda ctx: ctx.call("long").result())
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(DAY)
-        assert not left
-        (below,) = app.tree(task.id).children
-        getattr(app, verb)(task.id)
-        assert app.get(below.task.id).status == "CANCELLED"
+    task = create()
+    sim.advance(DAY)
+    assert not left
+    (below,) = app.tree(task.id).children
+    getattr(app, verb)(task.id)
+    assert app.get(below.task.id).status == "CANCELLED"
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
-def test_what_an_earlier_version_has_called_is_stopped(app: App, verb: str) -> None:
+def test_what_an_earlier_version_has_called_is_stopped(app: App, create: Callable[..., Task], verb: str) -> None:
     """Below its calls, too."""
 
     @app.handler("through")
@@ -119,7 +119,7 @@ def test_what_an_earlier_version_has_called_is_stopped(app: App, verb: str) -> N
 
     register_work_handler(app, lambda ctx: ctx.call("through").result())
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
-        task = create(app)
+        task = create()
         sim.advance(MINUTE)
         (branch,) = app.tree(task.id).children
         (leaf,) = branch.children
@@ -129,13 +129,15 @@ def test_what_an_earlier_version_has_called_is_stopped(app: App, verb: str) -> N
         assert app.get(leaf.task.id).status == "CANCELLED"
 
 
-def test_what_an_earlier_version_has_called_is_stopped_after_a_retry_by_hand(app: App) -> None:
+def test_what_an_earlier_version_has_called_is_stopped_after_a_retry_by_hand(
+    app: App, create: Callable[..., Task]
+) -> None:
     def call(ctx: Context) -> None:
         ctx.gather(ctx.call("long"), ctx.call("bad").result())
 
     register_work_handler(app, call)
     with closing(SqliteStore()) as store, Simulation(app, store=store) as sim:
-        task = create(app)
+        task = create()
         sim.advance(MINUTE)
         unmarked(store, task.id)
         app.retry(task.id)
@@ -143,7 +145,7 @@ def test_what_an_earlier_version_has_called_is_stopped_after_a_retry_by_hand(app
         assert {each.task.has_ended for each in app.tree(task.id).children} == {True}
 
 
-def test_a_task_without_calls_costs_no_look_below_it(app: App) -> None:
+def test_a_task_without_calls_costs_no_look_below_it(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """Steps and sleeps make no tasks, so nobody looks for any."""
 
     def call(ctx: Context) -> None:
@@ -151,12 +153,11 @@ def test_a_task_without_calls_costs_no_look_below_it(app: App) -> None:
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        costs = []
-        for verb in ("cancel", "delete"):
-            task = create(app, schedule=Schedule.once(sim.now))
-            sim.advance(MINUTE)
-            before = sim.counts.copy()
-            getattr(app, verb)(task.id)
-            costs.append(sim.counts.since(before).reads)
+    costs = []
+    for verb in ("cancel", "delete"):
+        task = create(schedule=Schedule.once(sim.now))
+        sim.advance(MINUTE)
+        before = sim.counts.copy()
+        getattr(app, verb)(task.id)
+        costs.append(sim.counts.since(before).reads)
     assert costs == [3, 1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel, field_validator
-from tests.engine.harness import create, register_work_handler, run
+from tests.engine.harness import register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -126,11 +126,13 @@ def asked(ctx: Context) -> int:
     ],
     ids=lambda call: call.__name__,
 )
-def test_what_one_commit_brings_is_bounded(app: App, call: Callable[[Context], int]) -> None:
+def test_what_one_commit_brings_is_bounded(
+    app: App, create: Callable[..., Task], call: Callable[[Context], int]
+) -> None:
     """Each entry is recorded after the one before it, and all of them are in the record at the end."""
     register_work_handler(app, call)
     with closing(Weighed()) as store, Simulation(app, store=store) as sim:
-        task = create(app, expected_duration=HOUR)
+        task = create(expected_duration=HOUR)
         sim.run_until_idle()
         (listed,) = sim.executions(task.id)
         execution = app.execution(task.id, listed.id)
@@ -139,7 +141,9 @@ def test_what_one_commit_brings_is_bounded(app: App, call: Callable[[Context], i
     assert max(store.sizes) < MOST
 
 
-def test_steps_that_are_too_many_for_their_record_are_read_with_it(app: App) -> None:
+def test_steps_that_are_too_many_for_their_record_are_read_with_it(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Errors and names count as results do; lists say where the steps are."""
 
     def bad() -> None:
@@ -152,11 +156,10 @@ def test_steps_that_are_too_many_for_their_record_are_read_with_it(app: App) -> 
         return "done"
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (listed,) = sim.executions(task.id)
-        execution = app.execution(task.id, listed.id)
+    task = create()
+    sim.run_until_idle()
+    (listed,) = sim.executions(task.id)
+    execution = app.execution(task.id, listed.id)
     assert (len(listed.steps), listed.steps_reference is None) == (0, False)
     assert (len(execution.steps), execution.steps_reference) == (300, None)
     assert execution.model_copy(update={"steps": (), "steps_reference": listed.steps_reference}) == listed

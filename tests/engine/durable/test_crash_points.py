@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, register_work_handler
 
-from cloudsched import App, Context, Settings, Task
+from cloudsched import App, Context, Task
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.children.child_tasks import ChildTasks
 from cloudsched.engine.execution.claimed_run import ClaimedRun
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cloudsched.engine.ports.store import Version
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], then: Callable[[], object]) -> None:
@@ -41,69 +36,71 @@ def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], th
     patch.setattr(SqliteStore, "commit", twice)
 
 
-def test_a_journal_that_was_never_written_is_in_the_record_and_nowhere_else(app: App) -> None:
+def test_a_journal_that_was_never_written_is_in_the_record_and_nowhere_else(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """The handler fails for good before anything made it write what it has asked for."""
     register_work_handler(app, lambda ctx: ctx.wait_for("never", timeout=timedelta(0)))
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert [(step.kind, step.status) for step in execution.steps] == [("EVENT", "TIMED_OUT")]
-        assert app.store.load_journal(task.id, execution.id) == []
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert [(step.kind, step.status) for step in execution.steps] == [("EVENT", "TIMED_OUT")]
+    assert app.store.load_journal(task.id, execution.id) == []
 
 
-def test_a_commit_that_conflicts_with_itself_takes_one_event(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_conflicts_with_itself_takes_one_event(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next one of that name is not taken for the one that it took."""
     register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more")])
-    with Simulation(app) as sim:
-        task = create(app, schedule=START + DAY)
-        for number in range(2):
-            app.send_event(task.id, "more", number)
-        inject_conflict(monkeypatch, lambda task: len(task.events) == 1, lambda: None)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    task = create(schedule=START + DAY)
+    for number in range(2):
+        app.send_event(task.id, "more", number)
+    inject_conflict(monkeypatch, lambda task: len(task.events) == 1, lambda: None)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert execution.content == [0, 1]
 
 
-def test_an_event_is_not_taken_under_a_lease_that_has_ended(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_not_taken_under_a_lease_that_has_ended(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What takes it stands still for too long; it is neither recorded as taken nor lost, and the next one takes it."""
     register_work_handler(app, lambda ctx: [ctx.wait_for("more"), ctx.wait_for("more", timeout=timedelta(0))])
     record, stood_still = ClaimedRun.append_journal, list[object]()
-    with Simulation(app) as sim:
-        task = create(app, schedule=START + DAY, expected_duration=MINUTE)
-        app.send_event(task.id, "more", 1)
+    task = create(schedule=START + DAY, expected_duration=MINUTE)
+    app.send_event(task.id, "more", 1)
 
-        def record_late(held: ClaimedRun, *arguments: Any) -> Task | None:
-            if not stood_still:
-                stood_still.append(None)
-                sim.clock.move_to(held.task.runs[0].wake_at)
-            return record(held, *arguments)
+    def record_late(held: ClaimedRun, *arguments: Any) -> Task | None:
+        if not stood_still:
+            stood_still.append(None)
+            sim.clock.move_to(held.task.runs[0].wake_at)
+        return record(held, *arguments)
 
-        monkeypatch.setattr(ClaimedRun, "append_journal", record_late)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    monkeypatch.setattr(ClaimedRun, "append_journal", record_late)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert [step.result for step in execution.steps] == [1, None]
     assert [step.status for step in execution.steps] == ["SUCCEEDED", "TIMED_OUT"]
 
 
 @pytest.mark.parametrize("is_taken", [True, False])
 def test_an_event_whose_commit_conflicts_with_itself_is_kept_once(
-    app: App, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
 ) -> None:
     """Whether or not it is still there when its sender looks again."""
     register_work_handler(app, lambda ctx: ctx.wait_for("more"))
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        with monkeypatch.context() as patch:
-            meanwhile = 10 * MINUTE if is_taken else timedelta(0)
-            inject_conflict(patch, lambda task: len(task.events) == 1, lambda: sim.advance(meanwhile))
-            app.send_event(task.id, "more", 1)
-        assert len(app.get(task.id).events) == (0 if is_taken else 1)
+    task = create()
+    sim.advance(MINUTE)
+    with monkeypatch.context() as patch:
+        meanwhile = 10 * MINUTE if is_taken else timedelta(0)
+        inject_conflict(patch, lambda task: len(task.events) == 1, lambda: sim.advance(meanwhile))
+        app.send_event(task.id, "more", 1)
+    assert len(app.get(task.id).events) == (0 if is_taken else 1)
 
 
 def test_a_call_that_was_recorded_and_never_made_is_made_by_a_retry_by_hand(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not taken for one that somebody has deleted."""
 
@@ -112,20 +109,19 @@ def test_a_call_that_was_recorded_and_never_made_is_made_by_a_retry_by_hand(
         return "fine"
 
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
-    with Simulation(app) as sim:
-        task = create(app, retry={"maxRetries": 0})
-        with monkeypatch.context() as patch:
-            patch.setattr(ChildTasks, "create", lambda *_: 1 / 0)
-            sim.advance(MINUTE)
-        assert [e.status for e in sim.executions(task.id)] == ["FAILED"]
-        app.retry(task.id)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    task = create(retry={"maxRetries": 0})
+    with monkeypatch.context() as patch:
+        patch.setattr(ChildTasks, "create", lambda *_: 1 / 0)
+        sim.advance(MINUTE)
+    assert [e.status for e in sim.executions(task.id)] == ["FAILED"]
+    app.retry(task.id)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert (execution.status, execution.content) == ("SUCCEEDED", "fine")
 
 
 def test_a_call_that_ended_before_it_was_made_again_is_not_waited_for(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parent died after it had made the call; the next attempt finds it ended, and goes on at once."""
 
@@ -134,13 +130,12 @@ def test_a_call_that_ended_before_it_was_made_again_is_not_waited_for(
         return "fine"
 
     register_work_handler(app, lambda ctx: ctx.call("fine").result())
-    with Simulation(app) as sim:
-        task = create(app, expected_duration=timedelta(minutes=30))
-        with monkeypatch.context() as patch:
-            crash_before_finish(patch, task)
-            sim.advance(MINUTE)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    task = create(expected_duration=timedelta(minutes=30))
+    with monkeypatch.context() as patch:
+        crash_before_finish(patch, task)
+        sim.advance(MINUTE)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert (execution.content, execution.finished_at) == ("fine", START + timedelta(minutes=30))
 
 
@@ -159,7 +154,7 @@ def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 def test_a_call_that_is_made_while_its_task_is_stopped_is_cancelled(
-    app: App, monkeypatch: pytest.MonkeyPatch, verb: str, *, dies: bool
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, verb: str, *, dies: bool
 ) -> None:
     """The call is recorded, then its task is cancelled or deleted, then the call is made; also if its maker dies."""
 
@@ -177,19 +172,20 @@ def test_a_call_that_is_made_while_its_task_is_stopped_is_cancelled(
         return make(nesting, call)
 
     monkeypatch.setattr(ChildTasks, "create", make_late)
-    with Simulation(app) as sim:
-        task = create(app)
-        if dies:
-            crash_before_finish(monkeypatch, task)
-        sim.advance(timedelta(minutes=10))
-        (call,) = made
-        assert app.get(call.id).status == "CANCELLED"
-        stored = app.store.load(task.id)
-        assert (stored is None) == (verb == "delete")
-        assert stored is None or not stored.task.deferred
+    task = create()
+    if dies:
+        crash_before_finish(monkeypatch, task)
+    sim.advance(timedelta(minutes=10))
+    (call,) = made
+    assert app.get(call.id).status == "CANCELLED"
+    stored = app.store.load(task.id)
+    assert (stored is None) == (verb == "delete")
+    assert stored is None or not stored.task.deferred
 
 
-def test_an_interrupted_deletion_still_cancels_descendants(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_deletion_still_cancels_descendants(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sweep that removes the task ends its calls first."""
 
     @app.handler("nap")
@@ -197,20 +193,21 @@ def test_an_interrupted_deletion_still_cancels_descendants(app: App, monkeypatch
         ctx.sleep(30 * DAY)
 
     register_work_handler(app, lambda ctx: ctx.gather(*[ctx.call("nap") for _ in range(2)]))
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        calls = [branch.task.id for branch in app.tree(task.id).children]
-        with monkeypatch.context() as patch:
-            patch.setattr(ChildTasks, "cancel_descendants", lambda *_: 1 / 0)
-            with pytest.raises(ZeroDivisionError):
-                app.delete(task.id)
-        sim.advance(2 * MINUTE)
-        assert [app.get(call).status for call in calls] == ["CANCELLED", "CANCELLED"]
-        assert app.store.load(task.id) is None
+    task = create()
+    sim.advance(MINUTE)
+    calls = [branch.task.id for branch in app.tree(task.id).children]
+    with monkeypatch.context() as patch:
+        patch.setattr(ChildTasks, "cancel_descendants", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            app.delete(task.id)
+    sim.advance(2 * MINUTE)
+    assert [app.get(call).status for call in calls] == ["CANCELLED", "CANCELLED"]
+    assert app.store.load(task.id) is None
 
 
-def test_a_handler_whose_journal_is_gone_does_nothing_again(app: App) -> None:
+def test_a_handler_whose_journal_is_gone_does_nothing_again(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Its task was deleted between its claim and its first look at the journal."""
     done = list[object]()
 
@@ -223,8 +220,7 @@ def test_a_handler_whose_journal_is_gone_does_nothing_again(app: App) -> None:
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        assert app.store.load(task.id) is None
+    task = create()
+    sim.run_until_idle()
+    assert app.store.load(task.id) is None
     assert done == [1]

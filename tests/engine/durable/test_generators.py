@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.harness import DAY, register_work_handler, run
 
-from cloudsched import App, Context, Settings
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
+    from cloudsched import App, Context
 
 
 def generate_values(read: Callable[[int], object]) -> Iterator[object]:

@@ -8,21 +8,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, create, register_work_handler, run
+from tests.engine.harness import DAY, register_work_handler, run
 
-from cloudsched import App, Context, Settings
 from cloudsched.errors import StepFailed, WorkflowError
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cloudsched import App, Context, Task
     from cloudsched.engine.durable.call_handle import CallHandle
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 INSIDE: dict[str, tuple[Callable[[Context, CallHandle], object], str]] = {
@@ -185,7 +180,9 @@ SAID: dict[str, Callable[[Context], object]] = {
 
 @pytest.mark.parametrize("during", ["the handler", "another step"])
 @pytest.mark.parametrize("ask", SAID)
-def test_a_timed_out_step_can_no_longer_report(app: App, ask: str, during: str) -> None:
+def test_a_timed_out_step_can_no_longer_report(
+    app: App, sim: Simulation, create: Callable[..., Task], ask: str, during: str
+) -> None:
     """Whatever it asks of its context stops it, and neither the journal nor the record knows of it."""
     goes_on, ended = threading.Event(), threading.Event()
     stopped = list[BaseException]()
@@ -215,14 +212,13 @@ def test_a_timed_out_step_can_no_longer_report(app: App, ask: str, during: str) 
         return ctx.random.random()
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert execution.status == "SUCCEEDED", execution.error
-        assert [(step.number, step.name) for step in execution.steps] == [(1, "slow"), (2, "next")]
-        assert (execution.tokens, execution.progress, sim.inbox("ada")) == (0, (), [])
-        assert execution.finished_at == START
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.status == "SUCCEEDED", execution.error
+    assert [(step.number, step.name) for step in execution.steps] == [(1, "slow"), (2, "next")]
+    assert (execution.tokens, execution.progress, sim.inbox("ada")) == (0, (), [])
+    assert execution.finished_at == START
     (error,) = stopped
     assert isinstance(error, WorkflowError)
     assert "took longer than its timeout and was abandoned" in str(error)

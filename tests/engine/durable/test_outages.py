@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
-from cloudsched import App, Context, Execution, Fail, Settings
+from cloudsched import App, Context, Execution, Fail, Settings, Task
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.engine.execution import attempts as running
@@ -26,11 +26,6 @@ PORTS: dict[type, tuple[str, ...]] = {
     FileBlobs: ("put", "get"),
     SimulatedQueue: ("create",),
 }
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 class Outage:
@@ -132,7 +127,7 @@ def test_whatever_does_not_answer_while_a_handler_runs_is_no_failure_of_it(first
 
 
 def test_a_large_result_of_a_step_is_not_lost_while_its_place_is_away(
-    app: App, monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes into its own document, which has the room; what has none is done again, and costs no attempt."""
     done = list[str]()
@@ -154,10 +149,9 @@ def test_a_large_result_of_a_step_is_not_lost_while_its_place_is_away(
         return [len(ctx.step("make", make, size, retry=False)) for size in (40_000, 600_000)]
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, retry={"maxRetries": 0})
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    task = create(retry={"maxRetries": 0})
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert (execution.content, len(execution.attempts)) == ([40_000, 600_000], 1), execution.error
     assert [step.reference is None for step in execution.steps] == [True, False]
     assert done == ["40000", "600000", "600000"]
@@ -168,8 +162,11 @@ def test_a_large_result_of_a_step_is_not_lost_while_its_place_is_away(
 @pytest.mark.parametrize(("fails", "status"), [(False, "SUCCEEDED"), (True, "FAILED")])
 def test_a_handler_whose_steps_cannot_be_kept_ends_as_it_said_once_their_place_is_back(
     app: App,
+    sim: Simulation,
+    create: Callable[..., Task],
     monkeypatch: pytest.MonkeyPatch,
-    fails: bool,  # noqa: FBT001 - a case
+    *,
+    fails: bool,
     status: str,
     pull: dict[str, str] | None,
 ) -> None:
@@ -190,12 +187,11 @@ def test_a_handler_whose_steps_cannot_be_kept_ends_as_it_said_once_their_place_i
             ctx.step(f"{number}", lambda: "x" * 12_000)
         return Fail("It is no use.") if fails else "done"
 
-    with Simulation(app) as sim:
-        task = create(app, retry={"maxRetries": 0}, pull=pull)
-        sim.add_worker("gpu")
-        sim.advance(30 * MINUTE)
-        (execution,) = sim.executions(task.id)
-        whole = app.execution(task.id, execution.id)
+    task = create(retry={"maxRetries": 0}, pull=pull)
+    sim.add_worker("gpu")
+    sim.advance(30 * MINUTE)
+    (execution,) = sim.executions(task.id)
+    whole = app.execution(task.id, execution.id)
     assert (execution.status, [each.number for each in execution.attempts]) == (status, [1])
     assert execution.finished_at is not None
     assert until <= execution.finished_at < until + MINUTE
@@ -203,7 +199,9 @@ def test_a_handler_whose_steps_cannot_be_kept_ends_as_it_said_once_their_place_i
     assert len(announced) == fails
 
 
-def test_the_place_for_steps_is_asked_three_times(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_place_for_steps_is_asked_three_times(
+    app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So what no more than blinks holds up no end."""
     blinks, stored = [True] * 2, FileBlobs.put
 
@@ -215,7 +213,6 @@ def test_the_place_for_steps_is_asked_three_times(app: App, monkeypatch: pytest.
 
     monkeypatch.setattr(FileBlobs, "put", put)
     register_work_handler(app, lambda ctx: len([ctx.step(f"{number}", lambda: "x" * 12_000) for number in range(30)]))
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.queue.deliver_due()
-        assert (app.get(task.id).status, blinks) == ("COMPLETED", [])
+    task = create()
+    sim.queue.deliver_due()
+    assert (app.get(task.id).status, blinks) == ("COMPLETED", [])

@@ -6,20 +6,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, register_work_handler, run
 
-from cloudsched import App, Context, RetryPolicy, Settings
+from cloudsched import App, Context, RetryPolicy, Task
 from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.errors import StepFailed, StoreUnavailable
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched.domain.documents.execution import Execution
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 def message_texts(execution: Execution) -> list[str]:
@@ -53,7 +50,7 @@ def test_progress_is_said_once_and_costs_a_replay_nothing(app: App, *, replay: b
     assert message_texts(run(app, replay=replay)) == ["begins", "inside", *days, "ends"]
 
 
-def test_a_replay_writes_nothing_to_say_what_was_said(app: App) -> None:
+def test_a_replay_writes_nothing_to_say_what_was_said(app: App, create: Callable[..., Task]) -> None:
     """It costs what that of a handler costs that says nothing."""
     costs = list[tuple[int, int]]()
 
@@ -67,7 +64,7 @@ def test_a_replay_writes_nothing_to_say_what_was_said(app: App) -> None:
     register_work_handler(app, call)
     for _ in range(2):
         with Simulation(app) as sim:
-            task = create(app)
+            task = create()
             sim.advance(MINUTE)
             before = sim.counts.copy()
             sim.run_until_idle()
@@ -77,7 +74,9 @@ def test_a_replay_writes_nothing_to_say_what_was_said(app: App) -> None:
     assert costs[0] == costs[1]
 
 
-def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App) -> None:
+def test_progress_in_a_replay_renews_a_lease_that_is_half_over(
+    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
+) -> None:
     """A handler that computes for long between its steps says so to keep its lease, in every replay."""
     left = list[timedelta]()
 
@@ -90,10 +89,10 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(app: App) -> None
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
-    with Simulation(app, time_limit=DAY / 24) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    sim = simulate(time_limit=DAY / 24)
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert len(message_texts(execution)) == 4
     assert len(execution.attempts) == 1
     assert left[:4] == [5 * MINUTE] * 4
@@ -148,7 +147,9 @@ def test_a_failed_handler_says_what_its_steps_have_used(app: App) -> None:
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_a_message_from_inside_a_step_is_refused_and_one_beside_it_comes_once(app: App, *, replay: bool) -> None:
+def test_a_message_from_inside_a_step_is_refused_and_one_beside_it_comes_once(
+    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], *, replay: bool
+) -> None:
     """The attempt that succeeds puts it into the inbox, and does not call the step."""
     said = list[str]()
 
@@ -161,15 +162,17 @@ def test_a_message_from_inside_a_step_is_refused_and_one_beside_it_comes_once(ap
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
-    with Simulation(app, replay=replay) as sim:
-        create(app)
-        sim.run_until_idle()
-        assert [message.title for message in sim.inbox("ada")] == ["Beside"]
+    sim = simulate(replay=replay)
+    create()
+    sim.run_until_idle()
+    assert [message.title for message in sim.inbox("ada")] == ["Beside"]
     refusal = "A step is one thing: ctx.notify inside it belongs beside it, in the handler."
     assert set(said) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
 
 
-def test_the_time_that_is_left_is_that_of_the_lease(app: App) -> None:
+def test_the_time_that_is_left_is_that_of_the_lease(
+    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
+) -> None:
     """Each step renews it."""
     left = list[timedelta]()
 
@@ -182,16 +185,16 @@ def test_the_time_that_is_left_is_that_of_the_lease(app: App) -> None:
             left.append(ctx.time_left())
 
     register_work_handler(app, call)
-    with Simulation(app, time_limit=DAY / 24) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        assert app.get(task.id).status == "COMPLETED"
+    sim = simulate(time_limit=DAY / 24)
+    task = create()
+    sim.run_until_idle()
+    assert app.get(task.id).status == "COMPLETED"
     assert left == [5 * MINUTE] * 4
 
 
 @pytest.mark.parametrize("why", ["paused", "tried again", "waits", "the store"])
 def test_a_suspended_execution_says_in_a_sentence_what_it_waits_for(
-    app: App, why: str, monkeypatch: pytest.MonkeyPatch
+    app: App, sim: Simulation, create: Callable[..., Task], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flaky() -> None:
         raise ConnectionError
@@ -210,16 +213,15 @@ def test_a_suspended_execution_says_in_a_sentence_what_it_waits_for(
         raise StoreUnavailable("The folder", "no")
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        create(app, id="t")
-        sim.advance(MINUTE)
-        (execution,) = sim.executions("t")
-        assert (
-            execution.message
-            == {
-                "paused": "It waits for its task to be resumed.",
-                "tried again": "It waits to try step 'flaky' again.",
-                "waits": "It waits for the event 'approved'.",
-                "the store": "It could not go on: The folder cannot be reached: no.",
-            }[why]
-        )
+    create(id="t")
+    sim.advance(MINUTE)
+    (execution,) = sim.executions("t")
+    assert (
+        execution.message
+        == {
+            "paused": "It waits for its task to be resumed.",
+            "tried again": "It waits to try step 'flaky' again.",
+            "waits": "It waits for the event 'approved'.",
+            "the store": "It could not go on: The folder cannot be reached: no.",
+        }[why]
+    )

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer
 from pydantic.alias_generators import to_camel
-from tests.engine.harness import DAY, create, register_work_handler, run
+from tests.engine.harness import DAY, register_work_handler, run
 
-from cloudsched import App, Context, Settings
 from cloudsched.errors import StepFailed
-from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cloudsched import App, Context, Task
+    from cloudsched.testing import Simulation
 
 
 class Read(BaseModel):
@@ -122,11 +123,6 @@ KEPT: dict[Callable[[], Any], Any] = {
 }
 
 
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
-
-
 @pytest.mark.parametrize("function", KEPT, ids=lambda each: each.__name__)
 def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, function: Callable[[], Any]) -> None:
     """By its aliases, as on the wire, where these go both ways; by the names of its fields where they do not."""
@@ -168,7 +164,9 @@ def test_what_cannot_come_back_fails_and_says_so(app: App, function: Callable[[]
     assert place in caught[0]
 
 
-def test_what_an_earlier_version_has_kept_is_read_as_it_was(app: App) -> None:
+def test_what_an_earlier_version_has_kept_is_read_as_it_was(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """A handler that was told plain JSON is told that in its replays."""
     told = list[object]()
 
@@ -177,13 +175,12 @@ def test_what_an_earlier_version_has_kept_is_read_as_it_was(app: App) -> None:
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(DAY / 2)
-        (entry, _) = app.store.load_journal(task.id, sim.executions(task.id)[0].id)
-        stored = app.store.load(task.id)
-        assert stored
-        old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})
-        app.store.commit(stored.task, stored.version, entries=[old])
-        sim.run_until_idle()
+    task = create()
+    sim.advance(DAY / 2)
+    (entry, _) = app.store.load_journal(task.id, sim.executions(task.id)[0].id)
+    stored = app.store.load(task.id)
+    assert stored
+    old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})
+    app.store.commit(stored.task, stored.version, entries=[old])
+    sim.run_until_idle()
     assert told == [Written(total=5), {"grandTotal": 5}]

@@ -6,20 +6,15 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, register_work_handler
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ORDER: dict[str, Any] = {"total": 100, "lines": [{"price": 60}, {"price": 40}], "open": ["a", "b"]}
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 def order() -> dict[str, Any]:
@@ -40,7 +35,9 @@ SOURCES: dict[str, Callable[[Context], Any]] = {
 
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("source", SOURCES)
-def test_what_a_handler_does_to_a_result_is_done_to_its_own(app: App, source: str, *, replay: bool) -> None:
+def test_what_a_handler_does_to_a_result_is_done_to_its_own(
+    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], source: str, *, replay: bool
+) -> None:
     """Every replay is given what was recorded, and so is whoever reads the record."""
     seen, paid = list[object](), list[int]()
 
@@ -65,22 +62,24 @@ def test_what_a_handler_does_to_a_result_is_done_to_its_own(app: App, source: st
         return len(names)
 
     register_work_handler(app, call)
-    with Simulation(app, replay=replay) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        if "event" in source:
-            wrapped = "within" in source
-            app.send_event(task.id, "wrapped" if wrapped else "order", {"order": order()} if wrapped else order())
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, execution.content) == ("SUCCEEDED", 2), execution.error
-        recorded = execution.steps[0].result
+    sim = simulate(replay=replay)
+    task = create()
+    sim.advance(MINUTE)
+    if "event" in source:
+        wrapped = "within" in source
+        app.send_event(task.id, "wrapped" if wrapped else "order", {"order": order()} if wrapped else order())
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, execution.content) == ("SUCCEEDED", 2), execution.error
+    recorded = execution.steps[0].result
     assert paid == [120]
     assert seen == [ORDER] * len(seen)
     assert recorded in ({"order": ORDER}, ORDER)
 
 
-def test_what_a_call_was_given_is_what_it_was_at_that_moment(app: App) -> None:
+def test_what_a_call_was_given_is_what_it_was_at_that_moment(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Its task is made later, when something depends on it."""
     given = list[object]()
 
@@ -95,16 +94,17 @@ def test_what_a_call_was_given_is_what_it_was_at_that_moment(app: App) -> None:
         begun.result()
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (branch,) = app.tree(task.id).children
-        assert branch.task.source
-        assert branch.task.source.context == {"order": ORDER}
+    task = create()
+    sim.run_until_idle()
+    (branch,) = app.tree(task.id).children
+    assert branch.task.source
+    assert branch.task.source.context == {"order": ORDER}
     assert given == [{"order": ORDER}]
 
 
-def test_what_a_handler_does_to_its_payload_is_done_to_its_own(app: App) -> None:
+def test_what_a_handler_does_to_its_payload_is_done_to_its_own(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Neither its replays nor the task itself see it, and no later occurrence does."""
     seen = list[object]()
 
@@ -115,8 +115,7 @@ def test_what_a_handler_does_to_its_payload_is_done_to_its_own(app: App) -> None
         ctx.task.payload["order"]["lines"].clear()
         ctx.sleep(MINUTE)
 
-    with Simulation(app) as sim:
-        task = create(app, payload={"order": order()}, schedule=Schedule.every(DAY, start=START))
-        sim.advance(2 * DAY - MINUTE)
-        assert app.get(task.id).payload == {"order": ORDER}
+    task = create(payload={"order": order()}, schedule=Schedule.every(DAY, start=START))
+    sim.advance(2 * DAY - MINUTE)
+    assert app.get(task.id).payload == {"order": ORDER}
     assert seen == [{"order": ORDER}] * 4

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.engine.durable.retry_harness import RetryHarness
-from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Row, register_work_handler
 
-from cloudsched import Cancel, Context, Fail, Retry, Schedule
+from cloudsched import App, Cancel, Context, Fail, Retry, Schedule, Task
 from cloudsched.errors import CallFailed, JournalMismatch, StepFailed
 from cloudsched.testing import START, Simulation
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def bench() -> RetryHarness:
-    made = RetryHarness()
+def bench(app: App) -> RetryHarness:
+    made = RetryHarness(app)
     made.broken |= {"charge 1", "charge 3", "pay"}
     return made
 
@@ -96,7 +96,9 @@ def test_an_immediate_failure_is_caused_by_the_last_failure_seen(
     assert (execution.content, again) == ("ship", ["pay", "ship"])
 
 
-def test_a_handler_that_cancels_after_a_failure_can_be_retried(bench: RetryHarness) -> None:
+def test_a_handler_that_cancels_after_a_failure_can_be_retried(
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+) -> None:
     def call(ctx: Context) -> object:
         try:
             return bench.step(ctx, "pay")
@@ -104,14 +106,13 @@ def test_a_handler_that_cancels_after_a_failure_can_be_retried(bench: RetryHarne
             return Cancel("no money")
 
     register_work_handler(bench.app, call)
-    with Simulation(bench.app) as sim:
-        task = create(bench.app, schedule=Schedule.every(DAY, start=START))
-        sim.advance(MINUTE)
-        assert sim.executions(task.id)[0].status == "CANCELLED"
-        bench.broken.clear()
-        bench.app.retry(task.id)
-        sim.advance(MINUTE)
-        assert sim.executions(task.id)[0].content == "pay"
+    task = create(schedule=Schedule.every(DAY, start=START))
+    sim.advance(MINUTE)
+    assert sim.executions(task.id)[0].status == "CANCELLED"
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.advance(MINUTE)
+    assert sim.executions(task.id)[0].content == "pay"
 
 
 def await_twice(bench: RetryHarness, ctx: Context) -> object:
@@ -169,7 +170,7 @@ def test_new_code_that_fails_before_the_end_of_its_journal_loses_nothing_of_it(b
         "try { return await tools.pay({n: 1}) } catch (e) { throw 'no money' }",
     ],
 )
-def test_a_script_may_put_a_failure_into_its_own_words(bench: RetryHarness, source: str) -> None:
+def test_a_script_may_put_a_failure_into_its_own_words(bench: RetryHarness, sim: Simulation, source: str) -> None:
     @bench.app.handler("pay", tool=True, retry=False)
     def pay(row: Row) -> int:
         bench.perform("pay")
@@ -179,14 +180,13 @@ def test_a_script_may_put_a_failure_into_its_own_words(bench: RetryHarness, sour
     def note() -> None:
         bench.perform("note")
 
-    with Simulation(bench.app) as sim:
-        schedule = Schedule.once(START)
-        task = bench.app.create(owner="ada", title="S", script={"source": source}, schedule=schedule)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].status == "FAILED"
-        bench.effects.clear()
-        bench.broken.clear()
-        bench.app.retry(task.id)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content == 1
-        assert set(bench.effects) == {"pay"}
+    schedule = Schedule.once(START)
+    task = bench.app.create(owner="ada", title="S", script={"source": source}, schedule=schedule)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].status == "FAILED"
+    bench.effects.clear()
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == 1
+    assert set(bench.effects) == {"pay"}

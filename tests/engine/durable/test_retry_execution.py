@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from pydantic import BaseModel, field_validator
 from tests.engine.durable.retry_harness import RetryHarness
-from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler
+from tests.engine.harness import DAY, MINUTE, Row, register_work_handler
 
-from cloudsched import Context, Schedule
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.errors import CallFailed, EventTimedOut, NotAllowed, StepFailed
 from cloudsched.testing import START, Simulation
 
@@ -33,8 +33,8 @@ class Picky(BaseModel):
 
 
 @pytest.fixture
-def bench() -> RetryHarness:
-    return RetryHarness()
+def bench(app: App) -> RetryHarness:
+    return RetryHarness(app)
 
 
 def card_a(bench: RetryHarness, ctx: Context) -> None:
@@ -81,7 +81,9 @@ def test_what_failed_and_was_caught_stays_as_it_is(
     assert again == ([] if caught is not failed_call_and_step else ["ship"])
 
 
-def test_an_event_that_was_taken_after_a_caught_failure_is_kept(bench: RetryHarness) -> None:
+def test_an_event_that_was_taken_after_a_caught_failure_is_kept(
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Nobody has to send it again."""
 
     def call(ctx: Context) -> str:
@@ -91,14 +93,13 @@ def test_an_event_that_was_taken_after_a_caught_failure_is_kept(bench: RetryHarn
         return by
 
     register_work_handler(bench.app, call)
-    with Simulation(bench.app) as sim:
-        task = create(bench.app, retry={"maxRetries": 0})
-        bench.app.send_event(task.id, "approved", {"by": "grace"})
-        sim.advance(MINUTE)
-        bench.broken.clear()
-        bench.app.retry(task.id)
-        sim.advance(MINUTE)
-        assert sim.executions(task.id)[0].content == "grace"
+    task = create(retry={"maxRetries": 0})
+    bench.app.send_event(task.id, "approved", {"by": "grace"})
+    sim.advance(MINUTE)
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.advance(MINUTE)
+    assert sim.executions(task.id)[0].content == "grace"
 
 
 def test_all_that_failed_of_a_gather_is_called_again_and_nothing_else(bench: RetryHarness) -> None:
@@ -115,23 +116,22 @@ def test_all_that_failed_of_a_gather_is_called_again_and_nothing_else(bench: Ret
 
 
 @pytest.mark.parametrize("is_parallel", [True, False])
-def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, *, is_parallel: bool) -> None:
+def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, sim: Simulation, *, is_parallel: bool) -> None:
     bench.broken |= {"charge 1", "charge 3"} if is_parallel else {"charge 1"}
     children = [{"handler": "charge", "payload": {"n": n}} for n in range(5)]
-    with Simulation(bench.app) as sim:
-        schedule = Schedule.once(START)
-        task = bench.app.create(owner="ada", title="All", children=children, parallel=is_parallel, schedule=schedule)
-        sim.run_until_idle()
-        bench.effects.clear()
-        bench.broken.clear()
-        bench.app.retry(task.id)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content["results"] == [0, 1, 2, 3, 4]
+    schedule = Schedule.once(START)
+    task = bench.app.create(owner="ada", title="All", children=children, parallel=is_parallel, schedule=schedule)
+    sim.run_until_idle()
+    bench.effects.clear()
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content["results"] == [0, 1, 2, 3, 4]
     assert bench.effects == ([f"charge {n}" for n in ((1, 3) if is_parallel else (1, 2, 3, 4))])
 
 
 def test_children_that_were_refused_and_that_failed_are_run_again_together(
-    bench: RetryHarness, monkeypatch: pytest.MonkeyPatch
+    bench: RetryHarness, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those beside them that had succeeded are not."""
 
@@ -140,23 +140,24 @@ def test_children_that_were_refused_and_that_failed_are_run_again_together(
         return bench.perform(f"picky {row.n}")
 
     children = [{"handler": "picky", "payload": {"n": n}} for n in range(5)]
-    with Simulation(bench.app) as sim:
-        schedule = Schedule.once(START)
-        task = bench.app.create(owner="ada", title="All", children=children, parallel=True, schedule=schedule)
-        bench.broken.add("picky 3")
-        with monkeypatch.context() as patch:
-            patch.setattr(Picky, "refused", {1})
-            sim.run_until_idle()
-        assert sorted(bench.effects) == ["picky 0", "picky 2", "picky 3", "picky 4"]
-        bench.effects.clear()
-        bench.broken.clear()
-        bench.app.retry(task.id)
+    schedule = Schedule.once(START)
+    task = bench.app.create(owner="ada", title="All", children=children, parallel=True, schedule=schedule)
+    bench.broken.add("picky 3")
+    with monkeypatch.context() as patch:
+        patch.setattr(Picky, "refused", {1})
         sim.run_until_idle()
-        assert sim.executions(task.id)[0].content["results"] == [f"picky {n}" for n in range(5)]
+    assert sorted(bench.effects) == ["picky 0", "picky 2", "picky 3", "picky 4"]
+    bench.effects.clear()
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content["results"] == [f"picky {n}" for n in range(5)]
     assert bench.effects == ["picky 1", "picky 3"]
 
 
-def test_a_call_that_others_follow_is_called_again_alone(bench: RetryHarness) -> None:
+def test_a_call_that_others_follow_is_called_again_alone(
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """The second one was made, and runs still: it is waited for, and not made again."""
     bench.broken.add("charge 1")
 
@@ -170,38 +171,36 @@ def test_a_call_that_others_follow_is_called_again_alone(bench: RetryHarness) ->
         return [charged.result(), slept.result()]
 
     register_work_handler(bench.app, call)
-    with Simulation(bench.app) as sim:
-        task = create(bench.app)
-        sim.advance(MINUTE)
-        bench.broken.clear()
-        bench.app.retry(task.id)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content == [1, "slept"]
-        assert len(bench.app.tree(task.id).children) == 3
+    task = create()
+    sim.advance(MINUTE)
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == [1, "slept"]
+    assert len(bench.app.tree(task.id).children) == 3
     assert bench.effects == ["charge 1", "charge 1", "slept"]
 
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
 @pytest.mark.parametrize("mended", [{1}, {3}, {1, 3}])
 def test_a_call_that_was_retried_by_itself_is_not_made_again(
-    bench: RetryHarness, mended: set[int], *, is_waited_for: bool
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task], mended: set[int], *, is_waited_for: bool
 ) -> None:
     """It has succeeded since, or runs; what else had failed is called anew."""
     bench.broken |= {"charge 1", "charge 3"}
     register_work_handler(bench.app, lambda ctx: ctx.gather(*[ctx.call("charge", Row(n=n)) for n in range(4)]))
-    with Simulation(bench.app) as sim:
-        task = create(bench.app)
+    task = create()
+    sim.run_until_idle()
+    bench.effects.clear()
+    bench.broken.clear()
+    for child in bench.app.tree(task.id).children:
+        if child.task.payload["n"] in mended:
+            bench.app.retry(child.task.id)
+    if is_waited_for:
         sim.run_until_idle()
-        bench.effects.clear()
-        bench.broken.clear()
-        for child in bench.app.tree(task.id).children:
-            if child.task.payload["n"] in mended:
-                bench.app.retry(child.task.id)
-        if is_waited_for:
-            sim.run_until_idle()
-        bench.app.retry(task.id)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content == [0, 1, 2, 3]
+    bench.app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == [0, 1, 2, 3]
     assert sorted(bench.effects) == ["charge 1", "charge 3"]
 
 
@@ -255,20 +254,23 @@ def test_mended_code_may_ask_for_something_else_in_place_of_what_failed(bench: R
     assert (execution.content, again) == (7, ["charge 7"])
 
 
-def test_what_is_waited_for_again_has_all_its_time_again(bench: RetryHarness) -> None:
+def test_what_is_waited_for_again_has_all_its_time_again(
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+) -> None:
     register_work_handler(bench.app, lambda ctx: ctx.wait_for("approved", timeout=DAY))
-    with Simulation(bench.app) as sim:
-        task = create(bench.app)
-        sim.advance(10 * DAY)
-        assert [each.status for each in sim.executions(task.id)] == ["FAILED"]
-        bench.app.retry(task.id)
-        sim.advance(DAY - MINUTE)
-        bench.app.send_event(task.id, "approved", "yes")
-        sim.advance(timedelta(seconds=1))
-        assert sim.executions(task.id)[0].content == "yes"
+    task = create()
+    sim.advance(10 * DAY)
+    assert [each.status for each in sim.executions(task.id)] == ["FAILED"]
+    bench.app.retry(task.id)
+    sim.advance(DAY - MINUTE)
+    bench.app.send_event(task.id, "approved", "yes")
+    sim.advance(timedelta(seconds=1))
+    assert sim.executions(task.id)[0].content == "yes"
 
 
-def test_calls_that_were_cancelled_with_their_parent_are_made_anew(bench: RetryHarness) -> None:
+def test_calls_that_were_cancelled_with_their_parent_are_made_anew(
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """One retry is enough, as often as that is done; what had succeeded is not called again."""
 
     @bench.app.handler("nap")
@@ -280,22 +282,23 @@ def test_calls_that_were_cancelled_with_their_parent_are_made_anew(bench: RetryH
         return ctx.gather(ctx.call("charge", Row(n=1)), *[ctx.call("nap") for _ in range(2)])
 
     register_work_handler(bench.app, call)
-    with Simulation(bench.app) as sim:
-        task = create(bench.app)
+    task = create()
+    sim.advance(MINUTE)
+    for _ in range(2):
+        bench.app.cancel(task.id)
+        (execution,) = sim.executions(task.id)
+        bench.app.update(task.id, schedule=Schedule.once(sim.now + 100 * DAY))
+        bench.app.retry(task.id, execution.id)
         sim.advance(MINUTE)
-        for _ in range(2):
-            bench.app.cancel(task.id)
-            (execution,) = sim.executions(task.id)
-            bench.app.update(task.id, schedule=Schedule.once(sim.now + 100 * DAY))
-            bench.app.retry(task.id, execution.id)
-            sim.advance(MINUTE)
-        sim.advance(2 * DAY)
-        execution = sim.executions(task.id)[0]
+    sim.advance(2 * DAY)
+    execution = sim.executions(task.id)[0]
     assert (execution.status, execution.content) == ("SUCCEEDED", [1, "slept", "slept"])
     assert bench.effects == ["charge 1", "slept", "slept"]
 
 
-def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(bench: RetryHarness) -> None:
+def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(
+    bench: RetryHarness, simulate: Callable[..., Simulation], create: Callable[..., Task]
+) -> None:
     """Ended tasks are removed after a week here; whoever failed may ask after a month what its call returned."""
 
     def call(ctx: Context) -> int:
@@ -306,19 +309,21 @@ def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(bench: RetryHar
         return result
 
     register_work_handler(bench.app, call)
-    with Simulation(bench.app, retention=7 * DAY) as sim:
-        task = create(bench.app, retry={"maxRetries": 0}, retention=100 * DAY)
-        sim.advance(50 * DAY)
-        bench.broken.clear()
-        bench.app.retry(task.id)
-        sim.advance(MINUTE)
-        assert sim.executions(task.id)[0].content == 1
-        sim.run_until_idle()
-        assert not bench.app.tasks().items
+    sim = simulate(retention=7 * DAY)
+    task = create(retry={"maxRetries": 0}, retention=100 * DAY)
+    sim.advance(50 * DAY)
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.advance(MINUTE)
+    assert sim.executions(task.id)[0].content == 1
+    sim.run_until_idle()
+    assert not bench.app.tasks().items
     assert bench.effects == ["charge 1"]
 
 
-def test_an_execution_whose_steps_are_gone_is_not_retried(bench: RetryHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_execution_whose_steps_are_gone_is_not_retried(
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They were too many for its record, and what they were kept in was removed: nothing is done again for that."""
     monkeypatch.setattr("cloudsched.engine.durable.archive.MAX_INLINE_STEPS_BYTES", 100)
 
@@ -327,17 +332,18 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(bench: RetryHarness, m
         bench.raise_if_broken()
 
     register_work_handler(bench.app, call)
-    with Simulation(bench.app) as sim:
-        task = create(bench.app, retry={"maxRetries": 0})
-        sim.run_until_idle()
-        monkeypatch.setattr(bench.app.blobs, "_memory", {})
-        with pytest.raises(NotAllowed, match="missing that execution's steps"):
-            bench.app.retry(task.id)
-        sim.run_until_idle()
+    task = create(retry={"maxRetries": 0})
+    sim.run_until_idle()
+    monkeypatch.setattr(bench.app.blobs, "_memory", {})
+    with pytest.raises(NotAllowed, match="missing that execution's steps"):
+        bench.app.retry(task.id)
+    sim.run_until_idle()
     assert bench.effects == ["pay"]
 
 
-def test_a_call_whose_task_is_gone_is_not_made_again_by_a_retry(bench: RetryHarness) -> None:
+def test_a_call_whose_task_is_gone_is_not_made_again_by_a_retry(
+    bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """It was under way when its parent failed, so nobody knows what became of it: that is what its parent is told."""
 
     @bench.app.handler("slow")
@@ -354,12 +360,11 @@ def test_a_call_whose_task_is_gone_is_not_made_again_by_a_retry(bench: RetryHarn
         return "told"
 
     register_work_handler(bench.app, call)
-    with Simulation(bench.app) as sim:
-        task = create(bench.app, retry={"maxRetries": 0})
-        sim.advance(2 * DAY)
-        bench.app.delete(bench.app.tree(task.id).children[0].task.id)
-        bench.broken.clear()
-        bench.app.retry(task.id)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content == "told"
+    task = create(retry={"maxRetries": 0})
+    sim.advance(2 * DAY)
+    bench.app.delete(bench.app.tree(task.id).children[0].task.id)
+    bench.broken.clear()
+    bench.app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == "told"
     assert bench.effects == ["charge"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Row, create, run
+from tests.engine.harness import DAY, MINUTE, Row, run
 
-from cloudsched import App, Context, RetryPolicy, Schedule, Settings, Snooze
+from cloudsched import App, Context, RetryPolicy, Schedule, Snooze, Task
 from cloudsched.domain.documents import journal as limits
 from cloudsched.errors import (
     EventTimedOut,
@@ -20,10 +20,8 @@ from cloudsched.errors import (
 )
 from cloudsched.testing import START, Simulation
 
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_a_step_is_called_once_and_its_result_is_what_its_annotation_says(app: App) -> None:
@@ -58,7 +56,9 @@ def test_what_is_not_json_is_the_same_the_first_time_and_in_a_replay(app: App) -
     assert seen == [[1, "two"], [1, "two"]]
 
 
-def test_nothing_runs_and_nothing_is_spent_while_it_sleeps(app: App) -> None:
+def test_nothing_runs_and_nothing_is_spent_while_it_sleeps(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Forty-five days are two hops of the queue, and not one call of the function."""
     calls = list[object]()
 
@@ -67,19 +67,18 @@ def test_nothing_runs_and_nothing_is_spent_while_it_sleeps(app: App) -> None:
         calls.append(None)
         ctx.sleep(timedelta(days=45))
 
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, len(calls)) == ("SUSPENDED", 1)
-        before = sim.counts.copy()
-        sim.advance(timedelta(days=44))
-        spent = sim.counts.since(before)
-        assert (spent.commits, spent.dispatches, len(calls)) == (0, 1, 1)
-        sim.advance(DAY)
-        (execution,) = sim.executions(task.id)
-        assert (execution.status, len(calls)) == ("SUCCEEDED", 2)
-        assert execution.finished_at == START + timedelta(days=45)
+    task = create()
+    sim.advance(MINUTE)
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, len(calls)) == ("SUSPENDED", 1)
+    before = sim.counts.copy()
+    sim.advance(timedelta(days=44))
+    spent = sim.counts.since(before)
+    assert (spent.commits, spent.dispatches, len(calls)) == (0, 1, 1)
+    sim.advance(DAY)
+    (execution,) = sim.executions(task.id)
+    assert (execution.status, len(calls)) == ("SUCCEEDED", 2)
+    assert execution.finished_at == START + timedelta(days=45)
 
 
 def test_now_uuid_and_random_are_the_same_in_every_replay(app: App) -> None:
@@ -112,7 +111,9 @@ def test_a_handler_that_is_not_durable_is_told_the_present_and_keeps_no_journal(
 
 
 @pytest.mark.parametrize("first", ["event", "handler"])
-def test_an_event_is_taken_once_whether_it_comes_early_or_is_waited_for(app: App, first: str) -> None:
+def test_an_event_is_taken_once_whether_it_comes_early_or_is_waited_for(
+    app: App, sim: Simulation, create: Callable[..., Task], first: str
+) -> None:
     @app.handler("work")
     def work(ctx: Context) -> list[Any]:
         if first == "event":
@@ -122,33 +123,32 @@ def test_an_event_is_taken_once_whether_it_comes_early_or_is_waited_for(app: App
             ctx.wait_for("answer", timeout=DAY)
         return [answer.by, answer["by"]]
 
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        app.send_event(task.id, "other", {"by": "nobody"})
-        app.send_event(task.id, "answer", {"by": "grace"})
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert execution.status == "SUCCEEDED", execution.error
-        assert execution.content == ["grace", "grace"]
-        assert [event.name for event in app.get(task.id).events] == ["other"]
-        with pytest.raises(NotAllowed):
-            app.send_event(task.id, "answer")
+    task = create()
+    sim.advance(MINUTE)
+    app.send_event(task.id, "other", {"by": "nobody"})
+    app.send_event(task.id, "answer", {"by": "grace"})
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert execution.status == "SUCCEEDED", execution.error
+    assert execution.content == ["grace", "grace"]
+    assert [event.name for event in app.get(task.id).events] == ["other"]
+    with pytest.raises(NotAllowed):
+        app.send_event(task.id, "answer")
 
 
-def test_events_are_bounded(app: App) -> None:
+@pytest.mark.usefixtures("sim")
+def test_events_are_bounded(app: App, create: Callable[..., Task]) -> None:
     @app.handler("work")
     def work() -> None:
         """Take none."""
 
-    with Simulation(app):
-        task = create(app, schedule=Schedule.once(START + DAY))
-        with pytest.raises(InvalidInput, match="bytes"):
-            app.send_event(task.id, "large", "x" * 10_000)
-        for _ in range(20):
-            app.send_event(task.id, "answer")
-        with pytest.raises(NotAllowed, match="full of 20 events"):
-            app.send_event(task.id, "answer")
+    task = create(schedule=Schedule.once(START + DAY))
+    with pytest.raises(InvalidInput, match="bytes"):
+        app.send_event(task.id, "large", "x" * 10_000)
+    for _ in range(20):
+        app.send_event(task.id, "answer")
+    with pytest.raises(NotAllowed, match="full of 20 events"):
+        app.send_event(task.id, "answer")
 
 
 def test_a_step_is_tried_again_as_its_policy_says_without_a_function_in_between(app: App) -> None:
@@ -209,7 +209,9 @@ def test_a_failed_step_that_nobody_catches_fails_the_execution_at_once(app: App)
     )
 
 
-def test_an_execution_that_is_retried_by_hand_goes_on_from_the_step_that_failed(app: App) -> None:
+def test_an_execution_that_is_retried_by_hand_goes_on_from_the_step_that_failed(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     done = list[str]()
 
     def second() -> None:
@@ -223,13 +225,12 @@ def test_an_execution_that_is_retried_by_hand_goes_on_from_the_step_that_failed(
         ctx.step("second", second, retry=False)
         return "done"
 
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        assert app.get(task.id).status == "FAILED"
-        app.retry(task.id)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    task = create()
+    sim.run_until_idle()
+    assert app.get(task.id).status == "FAILED"
+    app.retry(task.id)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert done == ["first", "second", "second"]
     assert (execution.content, [step.name for step in execution.steps]) == ("done", ["first", "second"])
 

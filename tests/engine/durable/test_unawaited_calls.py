@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, Row, create, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, Row, register_work_handler, run
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context, Settings, Task
 from cloudsched.errors import StoreUnavailable
-from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cloudsched import Execution
+    from cloudsched.testing import Simulation
 
 
 @pytest.fixture
@@ -36,7 +38,9 @@ def call_outcomes(execution: Execution) -> list[tuple[str, object]]:
 
 
 @pytest.mark.parametrize("ending", ["returns", "raises", "fails"])
-def test_the_record_has_the_results_of_unawaited_calls(app: App, ending: str) -> None:
+def test_the_record_has_the_results_of_unawaited_calls(
+    app: App, sim: Simulation, create: Callable[..., Task], ending: str
+) -> None:
     """However the handler ends; what is still under way is left as it is."""
 
     def call(ctx: Context) -> object:
@@ -48,10 +52,9 @@ def test_the_record_has_the_results_of_unawaited_calls(app: App, ending: str) ->
         return ctx.call("c", Row(n=1 if ending == "returns" else 0)).result()
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, retry=False)
-        sim.advance(2 * DAY)
-        (execution,) = sim.executions(task.id)
+    task = create(retry=False)
+    sim.advance(2 * DAY)
+    (execution,) = sim.executions(task.id)
     assert call_outcomes(execution)[:4] == [
         ("SUCCEEDED", 1),
         ("FAILED", "FAILED"),
@@ -62,22 +65,21 @@ def test_the_record_has_the_results_of_unawaited_calls(app: App, ending: str) ->
     assert (execution.failure_cause.steps if execution.failure_cause else ()) == ((5,) if ending == "fails" else ())
 
 
-def test_a_cancel_records_them_as_well(app: App) -> None:
+def test_a_cancel_records_them_as_well(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     def call(ctx: Context) -> None:
         ctx.call("c", Row(n=1))
         ctx.call("c", Row(n=300))
         ctx.sleep(9 * DAY)
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(DAY)
-        app.cancel(task.id)
-        (execution,) = sim.executions(task.id)
+    task = create()
+    sim.advance(DAY)
+    app.cancel(task.id)
+    (execution,) = sim.executions(task.id)
     assert call_outcomes(execution) == [("SUCCEEDED", 1), ("WAITING", None), ("WAITING", None)]
 
 
-def test_a_manual_retry_sees_the_recorded_results(app: App) -> None:
+def test_a_manual_retry_sees_the_recorded_results(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """Nothing is called again; what had failed and was not waited for fails in the same way, and is made anew then."""
     is_mended = list[bool]()
 
@@ -89,21 +91,22 @@ def test_a_manual_retry_sees_the_recorded_results(app: App) -> None:
         return [str(each) for each in ctx.gather(good, bad, return_failures=True)]
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, retry=False)
-        sim.run_until_idle()
-        (failed,) = sim.executions(task.id)
-        is_mended.append(True)
-        app.retry(task.id)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
-        assert len(app.tree(task.id).children) == 2
+    task = create(retry=False)
+    sim.run_until_idle()
+    (failed,) = sim.executions(task.id)
+    is_mended.append(True)
+    app.retry(task.id)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
+    assert len(app.tree(task.id).children) == 2
     assert execution.content[0] == "1"
     assert "ConnectionError: no line" in execution.content[1]
     assert [each.model_copy(update={"is_made": None}) for each in execution.steps] == list(failed.steps)
 
 
-def test_a_call_that_was_cancelled_with_its_running_caller_is_made_anew_by_a_retry(app: App) -> None:
+def test_a_call_that_was_cancelled_with_its_running_caller_is_made_anew_by_a_retry(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """It is left as it was; of an execution that has succeeded, which is not retried, the record says it."""
     cancels = [True]
 
@@ -117,30 +120,30 @@ def test_a_call_that_was_cancelled_with_its_running_caller_is_made_anew_by_a_ret
         return begun.result()
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, retry=False)
-        sim.advance(DAY)
-        (execution,) = sim.executions(task.id)
-        assert call_outcomes(execution)[0] == ("WAITING", None)
-        app.update(task.id, title="Once more", schedule={"at": sim.now + 900 * DAY})
-        app.retry(task.id, execution.id)
-        sim.run_until_idle(9 * DAY)
-        assert sim.executions(task.id)[0].content == 2
+    task = create(retry=False)
+    sim.advance(DAY)
+    (execution,) = sim.executions(task.id)
+    assert call_outcomes(execution)[0] == ("WAITING", None)
+    app.update(task.id, title="Once more", schedule={"at": sim.now + 900 * DAY})
+    app.retry(task.id, execution.id)
+    sim.run_until_idle(9 * DAY)
+    assert sim.executions(task.id)[0].content == 2
 
 
-def test_a_call_that_its_owner_cancelled_has_failed_in_a_success(app: App) -> None:
+def test_a_call_that_its_owner_cancelled_has_failed_in_a_success(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     def call(ctx: Context) -> None:
         ctx.call("c", Row(n=300))
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(MINUTE)
-        (branch,) = app.tree(task.id).children
-        app.cancel(branch.task.id)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    task = create()
+    sim.advance(MINUTE)
+    (branch,) = app.tree(task.id).children
+    app.cancel(branch.task.id)
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert call_outcomes(execution)[0] == ("FAILED", "CANCELLED")
 
 

@@ -9,16 +9,12 @@ import pytest
 from pydantic import BaseModel, model_validator
 from tests.engine.harness import DAY, register_work_handler, run
 
-from cloudsched import App, Context, Settings
 from cloudsched.errors import InvalidInput, StepFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
+    from cloudsched import App, Context
 
 
 class Speechless(Exception):

@@ -7,19 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.harness import DAY, MINUTE, create, register_work_handler, run
+from tests.engine.harness import DAY, MINUTE, register_work_handler, run
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule, Task
 from cloudsched.errors import CallFailed
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 @pytest.mark.parametrize(
@@ -51,7 +46,9 @@ def test_a_replay_that_diverges_stops_and_says_where(
     assert execution.error.message.startswith(expected)
 
 
-def test_a_version_lets_code_change_while_executions_are_under_way(app: App) -> None:
+def test_a_version_lets_code_change_while_executions_are_under_way(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Those that had passed keep to the old code, those that come follow the new one, each in all its replays."""
     code = {"is_new": False}
 
@@ -67,13 +64,12 @@ def test_a_version_lets_code_change_while_executions_are_under_way(app: App) -> 
         return said
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        before = create(app)
-        sim.advance(MINUTE)
-        code["is_new"] = True
-        after = create(app, schedule=Schedule.once(sim.now))
-        sim.run_until_idle()
-        contents = [sim.executions(task.id)[0].content for task in (before, after)]
+    before = create()
+    sim.advance(MINUTE)
+    code["is_new"] = True
+    after = create(schedule=Schedule.once(sim.now))
+    sim.run_until_idle()
+    contents = [sim.executions(task.id)[0].content for task in (before, after)]
     assert contents == [["old", "1"], ["new", "2"]]
 
 
@@ -209,7 +205,9 @@ def test_large_results_go_by_reference_and_come_back_whole(app: App) -> None:
     assert len(execution.model_dump_json()) < 10_000
 
 
-def test_many_results_together_go_by_reference_and_a_retry_by_hand_has_them(app: App) -> None:
+def test_many_results_together_go_by_reference_and_a_retry_by_hand_has_them(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     calls = list[int]()
 
     def page(n: int) -> str:
@@ -222,46 +220,47 @@ def test_many_results_together_go_by_reference_and_a_retry_by_hand_has_them(app:
         return total
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.run_until_idle()
-        (failed,) = sim.executions(task.id)
-        assert failed.steps_reference is not None
-        assert len(failed.model_dump_json()) < 20_000
-        calls.append(-1)
-        app.retry(task.id)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content == 30 * 15_000
+    task = create()
+    sim.run_until_idle()
+    (failed,) = sim.executions(task.id)
+    assert failed.steps_reference is not None
+    assert len(failed.model_dump_json()) < 20_000
+    calls.append(-1)
+    app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == 30 * 15_000
     assert len(calls) == 31
 
 
-def test_a_handler_near_its_functions_time_limit_goes_on_in_another_call(app: App) -> None:
+def test_a_handler_near_its_functions_time_limit_goes_on_in_another_call(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Steps of three minutes each, in a function that may run for nine."""
     calls, steps = list[object](), list[int]()
 
-    with Simulation(app) as sim:
+    def slow(n: int) -> None:
+        steps.append(n)
+        sim.clock.move_to(sim.now + timedelta(minutes=3))
 
-        def slow(n: int) -> None:
-            steps.append(n)
-            sim.clock.move_to(sim.now + timedelta(minutes=3))
+    def call(ctx: Context) -> str:
+        calls.append(None)
+        for n in range(10):
+            ctx.step("slow", slow, n)
+        return "done"
 
-        def call(ctx: Context) -> str:
-            calls.append(None)
-            for n in range(10):
-                ctx.step("slow", slow, n)
-            return "done"
-
-        register_work_handler(app, call)
-        task = create(app)
-        sim.run_until_idle()
-        (execution,) = sim.executions(task.id)
+    register_work_handler(app, call)
+    task = create()
+    sim.run_until_idle()
+    (execution,) = sim.executions(task.id)
     assert execution.content == "done"
     assert steps == list(range(10))
     assert len(calls) == 4
     assert len(execution.attempts) == 1
 
 
-def test_a_paused_task_stops_at_its_next_durable_point_and_goes_on_when_resumed(app: App) -> None:
+def test_a_paused_task_stops_at_its_next_durable_point_and_goes_on_when_resumed(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     done = list[str]()
 
     def first(ctx: Context) -> None:
@@ -274,17 +273,16 @@ def test_a_paused_task_stops_at_its_next_durable_point_and_goes_on_when_resumed(
         return "done"
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(DAY)
-        assert (done, app.get(task.id).status) == (["first"], "PAUSED")
-        app.resume(task.id)
-        sim.advance(MINUTE)
-        assert sim.executions(task.id)[0].content == "done"
+    task = create()
+    sim.advance(DAY)
+    assert (done, app.get(task.id).status) == (["first"], "PAUSED")
+    app.resume(task.id)
+    sim.advance(MINUTE)
+    assert sim.executions(task.id)[0].content == "done"
     assert done == ["first", "second"]
 
 
-def test_a_lock_is_free_while_its_holder_is_suspended(app: App) -> None:
+def test_a_lock_is_free_while_its_holder_is_suspended(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     order = list[str]()
 
     @app.handler("work")
@@ -293,16 +291,17 @@ def test_a_lock_is_free_while_its_holder_is_suspended(app: App) -> None:
         ctx.sleep(timedelta(hours=1) if ctx.task.id == "a" else MINUTE)
         ctx.step("second", lambda: order.append(f"{ctx.task.id} ends"))
 
-    with Simulation(app) as sim:
-        for name in ("a", "b"):
-            create(app, id=name, lock_key="one")
-        sim.run_until_idle()
-        assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
-        assert app.store.load_lock("one").lock.is_empty
+    for name in ("a", "b"):
+        create(id=name, lock_key="one")
+    sim.run_until_idle()
+    assert {app.get(name).status.value for name in "ab"} == {"COMPLETED"}
+    assert app.store.load_lock("one").lock.is_empty
     assert order == ["a begins", "b begins", "b ends", "a ends"]
 
 
-def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(app: App) -> None:
+def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(
+    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
+) -> None:
     """Ended tasks are removed after a day here; this parent asks after ten."""
 
     @app.handler("fine")
@@ -315,16 +314,18 @@ def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(app: Ap
         return begun
 
     register_work_handler(app, call)
-    with Simulation(app, retention=DAY) as sim:
-        task = create(app)
-        sim.advance(10 * DAY + MINUTE)
-        assert sim.executions(task.id)[0].content == "fine"
-        sim.run_until_idle()
-        assert not app.tasks().items
+    sim = simulate(retention=DAY)
+    task = create()
+    sim.advance(10 * DAY + MINUTE)
+    assert sim.executions(task.id)[0].content == "fine"
+    sim.run_until_idle()
+    assert not app.tasks().items
 
 
 @pytest.mark.parametrize("retention", [None, 2 * DAY])
-def test_a_calls_record_is_kept_as_long_as_its_task(app: App, retention: timedelta | None) -> None:
+def test_a_calls_record_is_kept_as_long_as_its_task(
+    app: App, sim: Simulation, create: Callable[..., Task], retention: timedelta | None
+) -> None:
     """Its executions are to be kept for a day; its parent asks after three, and then it is removed with them."""
 
     @app.handler("fine")
@@ -338,28 +339,30 @@ def test_a_calls_record_is_kept_as_long_as_its_task(app: App, retention: timedel
         return result
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app)
-        sim.advance(3 * DAY + MINUTE)
-        assert sim.executions(task.id)[0].content == "fine"
-        sim.run_until_idle()
-        assert not app.tree(task.id).children
+    task = create()
+    sim.advance(3 * DAY + MINUTE)
+    assert sim.executions(task.id)[0].content == "fine"
+    sim.run_until_idle()
+    assert not app.tree(task.id).children
 
 
-def test_every_day_of_a_recurring_task_has_a_journal_of_its_own(app: App) -> None:
+def test_every_day_of_a_recurring_task_has_a_journal_of_its_own(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     def call(ctx: Context) -> str:
         day = ctx.step("day", lambda: str(ctx.scheduled_for))
         ctx.sleep(MINUTE)
         return day
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, schedule=Schedule.every(DAY, start=START))
-        sim.advance(3 * DAY - MINUTE)
-        assert [e.content for e in sim.executions(task.id)] == [str(START + n * DAY) for n in range(3)]
+    task = create(schedule=Schedule.every(DAY, start=START))
+    sim.advance(3 * DAY - MINUTE)
+    assert [e.content for e in sim.executions(task.id)] == [str(START + n * DAY) for n in range(3)]
 
 
-def test_of_many_attempts_the_first_and_the_last_are_kept(app: App) -> None:
+def test_of_many_attempts_the_first_and_the_last_are_kept(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Each suspension forgives those before it, so there may be any number of them; the last one has its number."""
     failed = set[int]()
 
@@ -372,12 +375,11 @@ def test_of_many_attempts_the_first_and_the_last_are_kept(app: App) -> None:
         raise KeyError("the end")
 
     register_work_handler(app, call)
-    with Simulation(app) as sim:
-        task = create(app, retry={"maxRetries": 1})
+    task = create(retry={"maxRetries": 1})
+    sim.run_until_idle()
+    for last in (61, 62):
+        (execution,) = sim.executions(task.id)
+        assert [attempt.number for attempt in execution.attempts] == [1, 2, 3, 4, 5, *range(last - 19, last + 1)]
+        assert execution.attempts_left_out == last - 25
+        app.retry(task.id)
         sim.run_until_idle()
-        for last in (61, 62):
-            (execution,) = sim.executions(task.id)
-            assert [attempt.number for attempt in execution.attempts] == [1, 2, 3, 4, 5, *range(last - 19, last + 1)]
-            assert execution.attempts_left_out == last - 25
-            app.retry(task.id)
-            sim.run_until_idle()

@@ -153,7 +153,7 @@ def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     register_work_handler(app, lambda ctx: [ctx.call("fine") for _ in range(4)])
     execution = run(app)
     assert execution.error
-    assert "3 calls are under way" in execution.error.message
+    assert "3 calls are in progress" in execution.error.message
 
 
 def test_calls_that_have_ended_are_not_under_way(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
-"""How a durable handler is replayed: each thing that it asks for is looked up in the journal, or done and recorded.
+"""Replays a durable handler: each operation returns its recorded result from the journal, or runs and is recorded.
 
-The handler starts from the top each time; where no result is recorded yet, `Suspended` ends its function until one is.
+The handler starts from the top in each attempt. Where it has to wait for a result, `Suspended` unwinds it.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.task import Event
 
 MAX_MESSAGE = 1000
-"""How many characters of a step's error are kept."""
+"""How many characters of a step's error message are stored."""
 
 
 class DurableRun(JournalCursor):
-    """What one attempt of a durable handler asks for."""
+    """The durable operations of one attempt of a handler."""
 
     @property
     def random(self) -> Random:
-        """Chance that repeats itself in every replay; inside a step, whose result is recorded, it need not."""
+        """A random generator with the same seed in every replay; unseeded inside a step, whose result is recorded."""
         require_not_timed_out()
         if self.is_in_step:
-            return Random()  # noqa: S311 - it guards nothing
+            return Random()  # noqa: S311 - not used for security
         self._require_own_thread("ctx.random")
         return self._random
 
     @cached_property
     def _random(self) -> Random:
-        return Random(self._seed())  # noqa: S311 - it is to be repeatable
+        return Random(self._seed())  # noqa: S311 - it must be repeatable
 
     @cached_property
     def _namespace(self) -> uuid.UUID:
@@ -82,11 +82,11 @@ class DurableRun(JournalCursor):
     def _seed(self) -> bytes:
         return hashlib.sha256(f"{self._claimed_run.task.id} {self._execution_id}".encode()).digest()
 
-    # ── What a handler asks for ──────────────────────────────────────────────────────────────────────────────────
+    # ── Operations ───────────────────────────────────────────────────────────────────────────────────────────────
 
     @suspend_when_unavailable
     def now(self) -> datetime:
-        """Return the present instant, the same in every replay."""
+        """Return the current time, the same in every replay."""
         require_not_timed_out()
         if self.is_in_step:
             return self._clock.now()
@@ -108,16 +108,16 @@ class DurableRun(JournalCursor):
 
     @property
     def called_handlers(self) -> frozenset[str]:
-        """The handlers that were called so far, in this attempt and before."""
+        """The handlers called so far, in this attempt and earlier ones."""
         return frozenset(entry.name for entry in self._journal.values() if entry.kind is StepKind.CALL)
 
     @property
     def position(self) -> int:
-        """How many entries the handler has asked for."""
+        """How many entries the handler has requested."""
         return self._position
 
     def last_finished_at(self, since: int) -> datetime:
-        """Return when the last thing was done that was asked for from entry `since` on; every replay says the same."""
+        """Return when the last of the entries from `since` on finished, the same in every replay."""
         entries = (self._journal[number] for number in range(since, self._position + 1))
         return max(entry.finished_at or entry.started_at for entry in entries)
 
@@ -130,8 +130,8 @@ class DurableRun(JournalCursor):
             if recorded is None or (recorded.kind, recorded.name) == (StepKind.VERSION, name):
                 number, entry = self._next_entry(StepKind.VERSION, name)
                 if entry is None:
-                    begun = self._new_entry(number, StepKind.VERSION, name)
-                    entry = self._put(begun, status=StepStatus.SUCCEEDED, result=newest)
+                    new_entry = self._new_entry(number, StepKind.VERSION, name)
+                    entry = self._put(new_entry, status=StepStatus.SUCCEEDED, result=newest)
                 self._versions[name] = entry.result
             else:
                 self._versions[name] = 1
@@ -146,7 +146,7 @@ class DurableRun(JournalCursor):
         retry: RetryPolicy,
         timeout: timedelta | None,
     ) -> Any:  # noqa: ANN401 - whatever the step returns
-        """Call a function once, and remember what it returned."""
+        """Return the recorded result of a step; without one, call its function, with retries, and record the result."""
         self._cause = None
         number, entry = self._next_entry(StepKind.STEP, name)
         self.is_durable = True
@@ -164,12 +164,12 @@ class DurableRun(JournalCursor):
 
     @suspend_when_unavailable
     def sleep_until(self, until: Callable[[datetime], datetime]) -> None:
-        """Wait without a function until an instant that is chosen once."""
+        """Suspend the handler until an instant that is computed once and recorded."""
         number, entry = self._next_entry(StepKind.SLEEP, "")
         self.is_durable = True
         if entry is None:
-            begun = self._new_entry(number, StepKind.SLEEP, "")
-            entry = self._put(begun, due_at=until(begun.started_at))
+            new_entry = self._new_entry(number, StepKind.SLEEP, "")
+            entry = self._put(new_entry, due_at=until(new_entry.started_at))
         self._require_same(number, "sleep", entry.due_at, until(entry.started_at))
         if entry.status is StepStatus.WAITING and entry.due_at is not None:
             if entry.due_at > self._clock.now():
@@ -180,9 +180,9 @@ class DurableRun(JournalCursor):
     def wait_for(
         self, name: str, timeout: timedelta | None, senders: tuple[SenderRole, ...]
     ) -> tuple[Any, EventSender | None]:
-        """Return the payload and the sender of the earliest event of that name that one of `senders` sent.
+        """Return the payload and the sender of the earliest event of that name from one of `senders`.
 
-        Events of others stay with the task.
+        Events from other senders stay with the task.
         """
         number, entry = self._next_entry(StepKind.EVENT, name)
         self.is_durable = True
@@ -204,20 +204,19 @@ class DurableRun(JournalCursor):
         fields: dict[str, Any],
         check: Callable[[], None] = lambda: None,
     ) -> int:
-        """Begin a call, and return its number: its task is made before anything else happens.
+        """Start a call and return its entry number; its task is created before a step runs or the handler stops.
 
-        What `check` refuses is recorded as any refusal; it is not asked about a call that is recorded already.
+        An error that `check` raises is recorded as a rejection. It runs only for a call that certainly has no task.
         """
         number, entry = self._next_entry(StepKind.CALL, handler)
         self.is_durable = True
         if self._surroundings.suspend_policy.every_step:
-            key, given = (
-                (self._claimed_run.task.id, self._run.started_at, number),
-                arguments_fingerprint(payload, fields),
-            )
-            before = given if entry is None else self._surroundings.suspend_policy.call_arguments.get(key, given)
-            self._require_same(number, f"call {handler!r}", before, given)
-            self._surroundings.suspend_policy.call_arguments[key] = given
+            key = (self._claimed_run.task.id, self._run.started_at, number)
+            arguments = arguments_fingerprint(payload, fields)
+            recorded = self._surroundings.suspend_policy.call_arguments
+            before = arguments if entry is None else recorded.get(key, arguments)
+            self._require_same(number, f"call {handler!r}", before, arguments)
+            recorded[key] = arguments
         if entry is not None and entry.status is StepStatus.FAILED and entry.child is None:
             raise self._note_failure(decode_refusal(entry))
         if entry is not None and (entry.status is not StepStatus.WAITING or number <= self.calls_made or entry.is_made):
@@ -234,7 +233,7 @@ class DurableRun(JournalCursor):
             self._pending_calls[number] = self._surroundings.draft_call(handler, payload, child, fields, parent)
         except Unavailable:
             raise
-        except Exception as error:  # recorded, so that every replay is refused as this one was
+        except Exception as error:  # recorded, so that every replay is rejected in the same way
             refused = self._new_entry(number, StepKind.CALL, handler) if entry is None else entry
             now = self._clock.now()
             self._put(refused, status=StepStatus.FAILED, child=None, finished_at=now, **encode_refusal(error))
@@ -250,22 +249,22 @@ class DurableRun(JournalCursor):
         task = self._claimed_run.task
         depth = (task.parent.depth if task.parent else 0) + 1
         if depth > MAX_NESTING:
-            raise LimitExceeded(f"Calls are nested {depth} deep, and {MAX_NESTING} is the most. Does one call itself?")
+            raise LimitExceeded(f"Calls are nested {depth} deep (at most {MAX_NESTING}). Does a handler call itself?")
         if is_new and len(self._waiting_calls) >= MAX_CALLS:
-            raise LimitExceeded(f"{MAX_CALLS} calls are under way; gather some of them before you make more.")
+            raise LimitExceeded(f"{MAX_CALLS} calls are in progress, the maximum; gather some before starting more.")
         return depth
 
     def _poll_calls(self) -> None:
-        """Record which calls have ended that nobody has waited for."""
+        """Record the results of finished calls that the handler has not waited for."""
         self._flush()
         for number in sorted(self._waiting_calls):
             self._poll_call(number)
 
     @suspend_when_unavailable
     def wait_for_results(self, numbers: Sequence[int], *, as_recorded: bool = False) -> list[Any]:
-        """Return what calls returned, once all of them have ended: a `CallFailed` in place of one that failed.
+        """Return the results of calls once all of them have finished, with a `CallFailed` in place of each failed one.
 
-        As their handlers' annotations say, or as the JSON that was recorded.
+        Results are decoded as their handlers' return annotations, or returned as JSON if `as_recorded`.
         """
         self._require_may_record(StepKind.CALL, self._journal[numbers[0]].name if numbers else "")
         self._flush()
@@ -282,41 +281,41 @@ class DurableRun(JournalCursor):
         self._failures.note(failed.values(), failed, self._position)
         return [outcomes[number] for number in numbers]
 
-    # ── How ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _try_step(
         self, entry: JournalEntry, attempt: Callable[[], Any], annotated: Callable[..., Any], retry: RetryPolicy
     ) -> JournalEntry:
-        self._position = entry.number  # whatever becomes of it is recorded
+        self._position = entry.number  # its outcome is recorded, whatever it is
         self.is_in_step, self.step_usage = True, Usage()
         try:
             try:
-                answer = attempt()
-            except BaseException as error:  # whatever a step raises is its failure
+                result = attempt()
+            except BaseException as error:  # any failure of user code fails the step
                 if not is_handler_failure(error):
                     raise
-                is_refusal = isinstance(error, WorkflowError)  # what no step may do is refused to it each time
+                is_refusal = isinstance(error, WorkflowError)  # forbidden in a step: a retry cannot help
                 return self._record_failure(entry, error, None if is_refusal else retry)
             try:
-                kept = encode_result(answer, annotated)
-                kept |= self._results.store(entry.number, kept["result"], is_stored_elsewhere=False)
+                encoded = encode_result(result, annotated)
+                encoded |= self._results.store(entry.number, encoded["result"], is_stored_elsewhere=False)
             except Unavailable:
                 raise
-            except Exception as error:  # noqa: BLE001 - what turns a result into JSON is the handler's own, too
-                return self._record_failure(entry, error, None)  # it is done, and doing it again would change nothing
+            except Exception as error:  # noqa: BLE001 - user code may define the JSON encoding
+                return self._record_failure(entry, error, None)  # no retry: the function itself succeeded
         finally:
             self.is_in_step = False
         done = {**self._attempt_fields(entry), "status": StepStatus.SUCCEEDED}
-        return self._put(entry, **done, **kept, error=None, due_at=None)
+        return self._put(entry, **done, **encoded, error=None, due_at=None)
 
     def _record_failure(self, entry: JournalEntry, error: BaseException, retry: RetryPolicy | None) -> JournalEntry:
         self._cause = error
-        ended = {**self._attempt_fields(entry), "error": _to_step_error(error)}
+        changes = {**self._attempt_fields(entry), "error": _to_step_error(error)}
         if retry is not None and entry.attempts < retry.max_retries:
             wait = retry.delay(entry.attempts + 1, self._surroundings.chance)
-            return self._put(entry, **ended, due_at=ended["finished_at"] + wait)
+            return self._put(entry, **changes, due_at=changes["finished_at"] + wait)
         status = StepStatus.TIMED_OUT if isinstance(error, TimeoutError) else StepStatus.FAILED
-        return self._put(entry, **ended, status=status)
+        return self._put(entry, **changes, status=status)
 
     def _attempt_fields(self, entry: JournalEntry) -> dict[str, Any]:
         return {
@@ -329,40 +328,40 @@ class DurableRun(JournalCursor):
     def _wait_for_event(self, entry: JournalEntry, senders: tuple[SenderRole, ...]) -> JournalEntry:
         while (event := self._find_event(entry.name, senders)) is not None:
             try:
-                taken = self._consume_event(entry, event)
+                consumed = self._consume_event(entry, event)
             except (Unavailable, Suspended):
-                if self._pending.pop(entry.number, None):  # whether it was taken, the next replay reads
+                if self._pending.pop(entry.number, None):  # the next replay reads whether it was consumed
                     self._is_complete = False
                 raise
-            if taken is not None:
-                return taken
+            if consumed is not None:
+                return consumed
         now = self._clock.now()
         if entry.due_at is not None and entry.due_at <= now:
             return self._put(entry, status=StepStatus.TIMED_OUT, finished_at=now)
-        look = next_poll(entry.started_at, now)
-        until = look if entry.due_at is None else min(look, entry.due_at)
+        poll_at = next_poll(entry.started_at, now)
+        until = poll_at if entry.due_at is None else min(poll_at, entry.due_at)
         return self._suspend(f"waits for the event {entry.name!r}", until, events=(entry.name,), senders=senders)
 
     def _find_event(self, name: str, senders: tuple[SenderRole, ...]) -> Event | None:
-        """Return the earliest event of that name from one of `senders` that this execution may take."""
+        """Return the earliest event of that name from one of `senders` that this execution may consume."""
         events = self._claimed_run.task.events
         return next((each for each in events if each.is_for(name, self._execution_id, senders)), None)
 
     def _consume_event(self, entry: JournalEntry, event: Event) -> JournalEntry | None:
-        """Take an event off the task, and record that in the same commit; None if another run was quicker."""
+        """Remove an event from the task and record it in the same commit; None if another run consumed it first."""
         now = self._clock.now()
         received = {"result": event.payload, "sender": event.sender}
-        taken = self._put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
+        consumed = self._put(entry, status=StepStatus.SUCCEEDED, finished_at=now, **received)
         try:
             self._commit(event)
-        except LookupError:  # this commit, of which no answer came at first, has taken it; or another run has
+        except LookupError:  # consumed by this commit, whose first response was lost, or by another run
             stored = {each.number: each for each in self._surroundings.load()}.get(entry.number)
             if stored is not None and stored.status is StepStatus.SUCCEEDED:
                 self._pending.clear()
                 return stored
             self._put(entry)
             return None
-        return taken
+        return consumed
 
     def _poll_call(self, number: int) -> bool:
         self._flush_if_large()
@@ -371,10 +370,10 @@ class DurableRun(JournalCursor):
             return True
         if number in self._new_calls or entry.child is None:
             return False
-        end = finished_call_fields(entry, self._surroundings.call_outcome, self._results, self._clock.now())
-        if end is not None:
-            self._put(entry, **end)
-        return end is not None
+        changes = finished_call_fields(entry, self._surroundings.call_outcome, self._results, self._clock.now())
+        if changes is not None:
+            self._put(entry, **changes)
+        return changes is not None
 
     def _read_call_result(self, entry: JournalEntry, *, as_recorded: bool) -> Any:  # noqa: ANN401 - whatever it returns
         if entry.status is not StepStatus.SUCCEEDED:

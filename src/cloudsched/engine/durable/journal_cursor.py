@@ -1,7 +1,7 @@
-"""One attempt's walk along a journal: where it is, what is not written yet, and how it is left.
+"""The position of one attempt in its journal, the entries that are not committed yet, and how it suspends.
 
 A step's result is committed before the handler sees it, under the lease, so that of two executors only the one that
-holds the lease goes on.
+holds the lease continues.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.durable.suspend import Surroundings
 
 OUTAGE_PAUSE = timedelta(seconds=5)
-"""How long a handler is suspended when the store or the queue did not answer: that is no failure of its own."""
+"""How long a handler is suspended when the store or queue is unavailable: an outage is not the handler's failure."""
 
 MAX_ARGUMENT_CHARS = 200
 """How many characters of an argument an error shows."""
@@ -53,20 +53,20 @@ T = TypeVar("T")
 
 
 def suspend_when_unavailable(method: Callable[Concatenate[W, P], T]) -> Callable[Concatenate[W, P], T]:
-    """Suspend a handler whose journal cannot go on for now, instead of letting it see an error that is not its own."""
+    """Suspend the handler when `method` raises `Unavailable`, so that it does not see an infrastructure error."""
 
     @wraps(method)
-    def asked(walk: W, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapper(cursor: W, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return method(walk, *args, **kwargs)
+            return method(cursor, *args, **kwargs)
         except Unavailable as error:
-            walk.suspend_for_outage(f"could not go on: {error}")
+            cursor.suspend_for_outage(f"could not go on: {error}")
 
-    return asked
+    return wrapper
 
 
 class JournalCursor:
-    """Where one attempt is in the journal of its execution."""
+    """The position of one attempt in the journal of its execution."""
 
     def __init__(self, surroundings: Surroundings, execution_id: str) -> None:
         run = surroundings.claimed_run.task.find_run(execution_id)
@@ -96,27 +96,27 @@ class JournalCursor:
         self._thread: int | None = None
         self.calls_made = run.calls_made
         self.is_in_step = False
-        """Whether a step's function is running, of which nothing but the result is recorded."""
+        """Whether a step's function is running; only its result is recorded."""
         self.step_usage = Usage()
-        """What the step's function that is running has reported to have used."""
+        """The usage that the running step has reported."""
         self.lease_until: datetime | None = None
-        """Until when the last thing that was recorded has renewed the lease."""
+        """Until when the last commit of journal entries renewed the lease."""
         self.is_durable = run.steps > 0
         self.suspension: Suspended | None = None
 
-    # ── What the executor asks for ───────────────────────────────────────────────────────────────────────────────
+    # ── For the executor ─────────────────────────────────────────────────────────────────────────────────────────
 
     def bind_thread(self) -> None:
-        """Note that the handler begins, in this thread: only here may it ask for anything that is recorded."""
+        """Note that the handler runs in this thread, the only one that may request journal entries."""
         self._thread = threading.get_ident()
 
     @suspend_when_unavailable
     def check_complete(self) -> None:
-        """Check that the handler, which has returned, asked for all that was recorded; make the calls it left."""
+        """Check that the handler, which has returned, requested all recorded entries; create its pending calls."""
         if self._mismatch is not None:
             raise self._mismatch
         if self.suspension is not None:
-            raise WorkflowError(f"The handler went on after it was suspended. {self.suspension}")
+            raise WorkflowError(f"The handler continued after it was suspended. {self.suspension}")
         if not self.is_durable:
             return
         following = self._journal.get(self._position + 1)
@@ -126,74 +126,74 @@ class JournalCursor:
 
     @suspend_when_unavailable
     def make_calls(self) -> None:
-        """Make the calls that a handler has begun, and left by an exception before anything waited for them."""
+        """Create the tasks of calls that were started before an exception left the handler."""
         if self._pending_calls:
             self._flush()
 
     def clock_now(self) -> datetime:
-        """Return the present instant, which is nobody's to replay."""
+        """Return the current time without recording it."""
         return self._clock.now()
 
     def suspend_for_outage(self, reason: str) -> NoReturn:
-        """Leave the handler for a moment: what it needs cannot be reached."""
+        """Suspend the handler for `OUTAGE_PAUSE`, because a service that it needs is unavailable."""
         self._suspend_with(Suspend(reason, self._clock.now() + OUTAGE_PAUSE))
 
     def merge_failures_since(self, since: int) -> None:
-        """Say that it is told only now of all that has failed from entry `since` on: it asked for it side by side."""
+        """Merge the failures from entry `since` on: the handler requested them in parallel and sees them only now."""
         self._failures.merge_since(since, self._position)
 
     def find_failure_cause(self, error: BaseException | None) -> FailureCause | None:
-        """Return what in the journal made the handler fail, by an error or by its own word."""
+        """Return which entries made the handler fail; `error` is None if it returned a failure."""
         return self._failures.cause_of(error, None if self.is_replaying else self._position)
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the handler is where it has been before: what comes next is in the journal that it began with."""
+        """Whether the next entry was in the journal when this attempt started; False inside a step."""
         return not self.is_in_step and self._position < self._run.steps
 
     @property
     def usage_in_steps(self) -> Usage:
-        """What the steps have used that are recorded: none of them is called again."""
+        """The total usage of the recorded steps."""
         entries = tuple((self._entries or {}).values())
         return Usage(sum(each.queries or 0 for each in entries), sum(each.tokens or 0 for each in entries))
 
     @property
     def pending_entries(self) -> tuple[JournalEntry, ...]:
-        """What is not committed yet."""
+        """The entries that are not committed yet."""
         return tuple(self._pending.values()) if self.is_durable else ()
 
     @property
     def entries_or_none(self) -> tuple[JournalEntry, ...] | None:
-        """The whole journal; None if it was not needed and not read, or is not known for sure."""
+        """The complete journal; None if it was not loaded, or if it is uncertain what was committed."""
         if not self._is_complete:
             return None
         if not self.is_durable or self._entries is None:
             return None if self._run.steps else ()
         return tuple(self._entries[number] for number in sorted(self._entries))
 
-    # ── How ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Internals ────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def _journal(self) -> dict[int, JournalEntry]:
         if self._entries is None:
             entries = {entry.number: entry for entry in self._surroundings.load()} if self._run.steps else {}
-            if len(entries) < self._run.steps:  # what is done must not be done again
+            if len(entries) < self._run.steps:  # finished steps must not run again
                 raise WorkflowError(
                     f"The journal has {len(entries)} of its {self._run.steps} entries: its task was deleted, or "
-                    "somebody has removed them."
+                    "entries were removed."
                 )
             self._entries = entries
             self._waiting_calls = {number for number, entry in entries.items() if _is_waiting_call(entry)}
         return self._entries
 
     def _require_may_record(self, kind: StepKind, name: str) -> None:
-        """Check that it is the handler that asks, and not a step of it, and that it may go on."""
+        """Check that the handler itself makes the request, not a step of it, and that it may continue."""
         require_not_timed_out()
         require_name("name", name)
         self._require_own_thread(describe_step(kind, name))
         if self.suspension is not None:
             raise self.suspension
-        if self._mismatch is not None:  # it was caught, perhaps by a loop that asks until it is answered
+        if self._mismatch is not None:  # the handler caught it, perhaps in a retry loop
             self._suspend_with(Fail(str(self._mismatch)), self._mismatch)
         if self.is_in_step:
             raise WorkflowError(
@@ -201,15 +201,15 @@ class JournalCursor:
             )
 
     def _require_own_thread(self, what: str) -> None:
-        """Check that it is not another thread that asks, beside the handler's own or the one of its step.
+        """Check that the request comes from the thread of the handler or of its step.
 
-        What such threads ask for would be recorded in another order each time.
+        Requests of other threads would be recorded in a different order each time.
         """
         if self._thread not in {None, threading.get_ident()} and not in_step_attempt():
             raise WorkflowError(
-                f"{what} is asked for in another thread than the handler's own, and would come in another order in a "
-                "replay. Ask for it in the handler, and give its threads what they need; to do things side by side, "
-                "make calls of them and ctx.gather those."
+                f"{what} is asked for in another thread than the handler's own, and might come in a different order in "
+                "a replay. Request it in the handler and pass the result to its threads. To run work in parallel, use "
+                "ctx.call and ctx.gather."
             )
 
     def _next_entry(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
@@ -226,13 +226,13 @@ class JournalCursor:
                 raise
         elif number > MAX_STEPS:
             raise LimitExceeded(
-                f"The journal has {MAX_STEPS} entries, which is the most: each of them is read whenever the handler "
-                "goes on. Give parts of the work to calls."
+                f"The journal has {MAX_STEPS} entries, the maximum: all of them are read whenever the handler is "
+                "replayed. Move parts of the work into calls."
             )
         return number, entry
 
     def _require_same(self, number: int, what: str, before: object, now: object) -> None:
-        """Check, in a test of replays, that what is asked for has the arguments that it had the first time."""
+        """Check, in a replay test, that a request has the same arguments as the first time."""
         if self._surroundings.suspend_policy.every_step and before != now:
             self._mismatch = JournalMismatch(number, _describe_arguments(what, before), _describe_arguments(what, now))
             raise self._mismatch
@@ -248,7 +248,7 @@ class JournalCursor:
         )
 
     def _put(self, entry: JournalEntry, **changes: Any) -> JournalEntry:
-        """Put an entry into the journal. A new one moves the walk on: what is refused before that leaves no gap."""
+        """Put an entry into the journal. A new one advances the position only here: a rejected one leaves no gap."""
         changed = entry.model_copy(update=changes)
         self._position = max(self._position, entry.number)
         self._journal[entry.number] = changed
@@ -259,21 +259,21 @@ class JournalCursor:
         return changed
 
     def _flush_if_large(self) -> None:
-        """Commit what is not written, once it has become much: no commit may be more than a store takes."""
+        """Commit the pending entries once they exceed `MAX_PENDING_BYTES`: a store limits the size of a commit."""
         if self._pending_bytes > MAX_PENDING_BYTES and self.is_durable:
             self._flush()
             self._pending_bytes = 0
 
     def _commit(self, event: Event | None = None) -> None:
-        """Write what is not written, and go on only if the run is still this executor's and its task wants it."""
+        """Write the pending entries; continue only with the lease, an active task, and no suspension due by policy."""
         task = self._write_pending(event)
         now = self._clock.now()
         if task.status is TaskStatus.PAUSED:
             self._suspend("waits for its task to be resumed", now)
         if not task.is_active:
             self._suspend_with(Cancel(f"The task is {task.status}."))
-        pace = self._surroundings.suspend_policy
-        if pace.every_step or (pace.until is not None and now >= pace.until):
+        policy = self._surroundings.suspend_policy
+        if policy.every_step or (policy.until is not None and now >= policy.until):
             self._suspend("goes on in another call of its function", now)
 
     def _write_pending(self, event: Event | None) -> Task:
@@ -287,7 +287,7 @@ class JournalCursor:
         return task
 
     def _flush(self) -> None:
-        """Commit what was decided before anything depends on it, and make the calls that have no task yet."""
+        """Commit the pending entries before anything depends on them, then create the tasks of pending calls."""
         if self._pending:
             task = self._write_pending(None)
             if not task.is_active and task.status is not TaskStatus.PAUSED:
@@ -312,7 +312,7 @@ class JournalCursor:
         self._suspend_with(Suspend(reason, until, calls, events, senders))
 
     def _note_failure(self, error: Exception) -> Exception:
-        """Return an error by which the handler is told that what it has just asked for failed."""
+        """Note that the entry at the current position failed, and return the error to raise in the handler."""
         self._failures.note([error], [self._position], self._position)
         return error
 
@@ -322,7 +322,7 @@ class JournalCursor:
 
 
 def _is_waiting_call(entry: JournalEntry) -> bool:
-    """Whether it is a call that is not known to have ended."""
+    """Whether the entry is a call whose end is not recorded."""
     return entry.kind is StepKind.CALL and entry.status is StepStatus.WAITING
 
 

@@ -140,7 +140,7 @@ class _RandomWorkflow:
         self._told = (self._number(), {*numbers, *(failed if at == self._number() else ())})
 
     def _number(self) -> int:
-        return self._ctx.durable_run._position  # noqa: SLF001 - to compare what it is told with what is recorded
+        return self._ctx.durable_run.position
 
     # ── What it asks for ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -61,6 +61,7 @@ class FaultyStore:
             version = self._world.real_store.commit(
                 task, expected_version, executions, messages, lock, entries=entries, archived=archived
             )
+            self._world.on_commit(task, entries)
             self._world.log(
                 f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} "
                 f"runs={[(r.execution_id, r.attempt, bool(r.lease), r.waiting_for, str(r.due_at)) for r in task.runs]} "

@@ -331,9 +331,9 @@ class JournalInvariants:
     def check_end_state(self) -> None:
         """Judge what is left when everything has had time to settle."""
         open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
-        for row in self._world.real_store._database.read("SELECT DISTINCT task_id, execution_id FROM steps"):  # noqa: SLF001
-            if row not in open_runs:
-                self._break(f"J2: entries are left under {row}, which is not open")
+        for key in self._world.open_journals():
+            if key not in open_runs:
+                self._break(f"J2: entries are left under {key}, which is not open")
 
 
 def _key(task: Task, execution_id: str) -> Key:

@@ -37,9 +37,10 @@ from cloudsched.engine.tasks.sweeper import GRACE
 from cloudsched.errors import InvalidInput, NotAllowed, NotFound, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cloudsched import Task
+    from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.pull.offers import WorkerFilter
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
@@ -96,6 +97,8 @@ class World:
         self.processes: list[Process] = []
         self.current: Process | None = None
         self.deliveries = 0
+        self._task_ids: set[str] = set()
+        self._journal_keys: set[tuple[str, str]] = set()
         self._baton = threading.Semaphore(0)
         self._number = 0
         self._swept_at = START
@@ -124,10 +127,10 @@ class World:
             dispatcher=FaultyQueue(self),
             clock=DriftingClock(self, drift),
             chance=random.Random(self.random.random()),  # noqa: S311 - the same
+            monotonic=lambda: 0.0,  # a history is the same on a busy machine
         )
         register_handlers(app, self)
         register_durable_handlers(app, self)
-        app.worker_claims._work_queue._monotonic = lambda: 0.0  # noqa: SLF001 - a history is the same on a busy machine
         return app
 
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────
@@ -170,9 +173,17 @@ class World:
         return self.faults_enabled and self.random.random() < self.fault_profile.fault
 
     def tasks(self) -> list[Task]:
-        """Return all tasks that are stored, those that are being deleted included."""
-        rows = self.real_store._database.read("SELECT id FROM tasks ORDER BY id")  # noqa: SLF001 - as no reader sees them
-        return [stored.task for (task_id,) in rows if (stored := self.real_store.load(str(task_id)))]
+        """Return all tasks that are stored, including those that are being deleted, which no list shows."""
+        return [stored.task for task_id in sorted(self._task_ids) if (stored := self.real_store.load(task_id))]
+
+    def open_journals(self) -> list[tuple[str, str]]:
+        """Return the task and the execution of each journal that the store still holds entries of."""
+        return [key for key in sorted(self._journal_keys) if self.real_store.load_journal(*key)]
+
+    def on_commit(self, task: Task, entries: Sequence[JournalEntry]) -> None:
+        """Remember what was ever committed, to look for it at the end."""
+        self._task_ids.add(task.id)
+        self._journal_keys.update((task.id, each.execution_id) for each in entries)
 
     # ── What the world does ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -207,6 +207,8 @@ def test_claims_are_read_one_by_one(
     flaky.fails = [newer]
     assert [claim.task.id for claim in client.claim("gpu", limit=5)] == [other]
     assert "is the API newer than this client?" in caplog.text
+    (released,) = [vars(record) for record in caplog.records if "action" in vars(record)]
+    assert (released["action"], released["taskId"]) == ("claim_unreadable", task_id)
     assert client.claim("gpu") == []
     sim.advance(timedelta(minutes=1))
     (claim,) = client.claim("gpu")

@@ -33,24 +33,24 @@ class TaskView(_View):
     payload: dict[str, Any] = Field(default_factory=dict)
     priority: Priority = Priority.NORMAL
     pull: dict[str, Any] | None = None
-    """The queue, and the skill if it asks for one, of the workers that run it; None if the executor does."""
+    """The queue, and the skill if one is required, of the workers that run it; None if the executor runs it."""
     message: str = ""
     next_execution_time: datetime | None = None
     offered_at: datetime | None = None
-    """Since when it has been waiting for a worker; None if it is not."""
+    """The time since which it has been waiting for a worker; None if it is not waiting."""
     created_at: datetime
     updated_at: datetime
     run_count: int = 0
     is_running: bool = False
     dispatch_deferred: bool = False
     failed_execution: dict[str, Any] | None = None
-    """In the answer to `fail`: the record, if it has failed for good and the API has called no hook; call yours."""
+    """In the response to `fail`: the record, if no attempt follows and the API called no failure hook; call yours."""
     etag: str = Field(default="", exclude=True)
     """Identifies this state: pass it to an edit, which fails if the task has changed since."""
 
     @classmethod
     def from_response(cls, content: object, etag: str = "") -> TaskView:
-        """Parse a response. Raises Unavailable if it is not a task: it does not come from the API."""
+        """Parse a response. Raises Unavailable if it is not a task, since it cannot be the API's then."""
         try:
             return cls.model_validate({**content, "etag": etag} if isinstance(content, dict) else content)
         except ValidationError as error:
@@ -67,26 +67,26 @@ class Created(BaseModel):
 
 
 class TreeView(_View):
-    """A task with the calls below it, in their order."""
+    """A task and the calls that it made, in order."""
 
     task: TaskView
     children: tuple[TreeView, ...] = ()
     omitted_children: int = 0
-    """How many calls of this task were left out of the children, at least."""
+    """How many calls of this task were left out of `children`, at least."""
 
 
 class ClaimView(_View):
-    """A run that is this worker's as long as its lease lasts: do what `task` says, then complete, fail or release it.
+    """A run that this worker holds until its lease ends: do the work of `task`, then complete, fail or release it.
 
-    The lease token is what proves that; it is not shown by `repr`, and nobody else is to have it.
+    The lease token proves that the worker holds it. Keep it secret; `repr` does not show it.
     """
 
     task: TaskView
     """The task as it was when it was claimed."""
     task_data: dict[str, Any] = Field(repr=False)
-    """The same as the JSON that came."""
+    """The same, as the JSON that was received."""
     execution_id: str
-    """The same on every retry of the occurrence: use it as an idempotency key towards others."""
+    """The same on every retry of the occurrence: use it as an idempotency key for other services."""
     scheduled_for: AwareDatetime
     """The occurrence's instant, in UTC."""
     attempt: int
@@ -97,7 +97,7 @@ class ClaimView(_View):
     """The progress notes of earlier attempts."""
     lease_token: str = Field(repr=False)
     lease_until: AwareDatetime
-    """When another worker may begin the next attempt, unless a heartbeat comes before."""
+    """When another worker may start the next attempt, unless a heartbeat is sent before."""
 
     @classmethod
     def from_response(cls, content: object) -> ClaimView:
@@ -115,9 +115,9 @@ class HeartbeatResult(_View):
     lease_until: AwareDatetime
     """When the renewed lease ends."""
     renewed_at: AwareDatetime | None = None
-    """When it was renewed, by the clock that leases are measured by; None if the API is too old to say so."""
+    """When it was renewed, by the clock that leases are measured by; None if the API is too old to send it."""
     is_cancelled: bool
-    """Whether the task was cancelled: stop, and say that it is `complete` as CANCELLED."""
+    """Whether the task was cancelled: stop, and call `complete` with the status CANCELLED."""
 
     @classmethod
     def from_response(cls, content: object) -> HeartbeatResult:

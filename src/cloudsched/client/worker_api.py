@@ -1,4 +1,4 @@
-"""What a worker says to the API: give me work, I am still at it, this is how it ended.
+"""The worker's part of the client: claim work, renew leases, report how an attempt ended.
 
 ::
 
@@ -9,7 +9,7 @@
             except RenderError as error:
                 client.fail(claim, type(error).__name__, str(error))
 
-A lease lasts as long as the task's `expectedDuration`; whoever may take longer sends heartbeats.
+A lease lasts as long as the task's `expectedDuration`; a worker that may take longer sends heartbeats.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNREADABLE_RETRY_DELAY = timedelta(minutes=1)
-"""When what could not be read is offered again: a worker that always got it first would get to nothing else."""
+"""How long a claim that cannot be parsed stays away from workers: if it came first every time, it would block them."""
 
 
 class WorkerApi:
-    """The calls of a worker; `Client` has them. All but `claim` are safe to repeat, and are repeated."""
+    """The worker's methods of `Client`. All but `claim` are safe to repeat, and are retried."""
 
     _connection: Connection
 
@@ -53,56 +53,56 @@ class WorkerApi:
         owner: str | None = None,
         limit: int = 1,
     ) -> list[ClaimView]:
-        """Take work from a queue: the most urgent first, and of that what came due first. None there, an empty list.
+        """Claim work from a queue, by priority and then by due time. Returns an empty list if there is none.
 
-        It is sent once. If its answer is lost (`Unavailable`), something may have been claimed all the same: that is
-        leased to nobody who knows of it until the lease ends, and is then offered again as the next attempt. A claim
-        that cannot be read is given back for a minute, and is not in the list.
+        The request is sent only once. If its response is lost (`Unavailable`), runs may have been claimed all the
+        same: no worker knows of them until their lease expires; then they are offered again as the next attempt. A
+        claim that cannot be parsed is released, to be offered again after a minute, and left out of the list.
 
         Args:
-            queue: Which queue.
-            worker: What the records call this worker.
-            skills: What it can do besides what any worker of the queue can.
-            handlers: The handlers that it has; any if None.
-            owner: Whose tasks alone; those of all that the caller may work for, if None.
-            limit: How many runs at most, up to 100.
+            queue: The queue's name.
+            worker: The worker's name in the records.
+            skills: The skills that this worker has beyond those of every worker of the queue.
+            handlers: The names of the handlers that it has; None means any.
+            owner: Claim only this owner's tasks; None means those of every owner that the caller may work for.
+            limit: The maximum number of runs, up to 100.
 
         Raises:
             Forbidden: The caller may not work on this queue.
-            InvalidInput: Something of what was given is wrong.
-            Unavailable: There was no answer.
+            InvalidInput: An argument is invalid.
+            Unavailable: There was no response.
         """
         content = {"worker": worker, "skills": list(skills), "limit": limit}
         if handlers is not None:
             content["handlers"] = list(handlers)
         if owner is not None:
             content["owner"] = owner
-        answer = self._connection.send("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
+        response = self._connection.send("POST", f"/v1/queues/{quote(queue, safe='')}/claim", content)
         claims = []
-        for each in answer.read_list("claims", _identity):
+        for item in response.read_list("claims", _identity):
             try:
-                claims.append(ClaimView.from_response(each))
+                claims.append(ClaimView.from_response(item))
             except Unavailable as error:
-                self._release_unreadable(each, error)
+                self._release_unreadable(item, error)
         return claims
 
     def heartbeat(self, claim: ClaimView, progress: Iterable[ProgressNote | str] | None = None) -> HeartbeatResult:
-        """Renew a lease, from now; and say how far the work is.
+        """Renew a lease, counted from now, and report progress.
 
         Args:
-            claim: What `claim` returned.
-            progress: All the steps so far, in the place of those said before, which stay if it is None. A step that
-                is only a text has the time at which the API hears of it.
+            claim: A claim returned by `claim`.
+            progress: All progress notes so far; they replace those reported before, which stay if it is None. A note
+                that is only a text gets the time at which the API receives it.
 
         Raises:
-            LeaseLost: The lease has ended; somebody else may be at it. Stop, and drop what was done.
+            LeaseLost: The lease has ended; another worker may have the run. Stop, and discard the work.
             NotFound: The task was deleted.
         """
         return self._post_claim(claim, "heartbeat", progress=_encode_progress(progress)).read(
             "a heartbeat's answer", HeartbeatResult.from_response
         )
 
-    def complete(  # noqa: PLR0913 - each says something of its own
+    def complete(  # noqa: PLR0913 - each is a field of the request
         self,
         claim: ClaimView,
         content: Any = None,  # noqa: ANN401 - any JSON
@@ -114,30 +114,30 @@ class WorkerApi:
         queries: int = 0,
         tokens: int = 0,
     ) -> TaskView:
-        """Say that the work is done; return the task as it is then.
+        """Report that the attempt has finished, and return the task as it is afterwards.
 
         Args:
-            claim: What `claim` returned.
+            claim: A claim returned by `claim`.
             content: The result, as JSON or a pydantic model; at most 512 KiB, and 900 KiB as Firestore counts them.
-            status: CANCELLED if there was nothing to do any more. Then there is neither `content` nor `notices`.
+            status: CANCELLED if there was nothing left to do; `content` and `notices` must then be left out.
             message: Why it is CANCELLED.
-            notices: What is put into the owner's inbox.
+            notices: Messages for the owner's inbox.
             progress: As for `heartbeat`.
-            queries: How many queries it has cost.
-            tokens: How many tokens of a language model, say.
+            queries: The number of queries that the attempt used.
+            tokens: The number of tokens that it used, of a language model for example.
 
         Raises:
-            LeaseLost: The lease has ended, and the result is dropped.
-            InvalidInput: The result cannot be kept; nothing was changed.
+            LeaseLost: The lease has ended, and the result is discarded.
+            InvalidInput: The result cannot be stored; nothing was changed.
             NotFound: The task was deleted.
         """
         fields = to_wire_fields({"content": content, "message": message, "queries": queries, "tokens": tokens})
         require_content("content", fields["content"])
-        told = [{"title": notice.title, "body": notice.body} for notice in notices]
-        more = {"status": status, "notices": told or None, "progress": _encode_progress(progress)}
+        messages = [{"title": notice.title, "body": notice.body} for notice in notices]
+        more = {"status": status, "notices": messages or None, "progress": _encode_progress(progress)}
         return parse_task(self._post_claim(claim, "complete", **fields, **more))
 
-    def fail(  # noqa: PLR0913 - each says something of its own
+    def fail(  # noqa: PLR0913 - each is a field of the request
         self,
         claim: ClaimView,
         error_type: str,
@@ -150,17 +150,17 @@ class WorkerApi:
         queries: int = 0,
         tokens: int = 0,
     ) -> TaskView:
-        """Say that the attempt has failed; return the task as it is then.
+        """Report that the attempt has failed, and return the task as it is afterwards.
 
-        It is tried again as the task's retry policy says.
+        The task's retry policy decides whether and when another attempt follows.
 
         Args:
-            claim: What `claim` returned.
-            error_type: The exception's class, or what takes its place.
+            claim: A claim returned by `claim`.
+            error_type: The name of the exception's class, or of the kind of error.
             message: What went wrong.
-            traceback: Where; its end is kept.
-            is_final: Whether no attempt is to follow, whatever the policy says.
-            retry_after: When the next attempt is to begin, from now, instead of when the policy says.
+            traceback: The traceback; if it is too long, its end is kept.
+            is_final: Whether to make no further attempt, whatever the policy says.
+            retry_after: The delay before the next attempt, counted from now, in place of the policy's.
             progress: As for `heartbeat`.
             queries: As for `complete`.
             tokens: As for `complete`.
@@ -184,16 +184,16 @@ class WorkerApi:
         *,
         progress: Iterable[ProgressNote | str] | None = None,
     ) -> TaskView:
-        """Give back what this worker cannot finish. It costs no attempt.
+        """Release a run that this worker cannot finish. It costs no attempt.
 
         Args:
-            claim: What `claim` returned.
+            claim: A claim returned by `claim`.
             reason: Why, for the record.
-            after: When it is offered again, from now; if None, at once, and at its old place.
+            after: The delay before it is offered again, counted from now; None means at once, in its old position.
             progress: As for `heartbeat`.
 
         Raises:
-            LeaseLost: It is no longer this worker's. There is nothing left to do.
+            LeaseLost: The run is no longer this worker's. There is nothing left to do.
             NotFound: The task was deleted.
         """
         return parse_task(
@@ -206,23 +206,23 @@ class WorkerApi:
         )
 
     def _release_unreadable(self, content: object, error: Unavailable) -> None:
-        """Give back a claim that cannot be read, if it says at least which it is."""
+        """Release a claim that cannot be parsed, if at least its ids and its lease token can be."""
         match content:
             case {"task": {"id": str(task_id)}, "executionId": str(execution_id), "leaseToken": str(token)}:
-                about = {"action": "misfit", "taskId": task_id}
+                about = {"action": "claim_unreadable", "taskId": task_id}
             case _:
-                log.warning("a claim says not even which it is; its lease will lapse: %s", error)
+                log.warning("a claim without ids or lease token cannot be released; its lease will expire: %s", error)
                 return
-        log.warning("given back: it cannot be read, is the API newer than this client? %s", error, extra=about)
-        fields = to_wire_fields({"reason": "The client cannot read the task.", "after": UNREADABLE_RETRY_DELAY})
+        log.warning("released: it cannot be parsed; is the API newer than this client? %s", error, extra=about)
+        fields = to_wire_fields({"reason": "The client cannot parse the task.", "after": UNREADABLE_RETRY_DELAY})
         try:
             self._post_execution(task_id, execution_id, token, "release", fields)
         except CloudschedError as refused:
-            log.warning("it could not be given back either, its lease will lapse: %s", refused, extra=about)
+            log.warning("could not be released either; its lease will expire: %s", refused, extra=about)
 
     def _post_claim(self, claim: ClaimView, verb: str, **content: Any) -> ApiResponse:
-        given = {name: value for name, value in content.items() if value is not None}
-        return self._post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, given)
+        fields = {name: value for name, value in content.items() if value is not None}
+        return self._post_execution(claim.task.id, claim.execution_id, claim.lease_token, verb, fields)
 
     def _post_execution(
         self, task_id: str, execution_id: str, token: str, verb: str, content: dict[str, Any]
@@ -238,9 +238,9 @@ def _identity(content: object) -> object:
 def _encode_progress(progress: Iterable[ProgressNote | str] | None) -> list[dict[str, Any]] | None:
     if progress is None:
         return None
-    return [step.to_wire() if isinstance(step, ProgressNote) else {"text": step} for step in progress]
+    return [note.to_wire() if isinstance(note, ProgressNote) else {"text": note} for note in progress]
 
 
-def parse_task(answer: ApiResponse) -> TaskView:
-    """Return the task that an answer shows, with its ETag."""
-    return answer.read("a task", lambda content: TaskView.from_response(content, answer.etag))
+def parse_task(response: ApiResponse) -> TaskView:
+    """Return the task in a response, with its ETag."""
+    return response.read("a task", lambda content: TaskView.from_response(content, response.etag))

@@ -7,17 +7,19 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import greeting_app
 from tests.client.harness import Flaky
-from tests.greeting_app import app
 from werkzeug.wrappers import Request
 
 from cloudsched.client import Client
 from cloudsched.client import client as client_module
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
 
 
 @pytest.fixture(autouse=True)
@@ -29,10 +31,9 @@ def _patience() -> Iterator[None]:
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A world of its own for each test."""
-    with Simulation(app) as simulation:
-        yield simulation
+def app() -> App:
+    """The app with the greeting handlers, in place of one without handlers."""
+    return greeting_app.app
 
 
 @pytest.fixture

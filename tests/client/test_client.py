@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 from tests.client.harness import DAILY, GREET, Flaky, _error
-from tests.greeting_app import app
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.cli import tasks as tasks_command
@@ -36,13 +35,14 @@ from cloudsched.errors import (
     UnknownHandler,
 )
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
 
 
 def test_a_task_goes_the_whole_way(client: Client, sim: Simulation) -> None:
@@ -105,11 +105,12 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
     assert client.create(**GREET, idempotency_key="k") == seen
 
 
-def test_errors_of_access() -> None:
+def test_errors_of_access(simulate: Callable[..., Simulation]) -> None:
     """Who is not let in, may not, or has enough, is told so."""
     (key, kept), (looking, viewer) = create_key("ada", Role.USER, "ada"), create_key("v", Role.VIEWER)
     access = Access(api_keys=(str(kept), str(viewer)), max_active_tasks=1)
-    with Simulation(app, access=access) as sim, WebServer(Request.application(Flaky(sim))) as server:
+    sim = simulate(access=access)
+    with WebServer(Request.application(Flaky(sim))) as server:
         server.serve()
         url = f"http://{server.address}"
         assert type(_error(lambda: Client(url).get("x"))) is Unauthenticated
@@ -279,14 +280,12 @@ def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> 
     assert "[red]y[/" in shown
 
 
-def test_a_new_key_lets_in() -> None:
+def test_a_new_key_lets_in(simulate: Callable[..., Simulation]) -> None:
     """`cloudsched keys new` prints what to keep, and, apart from it, the key; the one fits the other."""
     done = CliRunner().invoke(cloudsched, ["keys", "new", "billing", "--role", "admin"])
     key = done.stderr.split()[-1]
     assert key not in done.stdout
-    with (
-        Simulation(app, access=Access(api_keys=(done.stdout.strip(),))) as sim,
-        WebServer(Request.application(Flaky(sim))) as server,
-    ):
+    sim = simulate(access=Access(api_keys=(done.stdout.strip(),)))
+    with WebServer(Request.application(Flaky(sim))) as server:
         server.serve()
         assert list(Client(f"http://{server.address}", key=key).tasks()) == []

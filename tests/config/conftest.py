@@ -1,20 +1,17 @@
-"""A simulation for the settings that only show once something uses them."""
+"""The app for settings that are only checked once something uses them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.greeting_app import app
-
-from cloudsched.testing import Simulation
+from tests import greeting_app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from cloudsched import App
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A world of its own for each test."""
-    with Simulation(app) as simulation:
-        yield simulation
+def app() -> App:
+    """The app with the greeting handlers, in place of one without handlers."""
+    return greeting_app.app

@@ -23,34 +23,32 @@ from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace, trace_for
 from cloudsched.runtime.telemetry import CloudFormatter, make_tracer
-from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api, serve_execute
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from cloudsched.testing import Simulation
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00"}
-app = App(Settings())
-
-
-@app.handler("work", retry=False)
-def work() -> str:
-    logging.getLogger("handlers.own").warning("at work")
-    return "done"
-
-
-@app.handler("fail", retry=1)
-def fail() -> None:
-    raise ValueError("no")
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A world whose queue delivers to the executor's endpoint."""
-    with Simulation(app) as simulation:
-        yield simulation
+def app(app: App) -> App:
+    """An app with a handler that logs a line, and one that fails."""
+
+    @app.handler("work", retry=False)
+    def work() -> str:
+        logging.getLogger("handlers.own").warning("at work")
+        return "done"
+
+    @app.handler("fail", retry=1)
+    def fail() -> None:
+        raise ValueError("no")
+
+    return app
 
 
 @pytest.fixture
@@ -85,7 +83,7 @@ def actions(lines: list[dict[str, Any]]) -> list[str]:
     return [line["action"] for line in lines if line["logger"] == "cloudsched.events"]
 
 
-def test_each_change_of_state_is_one_line(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+def test_each_change_of_state_is_one_line(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
     """From its creation to its end, a task's life can be read from the lines with its id: none missing, none twice."""
     task_id = create(sim, schedule=DAILY, maxRuns=2)
     sim.advance(timedelta(hours=10))
@@ -106,11 +104,11 @@ def test_each_change_of_state_is_one_line(sim: Simulation, lines: list[dict[str,
     assert (started["severity"], started["attempt"], started["latenessSeconds"]) == ("INFO", 1, 0)
 
 
-def test_a_removal_by_the_sweep_is_told(lines: list[dict[str, Any]]) -> None:
+def test_a_removal_by_the_sweep_is_told(lines: list[dict[str, Any]], simulate: Callable[..., Simulation]) -> None:
     """A task whose retention is over is deleted by the sweep, and that is a line like any other."""
-    with Simulation(app, retention=timedelta(hours=1)) as sim:
-        create(sim)
-        sim.advance(timedelta(hours=2))
+    sim = simulate(retention=timedelta(hours=1))
+    create(sim)
+    sim.advance(timedelta(hours=2))
     assert actions(lines) == ["created", "started", "completed", "succeeded", "deleted"]
 
 

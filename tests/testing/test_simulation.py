@@ -6,85 +6,86 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cloudsched import App, Schedule, Settings
+from cloudsched import App, Schedule, Task
 from cloudsched.engine.ports.queue import QueueMessage
 from cloudsched.errors import QueueUnavailable, Unauthenticated
 from cloudsched.testing import START, Simulation
 
-app = App(Settings())
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 DAY = timedelta(days=1)
 
 
-@app.handler("tick")
-def tick() -> None: ...
+@pytest.fixture
+def app(app: App) -> App:
+    """An app with a handler that does nothing."""
+    app.handler("tick")(lambda: None)
+    return app
 
 
-def test_its_queue_takes_nothing_beyond_thirty_days() -> None:
+def test_its_queue_takes_nothing_beyond_thirty_days(sim: Simulation) -> None:
     """Cloud Tasks refuses it as well, so a test that passes here does not fail in production."""
-    with Simulation(app) as sim:
-        sim.queue.create(QueueMessage("near", START + 30 * DAY, b"", ""))
-        with pytest.raises(QueueUnavailable, match="30 days"):
-            sim.queue.create(QueueMessage("far", START + 30 * DAY + timedelta(seconds=1), b"", ""))
+    sim.queue.create(QueueMessage("near", START + 30 * DAY, b"", ""))
+    with pytest.raises(QueueUnavailable, match="30 days"):
+        sim.queue.create(QueueMessage("far", START + 30 * DAY + timedelta(seconds=1), b"", ""))
 
 
-def test_a_name_is_taken_once() -> None:
+def test_a_name_is_taken_once(app: App, sim: Simulation) -> None:
     """A dispatch sent again under its name is not delivered again, even after the first was delivered."""
-    with Simulation(app) as sim:
-        app.create(owner="ada", title="T", handler="tick")
-        (sent,) = sim.pending()
-        for _ in range(3):
-            sim.queue.create(sent)
-            sim.advance(timedelta(minutes=5))
-        assert len(sim.queue.deliveries) == 1
+    app.create(owner="ada", title="T", handler="tick")
+    (sent,) = sim.pending()
+    for _ in range(3):
+        sim.queue.create(sent)
+        sim.advance(timedelta(minutes=5))
+    assert len(sim.queue.deliveries) == 1
 
 
-def test_pending_lists_what_was_not_delivered_in_order_of_time() -> None:
+def test_pending_lists_what_was_not_delivered_in_order_of_time(app: App, sim: Simulation) -> None:
     """`pending` returns each dispatch with its instant, body and token, until it is delivered."""
-    with Simulation(app) as sim:
-        for days in (2, 1):
-            app.create(owner="ada", title="T", handler="tick", schedule=sim.now + timedelta(days=days))
-        first, second = sim.pending()
-        assert (first.at, second.at) == (START + DAY, START + 2 * DAY)
-        assert first.token == sim.sign(first.body)
-        sim.advance(DAY)
-        assert sim.pending() == [second]
+    for days in (2, 1):
+        app.create(owner="ada", title="T", handler="tick", schedule=sim.now + timedelta(days=days))
+    first, second = sim.pending()
+    assert (first.at, second.at) == (START + DAY, START + 2 * DAY)
+    assert first.token == sim.sign(first.body)
+    sim.advance(DAY)
+    assert sim.pending() == [second]
 
 
-def test_a_redelivered_dispatch_runs_nothing_twice() -> None:
+def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) -> None:
     """`redeliver` passes a dispatch to the executor at any time: early it hops, late it is dropped."""
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="T", handler="tick", schedule=sim.now + DAY)
-        (sent,) = sim.pending()
-        sim.redeliver(sent)
-        assert not sim.executions(task.id)
-        sim.advance(DAY)
-        assert sim.redeliver(sent).action == "dropped"
-        assert len(sim.executions(task.id)) == 1
-        with pytest.raises(Unauthenticated):
-            sim.redeliver(replace(sent, body=b"{}"))
+    task = app.create(owner="ada", title="T", handler="tick", schedule=sim.now + DAY)
+    (sent,) = sim.pending()
+    sim.redeliver(sent)
+    assert not sim.executions(task.id)
+    sim.advance(DAY)
+    assert sim.redeliver(sent).action == "dropped"
+    assert len(sim.executions(task.id)) == 1
+    with pytest.raises(Unauthenticated):
+        sim.redeliver(replace(sent, body=b"{}"))
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_a_decade_of_birthdays(is_lost: bool) -> None:  # noqa: FBT001 - a parameter
+def test_a_decade_of_birthdays(app: App, is_lost: bool, sim: Simulation) -> None:  # noqa: FBT001 - a parameter
     """A yearly task runs ten times in ten years, each on its instant; within a minute of it if the queue loses all."""
-    with Simulation(app) as sim:
-        yearly = Schedule(rrule="FREQ=YEARLY", dtstart="2027-03-28T02:30:00", timezone="Europe/Paris")
-        task = app.create(owner="ada", title="Birthday", handler="tick", schedule=yearly)
-        for _ in range(10):
-            sim.advance(100 * DAY)
-            if is_lost:
-                sim.queue.purge()
-            sim.advance(265.25 * DAY)
-        executions = sim.executions(task.id)
-        late = [one.started_at - one.scheduled_for for one in executions if one.started_at]
-        assert [one.scheduled_for.year for one in executions] == list(range(2027, 2037))
-        assert max(late) <= timedelta(seconds=80 if is_lost else 0)
+    yearly = Schedule(rrule="FREQ=YEARLY", dtstart="2027-03-28T02:30:00", timezone="Europe/Paris")
+    task = app.create(owner="ada", title="Birthday", handler="tick", schedule=yearly)
+    for _ in range(10):
+        sim.advance(100 * DAY)
+        if is_lost:
+            sim.queue.purge()
+        sim.advance(265.25 * DAY)
+    executions = sim.executions(task.id)
+    late = [one.started_at - one.scheduled_for for one in executions if one.started_at]
+    assert [one.scheduled_for.year for one in executions] == list(range(2027, 2037))
+    assert max(late) <= timedelta(seconds=80 if is_lost else 0)
 
 
-def test_the_app_has_its_own_parts_back_afterwards() -> None:
+def test_the_app_has_its_own_parts_back_afterwards(app: App) -> None:
     """The app's own settings return, also when the test inside has failed."""
     settings = app.settings
 
@@ -98,11 +99,13 @@ def test_the_app_has_its_own_parts_back_afterwards() -> None:
     assert app.settings is settings
 
 
-def test_a_worker_claims_the_same_on_a_slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_claims_the_same_on_a_slow_machine(
+    app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In production a claim stops after a few seconds of real time; in a simulation real time does not count."""
     monkeypatch.setattr("cloudsched.runtime.container.time", SimpleNamespace(monotonic=count(step=10).__next__))
-    with Simulation(app) as sim:
-        made = [app.create(owner="ada", title="T", handler="tick", pull="gpu") for _ in range(3)]
-        sim.add_worker("gpu")
-        sim.advance(timedelta(minutes=5))
-        assert {app.get(task.id).status.value for task in made} == {"COMPLETED"}
+    sim = simulate()
+    made = [create(handler="tick", pull="gpu") for _ in range(3)]
+    sim.add_worker("gpu")
+    sim.advance(timedelta(minutes=5))
+    assert {app.get(task.id).status.value for task in made} == {"COMPLETED"}

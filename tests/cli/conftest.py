@@ -14,11 +14,12 @@ from cloudsched import App, Context
 from cloudsched.cli import main as cli
 from cloudsched.errors import EventTimedOut
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from cloudsched.testing import Simulation
 
 app = App()
 broken: set[str] = set()
@@ -55,12 +56,11 @@ def shout() -> None:
     raise ValueError("first line\nsecond\x1b[2J line")
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A world whose time the test moves."""
+@pytest.fixture(name="app")
+def reset_app() -> App:
+    """The app with the handlers above, none of them broken."""
     broken.clear()
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 @contextmanager

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.conftest import app, broken, served
+from tests.cli.conftest import broken, served
 
 from cloudsched.cli import tasks as tasks_command
 from cloudsched.config.access import Access
-from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.conftest import CommandResult
+
+    from cloudsched.testing import Simulation
 
     Tasks = Callable[..., CommandResult]
 
@@ -203,7 +204,7 @@ def test_what_is_no_address_is_said(address: str, run_command: Tasks) -> None:
 
 
 def test_missing_credential_explains_how_to_authenticate(
-    run_command: Tasks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run_command: Tasks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, simulate: Callable[..., Simulation]
 ) -> None:
     """By the options of the command line, not by headers; a proof that is wrong is said to be that."""
     for name in ("CLOUDSCHED_KEY", "CLOUDSCHED_TOKEN", "CLOUDSCHED_PLATFORM_TOKEN"):
@@ -212,7 +213,8 @@ def test_missing_credential_explains_how_to_authenticate(
     monkeypatch.setattr(logging.getLogger("cloudsched"), "handlers", [])
     (tmp_path / "handlers.py").write_text("from cloudsched import App\napp = App()\n@app.handler('x')\ndef x(): ...\n")
     kept = create_key("box", Role.ADMIN)[1]
-    with Simulation(app, access=Access(api_keys=(str(kept),))) as sim, served(sim) as url:
+    sim = simulate(access=Access(api_keys=(str(kept),)))
+    with served(sim) as url:
         for command in (("tasks", "--url", url, "list"), ("worker", "--queue", "gpu", "--url", url)):
             said = run_command(*command)
             assert said.code == 2

@@ -1,8 +1,8 @@
-"""A circuit breaker in front of a service that may be down: after some failures in a row, callers are told at once.
+"""A circuit breaker in front of a service that may be down: after several consecutive failures, calls fail at once.
 
-While the circuit is open nothing is sent, so that a service in trouble is left alone and nobody waits for a deadline
-that will not be met. After a while one call is let through; if that succeeds, the circuit closes. The breaker itself
-is the `circuitbreaker` package's; its state is shown by ``GET /healthz``.
+While the circuit is open, no request is sent: the failing service gets no load, and callers do not wait for a deadline
+that will be missed. After `RECOVERY_TIMEOUT` one trial call is let through; if it succeeds, the circuit closes. The
+breaker itself is the `circuitbreaker` package's; ``GET /healthz`` shows its state.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 
 FAILURE_THRESHOLD = 5
-"""How many failures in a row open the circuit."""
+"""How many consecutive failures open the circuit."""
 RECOVERY_TIMEOUT = timedelta(seconds=15)
-"""How long it stays open before a call is let through."""
+"""How long the circuit stays open before a trial call is let through."""
 
 
 class CircuitBreakerProxy(Generic[P]):
-    """A port behind a breaker.
+    """Puts a port's adapter behind a circuit breaker.
 
     Args:
-        port: The adapter; every call of it that raises `Unavailable` counts as a failure.
-        error: What a caller is told while the circuit is open: the port's own kind of `Unavailable`.
-        service: What the service is called in errors.
+        port: The adapter; each of its calls that raises `Unavailable` counts as a failure.
+        error: The error raised while the circuit is open: the port's own subclass of `Unavailable`.
+        service: The service's name in errors.
         recovery: How long the circuit stays open.
     """
 
@@ -43,16 +43,16 @@ class CircuitBreakerProxy(Generic[P]):
         self._service = service
         self._breaker = CircuitBreaker(FAILURE_THRESHOLD, recovery.total_seconds(), Unavailable, service)
         self.port = cast("P", _GuardedPort(port, self._guard))
-        """The adapter, guarded."""
+        """The adapter, with every method guarded."""
 
     @property
     def state(self) -> str:
-        """Say ``closed`` (all is well), ``open`` or ``half_open`` (the next call is a trial)."""
+        """Return ``closed`` (normal), ``open`` or ``half_open`` (the next call is a trial)."""
         return str(self._breaker.state)
 
     def _guard(self, call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)
-        def guarded(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the port's method takes and gives
+        def guarded(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the port's own arguments and result
             if self._breaker.opened:
                 wait = self._breaker.open_remaining
                 raise self._error(
@@ -65,7 +65,7 @@ class CircuitBreakerProxy(Generic[P]):
 
 
 class _GuardedPort:
-    """Every method of a port, guarded; `close` alone is not, since it must always work."""
+    """A port whose methods are all guarded, except `close`, which must always work."""
 
     def __init__(self, port: object, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self._port = port

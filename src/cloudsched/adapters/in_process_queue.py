@@ -1,7 +1,7 @@
-"""The queue inside this process: for one process that both schedules and runs tasks, without a server.
+"""An in-process queue, for a single process that both schedules and runs tasks, without a server.
 
-Like every queue it is only a hint: its content is lost with the process, and the sweep dispatches it again from the
-documents. One thread watches the time; others deliver.
+Like every queue it is only a hint: its content is lost with the process, and the sweep recreates the dispatches from
+the documents. One thread waits until dispatches are due; worker threads deliver them.
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ _LOG = logging.getLogger(__name__)
 
 INITIAL_BACKOFF = timedelta(seconds=0.1)
 MAX_BACKOFF = timedelta(minutes=1)
-"""The wait before a dispatch that was not accepted is delivered again doubles from the first of these to the last."""
+"""A dispatch that the executor did not accept is redelivered after a delay that doubles from `INITIAL_BACKOFF` up to
+`MAX_BACKOFF`."""
 
 MAX_REMEMBERED_NAMES = 100_000
-"""How many names of delivered dispatches stay taken: the latest ones."""
+"""How many names of delivered dispatches are remembered, the latest ones, so that a duplicate is ignored."""
 
 CLOCK_CHECK_SECONDS = 1.0
-"""How often the clock is read although nothing should be due: it may have been set."""
+"""How often the clock is read even if nothing is due by then: somebody may have set it."""
 
 
 class _PendingMessage(NamedTuple):
     at: datetime
     number: int
-    """The order of arrival, for those that are due at the same instant."""
-    envelope: QueueMessage
+    """The order of arrival, which breaks ties between dispatches due at the same instant."""
+    message: QueueMessage
     failures: int
 
 
 class InProcessDispatcher:
-    """A `Dispatcher` that calls the executor from threads of its own. Use it in a ``with``, or `start` and `close` it.
+    """A `Dispatcher` that calls the executor from its own threads. Use it in a ``with``, or call `start` and `close`.
 
     Args:
-        clock: What says when a dispatch is due; it runs as real time does.
-        deliver: The executor: given body and token, it returns if it accepts the dispatch, and raises if not.
-        workers: How many dispatches are delivered at the same time at most.
+        clock: Decides when a dispatch is due; it must advance at the speed of real time.
+        deliver: The executor: called with body and token, it returns to accept the dispatch and raises to refuse it.
+        workers: The most dispatches that are delivered at the same time.
     """
 
     def __init__(self, clock: Clock, deliver: Callable[[bytes, str], object], *, workers: int = 8) -> None:
@@ -71,15 +72,19 @@ class InProcessDispatcher:
         ]
 
     def start(self) -> None:
-        """Start the threads that deliver."""
+        """Start the timer and worker threads."""
         for thread in (self._timer_thread, *self._workers):
             thread.start()
 
     def create(self, message: QueueMessage) -> None:
-        """Take a dispatch, unless its name is taken."""
+        """Queue a dispatch; ignore it if its name is queued or remembered.
+
+        Raises:
+            QueueUnavailable: The queue was closed.
+        """
         with self._changed:
             if self._is_closed:
-                raise QueueUnavailable("The queue in this process", "it was closed")
+                raise QueueUnavailable("The in-process queue", "it was closed")
             if message.name in self._pending_names or message.name in self._delivered_names:
                 return
             self._pending_names.add(message.name)
@@ -105,9 +110,9 @@ class InProcessDispatcher:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def _put(self, waiting: _PendingMessage) -> None:
-        heapq.heappush(self._heap, waiting)
-        if self._heap[0] is waiting:
+    def _put(self, pending: _PendingMessage) -> None:
+        heapq.heappush(self._heap, pending)
+        if self._heap[0] is pending:
             self._changed.notify()
 
     def _watch_time(self) -> None:
@@ -120,23 +125,23 @@ class InProcessDispatcher:
                 self._changed.wait(max(0.0, min(wait, CLOCK_CHECK_SECONDS)))
 
     def _work(self) -> None:
-        while (waiting := self._due.get()) is not None and not self._is_closed:
+        while (pending := self._due.get()) is not None and not self._is_closed:
             try:
-                self._deliver(waiting.envelope.body, waiting.envelope.token)
-            except BaseException:  # noqa: BLE001 - the thread goes on, whatever a handler did
-                self._redeliver(waiting)
+                self._deliver(pending.message.body, pending.message.token)
+            except BaseException:  # noqa: BLE001 - the worker thread must survive any exception
+                self._redeliver(pending)
             else:
-                self._remember(waiting.envelope.name)
+                self._remember(pending.message.name)
 
-    def _redeliver(self, waiting: _PendingMessage) -> None:
-        wait = min(INITIAL_BACKOFF * 2 ** min(waiting.failures, 20), MAX_BACKOFF)
+    def _redeliver(self, pending: _PendingMessage) -> None:
+        wait = min(INITIAL_BACKOFF * 2 ** min(pending.failures, 20), MAX_BACKOFF)
         _LOG.warning(
-            "Dispatch %s was not accepted; it is delivered again in %s.", waiting.envelope.name, wait, exc_info=True
+            "Dispatch %s was not accepted; it will be redelivered in %s.", pending.message.name, wait, exc_info=True
         )
         at = self._clock.now() + wait
         with self._changed:
             if not self._is_closed:
-                self._put(_PendingMessage(at, next(self._numbers), waiting.envelope, waiting.failures + 1))
+                self._put(_PendingMessage(at, next(self._numbers), pending.message, pending.failures + 1))
 
     def _remember(self, name: str) -> None:
         with self._changed:

@@ -1,7 +1,7 @@
-"""OpenTelemetry: spans of what is done, metrics counted from the log lines, and their export to Google Cloud.
+"""OpenTelemetry: spans, metrics derived from log records, and their export to Google Cloud.
 
-A function in the cloud that has it installed (``pip install 'cloudsched[telemetry]'``) exports to Cloud Trace and Cloud
-Monitoring. A program that has set up its own providers sets ``app.tracer = OpenTelemetryTracer()`` and calls
+A deployed function that has the extra installed (``pip install 'cloudsched[telemetry]'``) exports to Cloud Trace and
+Cloud Monitoring. A program with its own providers sets ``app.tracer = OpenTelemetryTracer()`` and calls
 ``logging.getLogger("cloudsched").addHandler(Meter())``.
 
 =============================== ========= ==================================================================
@@ -10,13 +10,13 @@ metric                          kind      counts
 ``cloudsched.tasks.created``    counter   new tasks
 ``cloudsched.attempts.started`` counter   handlers called
 ``cloudsched.executions.ended`` counter   executions, by ``status``: SUCCEEDED, FAILED, SKIPPED and the others
-``cloudsched.lateness``         histogram seconds from when an attempt was due to its beginning
+``cloudsched.lateness``         histogram seconds from when an attempt was due to its start
 ``cloudsched.backlog``          gauge     tasks that the last sweep found overdue
-``cloudsched.repaired``         counter   dispatches that were lost, and sent again by the sweep
-``cloudsched.unreadable``       counter   documents that a list skipped: damaged, or of a newer version
+``cloudsched.repaired``         counter   lost dispatches that the sweep sent again
+``cloudsched.unreadable``       counter   documents that a list skipped: damaged, or of a newer schema
 =============================== ========= ==================================================================
 
-Each has the attribute ``handler`` where there is one. Owners and ids are in the log and in spans, not in metrics.
+Metrics that concern one handler have the attribute ``handler``. Owners and ids are in logs and spans, not in metrics.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _FINAL_STATUSES = {status.lower(): status.value for status in ExecutionStatus if
 
 
 class OpenTelemetryTracer(Tracer):
-    """Makes a span of each piece of work.
+    """Records each unit of work as a span.
 
     Args:
-        provider: Where spans go; the program's own provider if None.
+        provider: The provider that receives the spans; the program's global one if None.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
@@ -56,7 +56,10 @@ class OpenTelemetryTracer(Tracer):
 
     @contextmanager
     def span(self, name: str, parent: str = "", execution_id: str = "", **attributes: str | int) -> Iterator[None]:
-        """Do what is in the ``with`` as one span of a trace."""
+        """Record the body of the ``with`` statement as one span.
+
+        Its parent is `parent` (a ``traceparent``), or the current trace if that is empty.
+        """
         before = parent or str(current_trace() or "")
         context = self._propagator.extract({"traceparent": before}) if before else None
         named = {f"cloudsched.{key}": value for key, value in attributes.items()}
@@ -68,10 +71,10 @@ class OpenTelemetryTracer(Tracer):
 
 
 class Meter(logging.Handler):
-    """Counts metrics from log lines, which say all that has changed.
+    """Derives metrics from log records, since every change is logged.
 
     Args:
-        provider: Where metrics go; the program's own provider if None.
+        provider: The provider that receives the metrics; the program's global one if None.
     """
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
@@ -86,7 +89,7 @@ class Meter(logging.Handler):
         self._unreadable = meter.create_counter("cloudsched.unreadable")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Count the event that a log line reports."""
+        """Count the event that a log record reports."""
         fields: dict[str, Any] = record.__dict__
         labels = {"handler": fields["handler"]} if "handler" in fields else {}
         match fields.get("action"):
@@ -105,11 +108,11 @@ class Meter(logging.Handler):
 
 
 def configure_exporters(project: str) -> None:
-    """Send spans and metrics to Cloud Trace and Cloud Monitoring, from now to the end of the process.
+    """Export spans and metrics to Cloud Trace and Cloud Monitoring for the rest of the process.
 
-    Spans are sent in batches by a thread of their own; what is left is sent when the process ends.
+    A background thread sends spans in batches; pending ones are flushed when the process exits.
     """
-    from opentelemetry.exporter.cloud_monitoring import (  # noqa: PLC0415 - only where something is exported
+    from opentelemetry.exporter.cloud_monitoring import (  # noqa: PLC0415 - needed only for export
         CloudMonitoringMetricsExporter,
     )
     from opentelemetry.exporter.cloud_trace import CloudTraceSpanExporter  # noqa: PLC0415 - the same
@@ -118,7 +121,7 @@ def configure_exporters(project: str) -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - the same
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - the same
 
-    # Many instances write the same metrics: each needs a label of its own.
+    # Many instances write the same metrics, so each needs a unique label.
     exporter = CloudMonitoringMetricsExporter(project_id=project, add_unique_identifier=True)
     reader = PeriodicExportingMetricReader(exporter, export_interval_millis=_EXPORT_MILLISECONDS)
     meters = MeterProvider([reader])

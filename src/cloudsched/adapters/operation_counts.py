@@ -1,7 +1,7 @@
-"""What an app costs: a store and a dispatcher that count what passes through them.
+"""Count billed operations: a store and a dispatcher that wrap another one and count its calls.
 
-The figures are the ones that Google bills: documents read, documents written, tasks created. They are kept for the
-budget of ``docs/guarantees.md``, which tests hold, and shown by the demo and by simulations.
+The counts are those that Google bills: documents read, documents written, tasks created. Tests compare them with the
+budget in ``docs/guarantees.md``; the demo and simulations display them.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ class Counts:
     """Operations so far."""
 
     reads: int = 0
-    """Documents read; looking for one that is not there counts, as it is billed."""
+    """Documents read, including lookups of missing documents, which are billed as well."""
     commits: int = 0
     """Commits that took effect."""
     writes: int = 0
-    """Documents written by them."""
+    """Documents written by those commits."""
     dispatches: int = 0
-    """Tasks created in the queue, asking for a name that is taken included."""
+    """Calls that create a task in the queue, including those whose name already exists."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, **operations: int) -> None:
-        """Count some operations; any thread may."""
+        """Add to the counts. Thread-safe."""
         with self._lock:
             for name, number in operations.items():
                 setattr(self, name, getattr(self, name) + number)
 
     def since(self, earlier: Counts) -> Counts:
-        """Return what was counted after `earlier`, a copy made by `copy`."""
+        """Return the operations counted since `earlier`, which `copy` made."""
         return Counts(
             self.reads - earlier.reads,
             self.commits - earlier.commits,
@@ -61,12 +61,12 @@ class Counts:
         )
 
     def copy(self) -> Counts:
-        """Return the figures of this moment."""
+        """Return a copy of the current counts."""
         return Counts(self.reads, self.commits, self.writes, self.dispatches)
 
 
 class CountingStore:
-    """A `Store` that counts the documents that another one reads and writes."""
+    """A `Store` that counts the documents that the wrapped store reads and writes."""
 
     def __init__(self, store: Store, counts: Counts) -> None:
         self._store = store
@@ -88,7 +88,7 @@ class CountingStore:
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
     ) -> Version:
-        """Pass on; one commit of as many documents as there are, if it takes effect."""
+        """Pass on; if it succeeds, one commit and its writes; deleted journal entries are not counted."""
         version = self._store.commit(
             task, expected_version, executions, messages, lock, entries=entries, archived=archived
         )
@@ -102,7 +102,7 @@ class CountingStore:
         return self._store.load_lock(key)
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Pass on; one commit of one document, if it takes effect."""
+        """Pass on; if it succeeds, one commit and one write."""
         self._store.commit_lock(lock)
         self._counts.add(commits=1, writes=1)
 
@@ -132,12 +132,12 @@ class CountingStore:
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[VersionedTask]:
         """Pass on; a read for each task, and one if there is none."""
-        found = self._store.list_claimable(queue_keys, owner, limit=limit, after=after)
-        self._counts.add(reads=max(1, len(found)))
-        return found
+        tasks = self._store.list_claimable(queue_keys, owner, limit=limit, after=after)
+        self._counts.add(reads=max(1, len(tasks)))
+        return tasks
 
     def next_wakeup(self) -> datetime | None:
-        """Pass on; it serves the local clock and is not part of the product's cost."""
+        """Pass on; not counted, since only the local clock uses it."""
         return self._store.next_wakeup()
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
@@ -167,7 +167,7 @@ class CountingStore:
 
 
 class CountingDispatcher:
-    """A `Dispatcher` that counts what another one is given."""
+    """A `Dispatcher` that counts the dispatches that the wrapped one is asked to create."""
 
     def __init__(self, dispatcher: Dispatcher, counts: Counts) -> None:
         self._dispatcher = dispatcher

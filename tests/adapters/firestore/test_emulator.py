@@ -173,7 +173,7 @@ def test_an_address_where_nothing_answers_is_said() -> None:
         deaf.bind(("127.0.0.1", 0))
         found = find_emulator(f"127.0.0.1:{deaf.getsockname()[1]}")
     assert isinstance(found, EmulatorNotFound)
-    assert "nothing answers there" in found.reason
+    assert "nothing responds there" in found.reason
 
 
 def test_it_is_stopped_with_everything_that_it_started() -> None:

@@ -1,7 +1,7 @@
-"""Google's Firestore emulator: finding one on this machine, and running it for as long as it is needed.
+"""Find Google's Firestore emulator on this machine, and start and stop it.
 
-Looked for, in this order: an address that somebody gave; the emulator of the gcloud SDK; the one that firebase-tools
-has downloaded. The last two are Java archives and need a ``java``.
+`find_emulator` tries, in this order: an address given by the caller; the gcloud SDK's emulator; the one that
+firebase-tools has downloaded. The last two are Java archives and need a ``java`` on the PATH.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 INSTALL_HINT = (
     "Install Java 11 or newer, and either the gcloud SDK with `gcloud components install cloud-firestore-emulator` "
     "(Debian: `apt install google-cloud-cli-firestore-emulator`) or firebase-tools with "
-    "`firebase setup:emulators:firestore`; or set FIRESTORE_EMULATOR_HOST to the host:port of one that runs."
+    "`firebase setup:emulators:firestore`; or set FIRESTORE_EMULATOR_HOST to the host:port of a running one."
 )
 
 START_TIMEOUT_SECONDS = 60.0
-"""How long it may take until it answers. It takes about one second on an idle machine."""
+"""How long the emulator may take to respond after its start: about one second on an idle machine."""
 
 _JAVA_OPTIONS = ("-Duser.language=en", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""It lives for a test run or an afternoon: the first compiler alone and the plain collector take half the processor
+"""The emulator runs for a test run or an afternoon: the C1 compiler alone and the serial collector take half the CPU
 time and two thirds of the memory (docs.oracle.com/en/java/javase/17/docs/specs/man/java.html)."""
 _GCLOUD_JAR = Path("platform/cloud-firestore-emulator/cloud-firestore-emulator.jar")
 _GCLOUD_MAIN = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
@@ -50,36 +50,36 @@ exec 3<&0
 { read -r _ <&3; kill -9 $pid; } >/dev/null 2>&1 &
 wait $pid
 """
-"""Runs a command, and kills it when standard input ends: whichever way we go, our end of that pipe goes with us."""
+"""Runs a command and kills it at the end of standard input: the kernel closes that pipe however this process ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmulatorNotFound:
-    """There is no emulator to use."""
+    """No usable emulator was found."""
 
     reason: str
-    """What was looked for and not found."""
+    """What was missing."""
     hint: str = INSTALL_HINT
 
 
 @dataclass(slots=True)
 class FirestoreEmulator:
-    """An emulator that runs, or that can be started. Use it in a ``with``, or call `start` and `stop`."""
+    """An emulator that is running or can be started. Use it in a ``with``, or call `start` and `stop`."""
 
     reason: str
-    """What it is and where it was found."""
+    """Which emulator it is and where it was found."""
     command: tuple[str, ...] = ()
-    """How it is started, but for its host and port; nothing if it runs already."""
+    """The command that starts it, without host and port; empty if it is already running."""
     address: str = ""
-    """``host:port``, once it runs."""
+    """``host:port`` while it is running, else empty."""
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _output: IO[bytes] | None = field(default=None, repr=False)
 
     def start(self) -> str:
-        """Start it on a free port of this machine alone, wait until it answers, and return its address.
+        """Start it on a free loopback port, wait until it responds, and return its address.
 
         Raises:
-            StoreUnavailable: It ended, or did not answer in time; the reason has the end of what it said.
+            StoreUnavailable: It exited or did not respond in time; the reason includes the end of its output.
         """
         if self.address:
             return self.address
@@ -96,7 +96,7 @@ class FirestoreEmulator:
             stdin=subprocess.PIPE,
             stdout=self._output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # it is stopped with all that it started, and does not hear our Ctrl-C
+            start_new_session=True,  # so that `stop` kills the whole group, and Ctrl-C does not reach it
         )
         try:
             self._wait_until_ready(port)
@@ -105,11 +105,11 @@ class FirestoreEmulator:
             raise
 
     def stop(self) -> None:
-        """Stop it, with every process that it started. One that ran before stays."""
+        """Stop it and every process that it started. An emulator that was already running is left alone."""
         if self._process is None:
             return
         try:
-            os.killpg(self._process.pid, signal.SIGKILL)  # what it holds is in memory: there is nothing to save
+            os.killpg(self._process.pid, signal.SIGKILL)  # its data is only in memory: there is nothing to save
         except ProcessLookupError:
             pass
         finally:
@@ -133,9 +133,11 @@ class FirestoreEmulator:
         process, give_up_at = self._process, time.monotonic() + START_TIMEOUT_SECONDS
         while not _is_responding("127.0.0.1", port):
             if process is None or process.poll() is not None:
-                raise StoreUnavailable("The Firestore emulator", f"it ended at once. It said: {self._read_output()}")
+                raise StoreUnavailable(
+                    "The Firestore emulator", f"it exited at once. Its output: {self._read_output()}"
+                )
             if time.monotonic() > give_up_at:
-                reason = f"it did not answer within {START_TIMEOUT_SECONDS:.0f} s. It said: {self._read_output()}"
+                reason = f"it did not respond within {START_TIMEOUT_SECONDS:.0f} s. Its output: {self._read_output()}"
                 raise StoreUnavailable("The Firestore emulator", reason)
             time.sleep(0.02)
 
@@ -147,11 +149,11 @@ class FirestoreEmulator:
 
 
 def find_emulator(address: str | None = None, *, home: Path | None = None) -> FirestoreEmulator | EmulatorNotFound:
-    """Look for an emulator.
+    """Find an emulator that is running or can be started.
 
     Args:
-        address: ``host:port`` of one that runs: what FIRESTORE_EMULATOR_HOST says.
-        home: The folder below which firebase-tools keeps its downloads; the user's if None.
+        address: ``host:port`` of a running one: the value of FIRESTORE_EMULATOR_HOST.
+        home: The home folder that contains firebase-tools' downloads; the user's if None.
     """
     if address:
         return _find_at(address)
@@ -171,8 +173,8 @@ def _find_at(address: str) -> FirestoreEmulator | EmulatorNotFound:
     if not host or not port.isdigit():
         return EmulatorNotFound(f"FIRESTORE_EMULATOR_HOST is {address!r}, which is not host:port")
     if not _is_responding(host.strip("[]"), int(port)):
-        return EmulatorNotFound(f"FIRESTORE_EMULATOR_HOST names {address}, but nothing answers there")
-    return FirestoreEmulator(f"FIRESTORE_EMULATOR_HOST names one that runs at {address}", address=address)
+        return EmulatorNotFound(f"FIRESTORE_EMULATOR_HOST names {address}, but nothing responds there")
+    return FirestoreEmulator(f"FIRESTORE_EMULATOR_HOST names one that is running at {address}", address=address)
 
 
 def _with_java(reason: str, arguments: tuple[str, ...]) -> FirestoreEmulator | EmulatorNotFound:
@@ -184,18 +186,18 @@ def _with_java(reason: str, arguments: tuple[str, ...]) -> FirestoreEmulator | E
 
 def _find_gcloud_jar(gcloud: str) -> Path | None:
     root = Path(gcloud).resolve().parent.parent
-    if not (root / "lib" / "googlecloudsdk").is_dir():  # a wrapper, not the SDK's own script: it must be asked
-        asked = _query_sdk_root(gcloud)
-        if asked is None:
+    if not (root / "lib" / "googlecloudsdk").is_dir():  # a wrapper, not the SDK's own script: ask gcloud
+        reported = _query_sdk_root(gcloud)
+        if reported is None:
             return None
-        root = asked
+        root = reported
     jar = root / _GCLOUD_JAR
     return jar if jar.is_file() else None
 
 
 def _query_sdk_root(gcloud: str) -> Path | None:
     try:
-        answer = subprocess.run(  # noqa: S603 - what the PATH names gcloud
+        completed = subprocess.run(  # noqa: S603 - the gcloud that is on the PATH
             (gcloud, "info", "--format=value(installation.sdk_root)"),
             capture_output=True,
             text=True,
@@ -205,7 +207,7 @@ def _query_sdk_root(gcloud: str) -> Path | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return Path(answer.stdout.strip())
+    return Path(completed.stdout.strip())
 
 
 def _find_firebase_jar(folder: Path) -> Path | None:
@@ -217,10 +219,10 @@ def _find_firebase_jar(folder: Path) -> Path | None:
 
 @contextmanager
 def _reserve_port() -> Iterator[int]:
-    """Hold a port for a server that names it: whoever takes any port is given another one meanwhile.
+    """Reserve a free port for a server that is about to start: nobody else gets it as an ephemeral port meanwhile.
 
-    On Linux the server may listen there all the same, since both set SO_REUSEADDR and nobody else listens (socket(7));
-    other systems do not let two be bound, so that there the port is only free as far as can be seen.
+    On Linux the server can still listen on it, since both sockets set SO_REUSEADDR and this one does not listen
+    (socket(7)). Other systems refuse a second bind, so there the port is released at once and only probably stays free.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""The store in Firestore: one read a load, one commit a decision, no transactions.
+"""The `Store` over Firestore: one read per load, one commit per decision, no transactions.
 
 ::
 
@@ -8,9 +8,9 @@
     inboxes/{owner}/messages/{messageId}        Message
     locks/{lockId}                              Lock
 
-The precondition of a commit is the ``update_time`` of the task (and of the lock). Firestore leaves that as it was when
-a write changes nothing (google.firestore.v1.WriteResult), so each write gives them a ``commitId`` of its own. What is
-offered to workers is stamped ``offerWrittenAt`` by Firestore's clock, for those who listen to it.
+A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
+it was (google.firestore.v1.WriteResult), so every write stores a fresh ``commitId``. A task with an offer also gets
+``offerWrittenAt``, set by Firestore's clock, which listeners order by.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _REQUEST_TIME = proto.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 
 _SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
 _MAX_ID_BYTES = 1500
-"""How many bytes an id, or a value that is looked for, may have."""
+"""The most bytes of an id, or of a value in a query's filter."""
 
 _PURGE_BATCH_SIZE = 300
-"""How many documents are removed at once."""
+"""How many documents one commit removes."""
 _MAX_STEPS = 10_000
-"""More than a journal may have."""
+"""An upper bound on the entries of a journal."""
 
 
 class FirestoreStore:
@@ -116,7 +116,7 @@ class FirestoreStore:
     ) -> Version:
         """Write a task, its records and a lock in one commit, if task and lock still have the expected versions.
 
-        A commit whose answer was lost is made again, and then conflicts with itself: the caller reads what is there
+        If a commit's response is lost, the retry conflicts with the commit itself: the caller reads the documents
         and decides again, as after any other conflict.
         """
         writes = [self._with_precondition(self._build_write(task, "tasks", task.id), expected_version)]
@@ -130,10 +130,10 @@ class FirestoreStore:
             steps = f"{self._documents}/tasks/{task.id}/executions/{each.execution_id}/steps"
             writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, each.size + 1))
         writes += (self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in entries)
-        answer = self._rpc.commit(writes)
-        if answer is None:
+        response = self._rpc.commit(writes)
+        if response is None:
             raise VersionConflict(f"task {task.id}")
-        return _to_version(answer.write_results[0].update_time)
+        return _to_version(response.write_results[0].update_time)
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
@@ -155,10 +155,10 @@ class FirestoreStore:
         return [_to_document(JournalEntry, each) for each in found]
 
     def purge(self, task_id: str) -> None:
-        """Remove a deleted task's executions and journals, some at a time, then the task.
+        """Remove a deleted task's executions and journals in batches, then the task.
 
-        Each commit expects the task as it was read. So the first one after somebody has changed it, or made it again,
-        removes nothing, and is the last; whoever asks again goes on.
+        Each commit expects the task as it was read. If somebody changes or recreates it meanwhile, the next commit
+        removes nothing and the purge stops; a later call continues it.
         """
         name = self._document_name("tasks", task_id)
         if name is None:
@@ -175,7 +175,7 @@ class FirestoreStore:
             self._rpc.commit([self._with_precondition(_Write(delete=name), version)])
 
     def _iter_child_names(self, name: str, stored: VersionedTask | None) -> Iterator[list[str]]:
-        """Yield the names of what lies below a task, some at a time; those of its records until none is left."""
+        """Yield in batches the names of a task's open journals' entries, then of its executions until none is left."""
         for run in stored.task.runs if stored else ():
             steps = f"{name}/executions/{run.execution_id}/steps"
             numbers = range(1, run.steps + 1)
@@ -185,8 +185,8 @@ class FirestoreStore:
         while found := self._rpc.query(name, some):
             yield [each.name for each in found]
 
-    def expire(self, now: datetime) -> int:  # noqa: ARG002 - the port's
-        """Leave it to the TTL policies of ``infra/firestore.ttl.json``."""
+    def expire(self, now: datetime) -> int:  # noqa: ARG002 - required by the port
+        """Do nothing and return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
         return 0
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
@@ -204,19 +204,19 @@ class FirestoreStore:
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[VersionedTask]:
         """Return tasks with an offer in one of the queues, in the offers' order."""
-        listing, found = build_offer_listing(queue_keys, owner), list[VersionedTask]()
+        listing, tasks = build_offer_listing(queue_keys, owner), list[VersionedTask]()
         start: tuple[object, str] | None = after
-        while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
-            missing = limit - len(found)
+        while len(tasks) < limit:  # an unreadable document is skipped and must not hide those after it
+            missing = limit - len(tasks)
             part = self._rpc.query(self._documents, listing.to_query(missing, self._documents, start))
-            found += skip_unreadable((each.name, partial(_to_versioned_task, each)) for each in part)
+            tasks += skip_unreadable((each.name, partial(_to_versioned_task, each)) for each in part)
             if len(part) < missing:
                 break
             start = _to_sort_key(part[-1], listing)
-        return found
+        return tasks
 
     def next_wakeup(self) -> datetime | None:
-        """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
+        """Return the earliest `wake_at` of all tasks, or None if there is none. Reads one document."""
         found = self._rpc.query(self._documents, BY_WAKE_TIME.to_query(1, self._documents))
         if not found:
             return None
@@ -247,7 +247,7 @@ class FirestoreStore:
         self._rpc.close()
 
     def _document_name(self, *path: str) -> str | None:
-        """Return a document's full name, or None if Firestore has no such names.
+        """Return a document's full name, or None if Firestore does not allow such a name.
 
         Source: firebase.google.com/docs/firestore/quotas, constraints on document ids.
         """
@@ -270,7 +270,7 @@ class FirestoreStore:
         if not lock.lock.is_empty:
             return [self._with_precondition(self._build_write(lock.lock, *path), lock.version)]
         if lock.version is None:
-            return []  # there is none, and there will be none
+            return []  # it is not stored, and an empty lock is never stored
         return [self._with_precondition(_Write(delete="/".join((self._documents, *path))), lock.version)]
 
     @staticmethod
@@ -306,34 +306,34 @@ class FirestoreStore:
         return Page(items, make_token(query, decode_instant(value), key), unreadable)
 
 
-def _to_row(found: google_calls.Message) -> tuple[str, dict[str, Any]]:
-    data = decode(found.fields)
+def _to_row(document: google_calls.Message) -> tuple[str, dict[str, Any]]:
+    data = decode(document.fields)
     data.pop(_COMMIT_ID, None)
     data.pop(_OFFER_WRITTEN_AT, None)
-    return found.name.rpartition("/")[2], data
+    return document.name.rpartition("/")[2], data
 
 
-def _to_sort_key(found: google_calls.Message, listing: Listing) -> tuple[google_calls.Message, str]:
-    """Return where a document stands in a list, without reading the rest of it, which may be damaged."""
+def _to_sort_key(document: google_calls.Message, listing: Listing) -> tuple[google_calls.Message, str]:
+    """Return a document's position in a list, without decoding the rest of it, which may be damaged."""
     *path, last = listing.order.split(".")
-    fields = found.fields
+    fields = document.fields
     for name in path:
         fields = fields[name].map_value.fields
-    return fields[last], found.name.rpartition("/")[2]
+    return fields[last], document.name.rpartition("/")[2]
 
 
-def _to_document(kind: type[D], found: google_calls.Message) -> D:
-    return kind.from_stored(*_to_row(found))
+def _to_document(kind: type[D], document: google_calls.Message) -> D:
+    return kind.from_stored(*_to_row(document))
 
 
-def _to_versioned_task(found: google_calls.Message) -> VersionedTask:
-    return VersionedTask(_to_document(Task, found), _to_version(found.update_time))
+def _to_versioned_task(document: google_calls.Message) -> VersionedTask:
+    return VersionedTask(_to_document(Task, document), _to_version(document.update_time))
 
 
 def _build_precondition_write(name: str, version: Version | None) -> google_calls.Message:
-    """Return a write that changes nothing, and lets its commit fail if the document is not as it was read.
+    """Return a write that changes nothing but fails its commit unless the document still has the expected version.
 
-    An empty mask names no field to be written, and leaves the ``update_time`` as it is.
+    An empty mask writes no field and leaves the ``update_time`` as it is.
     """
     if version is None:
         write = _Write(delete=name)

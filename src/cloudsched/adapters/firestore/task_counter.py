@@ -1,4 +1,4 @@
-"""Counting in Firestore, by its aggregation queries: one billed read for up to 1,000 tasks counted.
+"""Count tasks with Firestore's aggregation queries: one billed read per 1,000 tasks counted, or part of it.
 
 Source: cloud.google.com/firestore/docs/query-data/aggregation-queries.
 """
@@ -40,17 +40,17 @@ class FirestoreTaskCounter:
         self._parent = f"projects/{project}/databases/{database}/documents"
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
-        """Return how many of the owner's tasks have not ended."""
+        """Return how many of the owner's tasks are unfinished, at most `up_to`."""
         query = Listing("tasks", "createdAt", is_descending=True, equals={"owner": owner}).to_query(up_to, self._parent)
-        query.ClearField("order_by")  # what is only equal needs no index of its own
-        either = query.where.composite_filter.filters.add().field_filter
-        either.field.field_path = "status"
-        either.op = proto.StructuredQuery.FieldFilter.Operator.IN
-        either.value.array_value.values.extend(encode(str(status)) for status in UNFINISHED_STATUSES)
+        query.ClearField("order_by")  # a query with only equality filters needs no composite index
+        status_filter = query.where.composite_filter.filters.add().field_filter
+        status_filter.field.field_path = "status"
+        status_filter.op = proto.StructuredQuery.FieldFilter.Operator.IN
+        status_filter.value.array_value.values.extend(encode(str(status)) for status in UNFINISHED_STATUSES)
         return self._rpc.count(self._parent, query)
 
     def count_created_since(self, owner: str, since: datetime, up_to: int) -> int:
-        """Return how many of the owner's tasks were created after an instant."""
+        """Return how many of the owner's tasks were created after `since`, at most `up_to`."""
         listing = Listing(
             "tasks",
             "createdAt",
@@ -66,13 +66,13 @@ class FirestoreTaskCounter:
 
 
 class _CountRpc(FirestoreRpc):
-    """Firestore's calls, and the one that counts."""
+    """Firestore's RPCs, with the one that runs aggregation queries."""
 
     def count(self, parent: str, query: Message) -> int:
-        """Return how many documents a query finds; its limit bounds that.
+        """Return how many documents match a query, at most the query's limit.
 
         Raises:
-            StoreUnavailable: Firestore did not answer, or refused.
+            StoreUnavailable: Firestore did not respond, or refused.
         """
         method = self._bind_method(
             "RunAggregationQuery",
@@ -83,7 +83,7 @@ class _CountRpc(FirestoreRpc):
         aggregation = {"structured_query": query, "aggregations": [{"alias": "n", "count": {}}]}
         request = firestore.RunAggregationQueryRequest.pb()(parent=parent, structured_aggregation_query=aggregation)
         try:
-            answers = list(method(request, _DEADLINE.total_seconds()))
+            responses = list(method(request, _DEADLINE.total_seconds()))
         except (grpc.RpcError, ValueError) as error:
             raise StoreUnavailable("Firestore", str(error)[:200]) from error
-        return sum(answer.result.aggregate_fields["n"].integer_value for answer in answers)
+        return sum(response.result.aggregate_fields["n"].integer_value for response in responses)

@@ -1,8 +1,8 @@
-"""Documents as Firestore's values and back, without the layers in between.
+"""Convert documents to Firestore values and back, on the protobuf messages directly.
 
-What is written can be read by any Firestore client: instants are timestamps, nested objects are maps, enums are
-strings. A list directly inside a list, which JSON has and Firestore has not (firebase.google.com/docs/firestore/
-manage-data/data-types), is kept as bytes that hold its JSON. JSON has no bytes, so it comes back as what it was.
+Any Firestore client can read the values: instants are timestamps, nested objects are maps, enums are strings.
+Firestore does not allow a list directly inside a list (firebase.google.com/docs/firestore/manage-data/data-types), so
+such a list is stored as bytes that contain its JSON. No document has bytes otherwise, so decoding is unambiguous.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.adapters.google.channel import Message
 
 Value: Message = proto.Value.pb()
-"""The message class itself: its proto-plus wrapper costs more than the rest of a commit."""
+"""The protobuf class itself: its proto-plus wrapper would take more time than the rest of a commit."""
 Document: Message = proto.Document.pb()
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,20 +27,20 @@ _SECOND = timedelta(seconds=1)
 
 
 def encode_fields(fields: Message, data: Mapping[str, Any]) -> None:
-    """Put every entry of `data` into the fields of a document or a map.
+    """Write the entries of `data` into the fields of a document or a map.
 
     Raises:
-        TypeError: Firestore has no such type.
+        TypeError: Firestore cannot store a value of this type.
     """
     for key, value in data.items():
         _set(fields[key], value)
 
 
 def encode(value: object) -> Message:
-    """Return a value as Firestore's.
+    """Return a value as a Firestore value.
 
     Raises:
-        TypeError: Firestore has no such type.
+        TypeError: Firestore cannot store a value of this type.
     """
     encoded = Value()
     _set(encoded, value)
@@ -53,12 +53,12 @@ def decode(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decode_instant(value: Message) -> datetime:
-    """Return a value as an instant; one of another type as the first instant there is (`read_token` goes on there)."""
-    found = _get(value) if value.HasField("timestamp_value") else None
-    return found if isinstance(found, datetime) else datetime.min.replace(tzinfo=UTC)
+    """Return a timestamp as a datetime; any other type as `datetime.min`, from which a page token can continue."""
+    instant = _get(value) if value.HasField("timestamp_value") else None
+    return instant if isinstance(instant, datetime) else datetime.min.replace(tzinfo=UTC)
 
 
-def _set(target: Message, value: object, *, in_list: bool = False) -> None:  # noqa: C901 - one case a type
+def _set(target: Message, value: object, *, in_list: bool = False) -> None:  # noqa: C901 - one case per type
     match value:
         case str():
             target.string_value = value
@@ -84,7 +84,7 @@ def _set(target: Message, value: object, *, in_list: bool = False) -> None:  # n
             for item in value:
                 _set(target.array_value.values.add(), item, in_list=True)
         case _:
-            raise TypeError(f"Firestore does not keep a {type(value).__name__}")
+            raise TypeError(f"Firestore cannot store a {type(value).__name__}")
 
 
 def _get(value: Message) -> object:

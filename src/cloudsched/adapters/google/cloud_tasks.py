@@ -1,8 +1,8 @@
-"""The queue in Google Cloud Tasks, or in a local one: one call a dispatch.
+"""The `Dispatcher` over Google Cloud Tasks or a local Cloud Tasks: one API call per dispatch.
 
-Each priority has a queue of its own, whose rate and concurrency the operator sets: ``cloudsched`` for NORMAL,
-``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. Where a priority's queue is missing, the NORMAL one
-takes its dispatches, so that one queue is enough to begin with.
+Each priority has its own queue, whose rate and concurrency the operator sets: ``cloudsched`` for NORMAL,
+``cloudsched-critical``, ``cloudsched-high`` and ``cloudsched-low``. If a priority's queue does not exist, the NORMAL
+one takes its dispatches, so one queue is enough to start with.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 TOKEN_HEADER = "X-Cloudsched-Token"  # noqa: S105 - the name of a header, not a token
 
 DEADLINE = timedelta(seconds=5)
-"""How long handing over one dispatch may take, with its repetitions: somebody waits for it, and the sweep sends what
-was not taken."""
+"""How long creating one dispatch may take, retries included. It is short because a caller waits for it, and the sweep
+sends whatever could not be created."""
 
 DISPATCH_DEADLINE = timedelta(minutes=30)
-"""How long the queue waits for the executor's answer before it delivers again: the most that Cloud Tasks allows
-(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks); the task has a lease of its own."""
+"""How long Cloud Tasks waits for the executor's response before it redelivers: the maximum it allows
+(cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is independent."""
 
 _ATTEMPT_SECONDS = 2.5
 
 _RETRYABLE_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL}
-"""The codes after which a dispatch is handed over again. Google's clients repeat no CreateTask, since a task without a
-name would be made twice; ours have names, and the second one is refused as existing."""
+"""The codes after which CreateTask is retried. Google's clients never retry it, since that could create an unnamed task
+twice; our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
@@ -51,7 +51,7 @@ _Queue: Message = queue_types.Queue.pb()
 
 
 def queue_id(queue: str, priority: Priority) -> str:
-    """Return the id of the queue that takes a priority's dispatches, given that of the NORMAL one."""
+    """Return the id of a priority's queue; `queue` is the id of the NORMAL one."""
     return queue if priority is Priority.NORMAL else f"{queue}-{priority.lower()}"
 
 
@@ -77,12 +77,12 @@ class CloudTasksDispatcher:
             project: The Google Cloud project of the queues.
             location: Their region.
             queue: The id of the NORMAL priority's queue; see `queue_id` for the others.
-            url: Where the executor takes dispatches.
+            url: The URL at which the executor receives dispatches.
             emulator: ``host:port`` of a local Cloud Tasks; None for the service itself.
-            invoker: The service account as which the queue calls the executor (OIDC); None sends no identity.
-            audience: Whom that identity is meant for; the whole url if None.
-            dispatch_deadline: How long the queue waits for the executor, 15 seconds to 30 minutes.
-            deadline: How long handing over one dispatch may take, with its repetitions.
+            invoker: The service account whose OIDC token authenticates the queue to the executor; None sends no token.
+            audience: The audience of that token; the whole `url` if None.
+            dispatch_deadline: How long Cloud Tasks waits for the executor, 15 seconds to 30 minutes.
+            deadline: How long creating one dispatch may take, retries included.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -96,21 +96,25 @@ class CloudTasksDispatcher:
         self._create_queue = self._bind_method("CreateQueue", _CreateQueue)
 
     def create(self, message: QueueMessage) -> None:
-        """Hand over a dispatch in one call; a name that is taken is as good as made."""
+        """Create a dispatch in one call; a name that already exists counts as created.
+
+        Raises:
+            QueueUnavailable: Cloud Tasks did not respond in time or refused, or the queue does not exist.
+        """
         queue = self._queues[message.priority]
         code = self._call(self._create_task, self._build_request(queue, message), queue)
         normal = self._queues[Priority.NORMAL]
         if code is grpc.StatusCode.NOT_FOUND and queue != normal:
             code = self._call(self._create_task, self._build_request(normal, message), normal)
         if code is grpc.StatusCode.NOT_FOUND:
-            hint = f"make it with `gcloud tasks queues create {normal.rpartition('/')[2]}`, and wait a minute"
+            hint = f"create it with `gcloud tasks queues create {normal.rpartition('/')[2]}`, and wait a minute"
             raise QueueUnavailable(f"The queue {normal}", f"it does not exist; {hint}")
 
     def ensure_queues(self) -> None:
-        """Make the queues that are missing, as they are by default. For a local Cloud Tasks.
+        """Create the queues that do not exist, with default settings. For a local Cloud Tasks.
 
         Raises:
-            QueueUnavailable: They could not be made.
+            QueueUnavailable: They could not be created.
         """
         for name in self._queues.values():
             request = _CreateQueue(parent=self._location, queue=_Queue(name=name))
@@ -120,20 +124,20 @@ class CloudTasksDispatcher:
         """Close the channel."""
         self._channel.close()
 
-    def _build_request(self, queue: str, envelope: QueueMessage) -> Message:
+    def _build_request(self, queue: str, message: QueueMessage) -> Message:
         request = _CreateTask(parent=queue)
         task = request.task
         task.CopyFrom(self._template)
-        task.name = f"{queue}/tasks/{envelope.name}"
-        since = envelope.at - _EPOCH
+        task.name = f"{queue}/tasks/{message.name}"
+        since = message.at - _EPOCH
         task.schedule_time.seconds = since // _SECOND
         task.schedule_time.nanos = since.microseconds * 1000
-        task.http_request.body = envelope.body
-        task.http_request.headers[TOKEN_HEADER] = envelope.token
+        task.http_request.body = message.body
+        task.http_request.headers[TOKEN_HEADER] = message.token
         return request
 
     def _call(self, call: Callable[[Message, float], None], request: Message, queue: str) -> grpc.StatusCode:
-        """Make a call; return OK, ALREADY_EXISTS or NOT_FOUND, which mean something, and raise for the rest."""
+        """Make a call; return OK, ALREADY_EXISTS or NOT_FOUND, which callers handle, and raise for any other code."""
         try:
             retry(lambda left: call(request, min(left, _ATTEMPT_SECONDS)), _RETRYABLE_CODES, self._deadline)
         except grpc.RpcError as error:
@@ -141,7 +145,7 @@ class CloudTasksDispatcher:
             if code in {grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND}:
                 return code
             raise QueueUnavailable(f"The queue {queue}", f"{code.name}: {error.details()}") from error
-        except ValueError as error:  # gRPC's word for a closed channel
+        except ValueError as error:  # raised by gRPC if the channel is closed
             raise QueueUnavailable(f"The queue {queue}", str(error)) from error
         return grpc.StatusCode.OK
 
@@ -149,7 +153,7 @@ class CloudTasksDispatcher:
         method = self._channel.unary_unary(
             f"/google.cloud.tasks.v2.CloudTasks/{name}",
             request_serializer=request.SerializeToString,
-            response_deserializer=bytes,  # nobody reads it
+            response_deserializer=bytes,  # the response is not used
         )
 
         def call(message: Message, timeout: float) -> None:
@@ -160,7 +164,7 @@ class CloudTasksDispatcher:
 
 
 def _make_template(url: str, invoker: str | None, audience: str | None, dispatch_deadline: timedelta) -> Message:
-    """Return what all tasks have in common."""
+    """Return the fields that all tasks share."""
     task = _CreateTask().task
     task.http_request.url = url
     task.http_request.http_method = HttpMethod.POST

@@ -14,7 +14,7 @@ import pytest
 from tests.contract.listener_harness import AT_ONCE, LATE, Proxy, open_listener, wait_until
 
 from cloudsched import App, Schedule, Settings
-from cloudsched.adapters.firestore import listener as firestore_listening
+from cloudsched.adapters.firestore import listener as firestore_listener
 from cloudsched.adapters.firestore.listener import WATCHED_OFFERS, FirestoreListener, ListenRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.pull import Offer
@@ -222,19 +222,19 @@ def test_what_was_offered_while_there_was_no_way_is_told_of_afterwards(
             bell.wait()
 
 
-def test_no_stream_is_trusted_for_long(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection may die without a word, so it is made anew now and then."""
-    monkeypatch.setattr(firestore_listening, "STREAM_LIFETIME", timedelta(seconds=0.7))
+def test_a_stream_is_replaced_after_its_lifetime(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection may die silently, so the listener reconnects regularly."""
+    monkeypatch.setattr(firestore_listener, "STREAM_LIFETIME", timedelta(seconds=0.7))
     monkeypatch.setattr(
-        firestore_listening, "MAX_BACKOFF", timedelta(milliseconds=1)
+        firestore_listener, "MAX_BACKOFF", timedelta(milliseconds=1)
     )  # one that was too late costs that
     with open_listener(listener, ["gpu"]) as bell:
         bell.wait(2)
 
 
-def test_leaving_ends_everything_at_once(listener: FirestoreListener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No thread is left, and nothing rings any more."""
-    monkeypatch.setattr(firestore_listening, "_DEADLINE", LATE)
+def test_leaving_the_context_ends_the_thread_at_once(firestore_address: str, project: str) -> None:
+    """It does not wait for the deadline."""
+    listener = FirestoreListener(project=project, emulator=firestore_address, deadline=LATE)
     before = set(threading.enumerate())
     with open_listener(listener, ["gpu"]):
         assert set(threading.enumerate()) - before
@@ -243,8 +243,8 @@ def test_leaving_ends_everything_at_once(listener: FirestoreListener, monkeypatc
     wait_until(lambda: not set(threading.enumerate()) - before, f"{set(threading.enumerate()) - before} go on")
 
 
-def test_it_keeps_no_process_alive(firestore_address: str, project: str) -> None:
-    """A worker that ends in any way ends, even if it never left the context."""
+def test_a_listener_does_not_keep_the_process_alive(firestore_address: str, project: str) -> None:
+    """A worker process exits even if it never left the listener's context."""
     script = f"""
 import threading
 from cloudsched.adapters.firestore.listener import FirestoreListener
@@ -259,8 +259,8 @@ threading.context = context  # it is there to the end
     assert (ended.stdout, ended.returncode) == ("heard\n", 0), ended.stderr
 
 
-def test_an_app_has_one_where_its_store_can_tell(firestore_address: str, project: str) -> None:
-    """On Firestore; elsewhere, and where a store was given, workers look by themselves."""
+def test_an_app_has_a_listener_only_on_its_own_firestore_store(firestore_address: str, project: str) -> None:
+    """On SQLite, and where a store is passed in, workers poll instead."""
     settings = Settings(project=project, firestore_emulator=firestore_address)
     assert isinstance(App(settings).listener, FirestoreListener)
     assert App(Settings(store="sqlite")).listener is None

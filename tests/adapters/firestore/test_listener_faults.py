@@ -16,8 +16,8 @@ import pytest
 from google.cloud.firestore_v1.types import firestore as messages
 from tests.contract.listener_harness import AT_ONCE, LATE, NotificationCounter, open_listener, wait_until
 
-from cloudsched.adapters.firestore import listener as firestore_listening
-from cloudsched.adapters.firestore.listener import INITIAL_BACKOFF, FirestoreListener, reconnect_delay
+from cloudsched.adapters.firestore import listener as firestore_listener
+from cloudsched.adapters.firestore.listener import DEADLINE, INITIAL_BACKOFF, FirestoreListener, reconnect_delay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ _Kind = messages.TargetChange.TargetChangeType
 
 
 class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
-    """Stands in for Firestore: answers each stream as its script says, and keeps the last one open."""
+    """A fake Firestore: plays one script per stream, and keeps the last stream open."""
 
     def __init__(self, *scripts: list[Any]) -> None:
         self.scripts = list(scripts)
@@ -59,16 +59,16 @@ def _refused(code: grpc.StatusCode) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firestore_listening, "INITIAL_BACKOFF", timedelta(milliseconds=1))
+def _short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firestore_listener, "INITIAL_BACKOFF", timedelta(milliseconds=1))
 
 
 @contextmanager
-def _served(fake: Fake) -> Iterator[FirestoreListener]:
+def _served(fake: Fake, deadline: timedelta = DEADLINE) -> Iterator[FirestoreListener]:
     server = grpc.server(ThreadPoolExecutor(4), handlers=(fake,))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    yield FirestoreListener(project="demo", emulator=f"127.0.0.1:{port}")
+    yield FirestoreListener(project="demo", emulator=f"127.0.0.1:{port}", deadline=deadline)
     server.stop(None).wait()
 
 
@@ -83,7 +83,7 @@ def test_what_may_pass_is_tried_again(script: list[Any], caplog: pytest.LogCaptu
     fake = Fake(script, script, script, [_CURRENT])
     with _served(fake) as listener, open_listener(listener, ["gpu"]):
         assert len(fake.requests) == 4
-    levels = [each.levelname for each in caplog.records if each.name == firestore_listening.__name__]
+    levels = [each.levelname for each in caplog.records if each.name == firestore_listener.__name__]
     assert levels == ["WARNING", "INFO"]
 
 
@@ -92,13 +92,13 @@ def test_what_no_try_can_mend_is_said_once(
     script: list[Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From then on it rings every few seconds, so that the worker looks; leaving is as quick as ever."""
-    monkeypatch.setattr(firestore_listening, "FALLBACK_POLL", timedelta(milliseconds=5))
+    monkeypatch.setattr(firestore_listener, "FALLBACK_POLL", timedelta(milliseconds=5))
     bell, fake = NotificationCounter(), Fake(script)
     with _served(fake) as listener, listener.listen(["gpu"], None, bell.notify):
         wait_until(lambda: bell.notifications > 3, "it goes on")
     assert not _threads()
     assert len(fake.requests) == 1
-    (record,) = [each for each in caplog.records if each.name == firestore_listening.__name__]
+    (record,) = [each for each in caplog.records if each.name == firestore_listener.__name__]
     assert record.levelname == "ERROR"
     assert "polling every few seconds" in record.getMessage()
 
@@ -122,45 +122,44 @@ def test_it_goes_on_where_it_was_and_begins_anew_if_that_is_forgotten() -> None:
     assert fake.requests[0].database == "projects/demo/databases/(default)"
 
 
-def test_waits_grow_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice as long each time, and never longer than a minute."""
-    monkeypatch.setattr(firestore_listening, "INITIAL_BACKOFF", INITIAL_BACKOFF)
+def test_reconnect_delays_grow_to_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each delay is twice the one before, up to a minute."""
+    monkeypatch.setattr(firestore_listener, "INITIAL_BACKOFF", INITIAL_BACKOFF)
     waits = [reconnect_delay(failures) for failures in range(1, 1000)]
     assert waits[:3] == [INITIAL_BACKOFF, INITIAL_BACKOFF * 2, INITIAL_BACKOFF * 4]
     assert max(waits) == waits[-1] == timedelta(minutes=1)
 
 
-def test_failures_count_until_a_stream_has_lasted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream that ends as soon as it is there is no success: each one costs a call, and lets the worker look."""
-    asked: list[int] = []
+def test_failures_count_until_a_stream_has_lasted_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that ends right after it opens is no success: each one costs a call and makes the worker poll."""
+    delays_after: list[int] = []
 
     def noted(failures: int) -> timedelta:
-        asked.append(failures)
+        delays_after.append(failures)
         return timedelta()
 
-    monkeypatch.setattr(firestore_listening, "reconnect_delay", noted)
+    monkeypatch.setattr(firestore_listener, "reconnect_delay", noted)
     fake = Fake([_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT])
     with _served(fake) as listener, open_listener(listener, ["gpu"]):
         wait_until(lambda: len(fake.requests) == 4, "it gave up")
-    assert asked == [1, 2, 3]
-    asked.clear()
-    monkeypatch.setattr(firestore_listening, "MAX_BACKOFF", timedelta())
+    assert delays_after == [1, 2, 3]
+    delays_after.clear()
+    monkeypatch.setattr(firestore_listener, "MAX_BACKOFF", timedelta())
     fake = Fake([_CURRENT, C.UNAVAILABLE], [_CURRENT, C.UNAVAILABLE], [_CURRENT])
     with _served(fake) as listener, open_listener(listener, ["gpu"]):
         wait_until(lambda: len(fake.requests) == 3, "it gave up")
-    assert asked == [1, 1]
+    assert delays_after == [1, 1]
 
 
-def test_leaving_is_quick_while_it_waits_and_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that is told to stop stops, whatever becomes of Firestore."""
+def test_leaving_is_quick_during_a_backoff_and_without_responses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker can stop at once while Firestore is down."""
     for wait in ("INITIAL_BACKOFF", "MAX_BACKOFF"):
-        monkeypatch.setattr(firestore_listening, wait, 2 * LATE)  # at least half of it is waited
-    monkeypatch.setattr(firestore_listening, "_DEADLINE", LATE)
+        monkeypatch.setattr(firestore_listener, wait, 2 * LATE)  # at least half of it is waited
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
         addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in (silent, gone)]
         gone.close()
         for address in addresses:
-            with FirestoreListener(project="demo", emulator=address).listen(
+            with FirestoreListener(project="demo", emulator=address, deadline=LATE).listen(
                 ["gpu"], None, NotificationCounter().notify
             ):
                 assert _threads()
@@ -168,7 +167,7 @@ def test_leaving_is_quick_while_it_waits_and_while_nobody_answers(monkeypatch: p
             assert time.monotonic() - left_at < AT_ONCE
             assert not _threads()
     fake = Fake([C.UNAVAILABLE])
-    with _served(fake) as listener, listener.listen(["gpu"], None, NotificationCounter().notify):
+    with _served(fake, LATE) as listener, listener.listen(["gpu"], None, NotificationCounter().notify):
         wait_until(lambda: fake.requests, "it did not try")
         left_at = time.monotonic()
     assert not _threads()

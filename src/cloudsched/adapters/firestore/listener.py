@@ -41,7 +41,9 @@ INITIAL_BACKOFF, MAX_BACKOFF = timedelta(seconds=0.5), timedelta(minutes=1)
 FALLBACK_POLL = timedelta(seconds=4)
 """How often `notify` is called where listening is impossible."""
 
-_DEADLINE = timedelta(seconds=10)
+DEADLINE = timedelta(seconds=10)
+"""How long a call, or the end of the thread, may take."""
+
 _MAX_SEEN = 100
 _ACTION = {"action": "listening"}
 _TARGET = 1
@@ -74,11 +76,20 @@ class FirestoreListener:
         project: The Google Cloud project.
         database: The database's id.
         emulator: ``host:port`` of Google's Firestore emulator; None for the service itself.
+        deadline: How long leaving the context waits for the thread to end.
     """
 
-    def __init__(self, *, project: str, database: str = "(default)", emulator: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        project: str,
+        database: str = "(default)",
+        emulator: str | None = None,
+        deadline: timedelta = DEADLINE,
+    ) -> None:
         self._database = f"projects/{project}/databases/{database}"
         self._emulator = emulator
+        self._deadline = deadline
 
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
@@ -94,7 +105,7 @@ class FirestoreListener:
         request.add_target.query.parent = parent
         query = build_arrival_listing(queue_keys, owner).to_query(WATCHED_OFFERS, parent)
         request.add_target.query.structured_query.CopyFrom(query)
-        return _ListenThread(ListenRpc(self._database, self._emulator, _DEADLINE), request, notify)
+        return _ListenThread(ListenRpc(self._database, self._emulator, self._deadline), request, notify, self._deadline)
 
 
 class ListenRpc(FirestoreRpc):
@@ -122,11 +133,12 @@ class _ListenThread(AbstractContextManager[None]):
     close anything.
     """
 
-    def __init__(self, calls: ListenRpc, request: Message, notify: Callable[[], None]) -> None:
+    def __init__(self, calls: ListenRpc, request: Message, notify: Callable[[], None], join_timeout: timedelta) -> None:
         self._thread = threading.Thread(target=self._run, name="cloudsched-listener", daemon=True)
         self._rpc = calls
         self._request = request
         self._notify = notify
+        self._join_timeout = join_timeout
         self._has_ended = threading.Event()
         self._stream: Message = None
         self._stream_lock = threading.Lock()
@@ -147,7 +159,7 @@ class _ListenThread(AbstractContextManager[None]):
             self._has_ended.set()
             if self._stream is not None:
                 self._stream.cancel()
-        self._thread.join(_DEADLINE.total_seconds())
+        self._thread.join(self._join_timeout.total_seconds())
         self._rpc.close()
 
     def _run(self) -> None:

@@ -36,7 +36,8 @@ DISPATCH_DEADLINE = timedelta(minutes=30)
 """How long Cloud Tasks waits for the executor's response before it redelivers: the maximum it allows
 (cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues.tasks). The task's lease is independent."""
 
-_ATTEMPT_SECONDS = 2.5
+ATTEMPT_TIMEOUT = timedelta(seconds=2.5)
+"""How long one attempt to create a dispatch may take before it is retried, within `DEADLINE`."""
 
 _RETRYABLE_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL}
 """The codes after which CreateTask is retried. Google's clients never retry it, since that could create an unnamed task
@@ -70,6 +71,7 @@ class CloudTasksDispatcher:
         audience: str | None = None,
         dispatch_deadline: timedelta = DISPATCH_DEADLINE,
         deadline: timedelta = DEADLINE,
+        attempt_timeout: timedelta = ATTEMPT_TIMEOUT,
     ) -> None:
         """Open a channel; nothing is sent before the first dispatch.
 
@@ -83,6 +85,7 @@ class CloudTasksDispatcher:
             audience: The audience of that token; the whole `url` if None.
             dispatch_deadline: How long Cloud Tasks waits for the executor, 15 seconds to 30 minutes.
             deadline: How long creating one dispatch may take, retries included.
+            attempt_timeout: How long one attempt may take before it is retried.
 
         Raises:
             Misconfigured: There are no credentials.
@@ -90,6 +93,7 @@ class CloudTasksDispatcher:
         self._location = f"projects/{project}/locations/{location}"
         self._queues = {each: f"{self._location}/queues/{queue_id(queue, each)}" for each in Priority}
         self._deadline = deadline.total_seconds()
+        self._attempt_seconds = attempt_timeout.total_seconds()
         self._template = _make_template(url, invoker, audience, dispatch_deadline)
         self._channel = open_channel(CloudTasksGrpcTransport, emulator)
         self._create_task = self._bind_method("CreateTask", _CreateTask)
@@ -139,7 +143,7 @@ class CloudTasksDispatcher:
     def _call(self, call: Callable[[Message, float], None], request: Message, queue: str) -> grpc.StatusCode:
         """Make a call; return OK, ALREADY_EXISTS or NOT_FOUND, which callers handle, and raise for any other code."""
         try:
-            retry(lambda left: call(request, min(left, _ATTEMPT_SECONDS)), _RETRYABLE_CODES, self._deadline)
+            retry(lambda left: call(request, min(left, self._attempt_seconds)), _RETRYABLE_CODES, self._deadline)
         except grpc.RpcError as error:
             code = error.code()
             if code in {grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND}:

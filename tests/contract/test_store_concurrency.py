@@ -1,4 +1,4 @@
-"""What every store promises to callers that meet."""
+"""What every store promises to concurrent callers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.conftest import NOW
 
+from cloudsched.adapters.firestore.rpc import FirestoreRpc
+from cloudsched.adapters.sqlite.database import Database
+from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.domain.documents.execution import Run
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.errors import VersionConflict
@@ -141,33 +144,38 @@ def test_lists_stay_whole_while_others_write(store: Store, make_task: MakeTask) 
         writer.result()
 
 
+def _commit_method(store: Store) -> tuple[type, str]:
+    """Return the class and the name of the method through which a store commits, to interrupt it there."""
+    return (Database, "write") if isinstance(store, SqliteStore) else (FirestoreRpc, "commit")
+
+
 @pytest.mark.parametrize("crash_after", [1, 2])
-def test_a_purge_that_was_cut_off_is_finished_by_the_next(
+def test_an_interrupted_purge_is_finished_by_the_next(
     store: Store,
     make_task: MakeTask,
     make_execution: Callable[..., Execution],
     monkeypatch: pytest.MonkeyPatch,
     crash_after: int,
 ) -> None:
-    """The task goes last: as long as an execution is left, there is a task to purge again."""
+    """The task is removed last: while an execution is left, there is a task to purge again."""
     for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
-        monkeypatch.setattr(f"{module}._PURGE_BATCH_SIZE", 2)
+        monkeypatch.setattr(f"{module}.PURGE_BATCH_SIZE", 2)
     task = make_task()
     task = task.model_copy(update={"deleted_at": task.created_at})
     store.commit(task, None, [make_execution(task, f"e{number}") for number in range(5)])
-    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._rpc, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam that a crash would cut
-    real, calls = getattr(inner, method), list[object]()
+    adapter, method = _commit_method(store)
+    real, calls = getattr(adapter, method), list[object]()
 
-    def crashing(argument: object) -> object:
+    def crashing(database: object, argument: object) -> object:
         if len(calls) == crash_after:
             raise KeyboardInterrupt
         calls.append(argument)
-        return real(argument)
+        return real(database, argument)
 
-    monkeypatch.setattr(inner, method, crashing)
+    monkeypatch.setattr(adapter, method, crashing)
     with pytest.raises(KeyboardInterrupt):
         store.purge(task.id)
-    monkeypatch.setattr(inner, method, real)
+    monkeypatch.setattr(adapter, method, real)
     assert store.load(task.id) is not None
     assert len(store.list_executions(task.id, limit=10).items) == 5 - 2 * crash_after
     store.purge(task.id)
@@ -176,34 +184,34 @@ def test_a_purge_that_was_cut_off_is_finished_by_the_next(
 
 
 @pytest.mark.parametrize("overtaken_at", range(4))
-def test_a_purge_that_is_overtaken_leaves_what_was_made_again(
+def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
     store: Store,
     make_task: MakeTask,
     make_execution: Callable[..., Execution],
     monkeypatch: pytest.MonkeyPatch,
     overtaken_at: int,
 ) -> None:
-    """Before any of its commits another purge may end, and the task be made again: with records of the same names."""
+    """Before any of its commits, another purge may finish and the task be recreated, with records of the same names."""
     for module in ("cloudsched.adapters.sqlite.store", "cloudsched.adapters.firestore.store"):
-        monkeypatch.setattr(f"{module}._PURGE_BATCH_SIZE", 2)
+        monkeypatch.setattr(f"{module}.PURGE_BATCH_SIZE", 2)
     runs = (Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),)
     entries = (JournalEntry(execution_id="open", number=1, kind=StepKind.NOW, started_at=NOW),)
     task = make_task(runs=runs)
     executions = [make_execution(task, f"e{number}") for number in range(3)]
     gone = task.model_copy(update={"deleted_at": task.created_at})
     store.commit(gone, None, executions, entries=entries)
-    inner, method = (store._database, "write") if hasattr(store, "_database") else (store._rpc, "commit")  # type: ignore[attr-defined]  # noqa: SLF001 - the seam at which it is overtaken
-    real, calls = getattr(inner, method), list[object]()
+    adapter, method = _commit_method(store)
+    real, calls = getattr(adapter, method), list[object]()
 
-    def overtaken(argument: object) -> object:
+    def overtaken(database: object, argument: object) -> object:
         calls.append(argument)
         if len(calls) == overtaken_at + 1:
-            monkeypatch.setattr(inner, method, real)
+            monkeypatch.setattr(adapter, method, real)
             store.purge(task.id)
             store.commit(task, None, executions, entries=entries)
-        return real(argument)
+        return real(database, argument)
 
-    monkeypatch.setattr(inner, method, overtaken)
+    monkeypatch.setattr(adapter, method, overtaken)
     store.purge(task.id)
     assert len(calls) == overtaken_at + 1
     found = store.load(task.id)

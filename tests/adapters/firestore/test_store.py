@@ -1,4 +1,4 @@
-"""What the Firestore store promises beyond the port: what lies there, which calls are made, what failures mean."""
+"""What the Firestore store promises beyond the port: the stored fields, the RPCs it makes, what failures mean."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from cloudsched.adapters.firestore.queries import (
     build_offer_listing,
     build_task_listing,
 )
+from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.store import TaskQuery, Version
@@ -164,7 +165,7 @@ _ONCE = 1
         (C.ABORTED, _AGAIN, _AGAIN),
     ],
 )
-def test_a_call_is_made_again_where_google_says_so(
+def test_a_call_is_recreated_where_google_says_so(
     fake: tuple[Fake, FirestoreStore],
     make_task: MakeTask,
     code: grpc.StatusCode,
@@ -225,8 +226,8 @@ def test_a_missing_database_is_no_conflict(fake: tuple[Fake, FirestoreStore], ma
             call()
 
 
-def test_nobody_waits_longer_than_the_deadline(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing listens, and where somebody listens and says nothing."""
+def test_no_call_takes_longer_than_the_deadline(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where nothing listens, nor where a server accepts the connection and never responds."""
     monkeypatch.setattr(firestore_adapter, "DEADLINE", PATIENCE)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as gone:
         ports = [each.getsockname()[1] for each in (silent, gone)]
@@ -241,32 +242,36 @@ def test_nobody_waits_longer_than_the_deadline(make_task: MakeTask, monkeypatch:
             store.close()
 
 
-@pytest.mark.parametrize("is_made_again", [False, True])
-def test_records_whose_task_is_gone_are_purged_unless_it_is_made_again(
+@pytest.mark.parametrize("is_recreated", [False, True])
+def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
     firestore_address: str,
     make_task: MakeTask,
     make_execution: Callable[..., Execution],
     monkeypatch: pytest.MonkeyPatch,
-    is_made_again: bool,  # noqa: FBT001 - a case
+    is_recreated: bool,  # noqa: FBT001 - a case
 ) -> None:
-    """Firestore lets a document go and keeps what lies below it."""
+    """Firestore deletes a document without its subcollections."""
     project = f"demo-{uuid.uuid4().hex[:20]}"
     store = FirestoreStore(project=project, emulator=firestore_address, deadline=timedelta(minutes=1))
     task = make_task()
     store.commit(task, None, [make_execution(task, "e")])
-    commit = store._rpc.commit  # noqa: SLF001 - the seam at which it is overtaken
-    commit([proto.Write.pb()(delete=f"projects/{project}/databases/(default)/documents/tasks/{task.id}")])
+    rpc, commit = (
+        FirestoreRpc(f"projects/{project}/databases/(default)", firestore_address, PATIENCE),
+        FirestoreRpc.commit,
+    )
+    rpc.commit([proto.Write.pb()(delete=f"projects/{project}/databases/(default)/documents/tasks/{task.id}")])
 
-    def overtaken(writes: Sequence[Any]) -> Any:  # noqa: ANN401 - Firestore's answer
-        monkeypatch.setattr(store._rpc, "commit", commit)  # noqa: SLF001 - as above
+    def overtaken(self: FirestoreRpc, writes: Sequence[Any]) -> Any:  # noqa: ANN401 - Firestore's response
+        monkeypatch.setattr(FirestoreRpc, "commit", commit)
         store.commit(task, None, [make_execution(task, "e")])
-        return commit(writes)
+        return commit(self, writes)
 
-    if is_made_again:
-        monkeypatch.setattr(store._rpc, "commit", overtaken)  # noqa: SLF001 - as above
+    if is_recreated:
+        monkeypatch.setattr(FirestoreRpc, "commit", overtaken)
     store.purge(task.id)
-    assert (store.load(task.id) is not None) is is_made_again
-    assert (store.load_execution(task.id, "e") is not None) is is_made_again
+    assert (store.load(task.id) is not None) is is_recreated
+    assert (store.load_execution(task.id, "e") is not None) is is_recreated
+    rpc.close()
     store.close()
 
 

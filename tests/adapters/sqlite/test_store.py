@@ -1,4 +1,4 @@
-"""What the embedded store promises beyond the port: processes, crashes, indexes, other people's files."""
+"""What the SQLite store promises beyond the port: processes, crashes, indexes, files of other programs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from cloudsched.adapters.sqlite import database as sqlite_database
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.errors import VersionConflict
 
-sqlite_database.BUSY_SECONDS = 60  # a busy disk takes longer than five
+sqlite_database.BUSY_TIMEOUT_SECONDS = 60  # a busy disk takes longer than five
 store, me = SqliteStore(Path(sys.argv[1])), sys.argv[2]
 print("ready", flush=True)
 for line in sys.stdin:
@@ -140,10 +140,12 @@ def test_what_was_acknowledged_survives_kill_9(path: Path, make_task: MakeTask) 
 
 
 def test_every_commit_waits_for_the_disk(file_store: SqliteStore) -> None:
-    """What kill -9 cannot show: the log is synced at each commit, so that a power cut loses nothing either."""
-    writer = file_store._database._writer  # noqa: SLF001 - nothing else can be asked
-    assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    """The log is synced at each commit, so a power cut loses nothing either, which kill -9 cannot show."""
+
+    def read_pragmas(writer: sqlite3.Connection) -> list[Any]:
+        return [writer.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "synchronous")]
+
+    assert file_store.database.write(read_pragmas) == [("wal",), (2,)]
 
 
 def _lists() -> Iterator[Listing]:
@@ -158,7 +160,7 @@ def _lists() -> Iterator[Listing]:
 
 @pytest.mark.parametrize("after", [None, (NOW, "a")], ids=["first", "next"])
 @pytest.mark.parametrize("wanted", list(_lists()), ids=lambda wanted: f"{wanted.table}-{' '.join(wanted.conditions)}")
-def test_every_list_walks_an_index_in_its_order(wanted: Listing, after: tuple[datetime, str] | None) -> None:
+def test_every_list_reads_an_index_in_order(wanted: Listing, after: tuple[datetime, str] | None) -> None:
     database = sqlite3.connect(":memory:")
     for statement in LAYOUT:
         database.execute(statement)
@@ -188,13 +190,13 @@ def test_offers_are_read_by_one_index_per_queue_key(owner: str | None, after: tu
 
 
 def test_single_documents_are_found_by_index(file_store: SqliteStore) -> None:
-    plan = file_store._database.read(  # noqa: SLF001 - the same database
+    plan = file_store.database.read(
         "EXPLAIN QUERY PLAN SELECT wake_at FROM tasks WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1"
     )
     assert "USING COVERING INDEX tasks_waking" in str(plan[0][3])
 
 
-def test_the_same_file_is_opened_again(path: Path, make_task: MakeTask) -> None:
+def test_a_file_can_be_reopened(path: Path, make_task: MakeTask) -> None:
     task = make_task()
     for expected in (None, task):
         store = SqliteStore(path)
@@ -206,7 +208,7 @@ def test_the_same_file_is_opened_again(path: Path, make_task: MakeTask) -> None:
 
 
 def test_many_may_open_a_new_file_at_once(path: Path, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long the disk takes for each of them."""
+    """Opening waits for the others, on a slow disk as well."""
     monkeypatch.setattr(sqlite_database, "BUSY_TIMEOUT_SECONDS", 60)
     barrier, stores = threading.Barrier(8), list[SqliteStore]()
 
@@ -254,7 +256,7 @@ def test_a_file_of_something_else_is_refused_and_left_alone(path: Path, kind: st
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=r"tasks\.db"):
         SqliteStore(tmp_path / "no" / "tasks.db")
 
@@ -279,7 +281,7 @@ def test_a_file_that_another_process_holds_is_unavailable(
 
 
 def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_task: MakeTask) -> None:
-    """While one transaction is being written the next ones gather, and are committed together."""
+    """Writers that arrive during a transaction share the next one; one that fails does not affect the others."""
     task = make_task()
     version = file_store.commit(task, None)
     good = [make_task() for _ in range(4)]
@@ -297,14 +299,22 @@ def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_tas
     wanted.insert(2, ("broken", broken, None))
     wanted.insert(1, ("stale", task.model_copy(update={"title": "Stale"}), version))
     file_store.commit(task, version)
-    database = file_store._database  # noqa: SLF001 - to hold the lock while the group gathers
+    database, is_writing, release = file_store.database, threading.Event(), threading.Event()
+
+    def block(_: sqlite3.Connection) -> None:
+        is_writing.set()
+        release.wait(60)
+
     threads = [threading.Thread(target=commit, args=arguments) for arguments in wanted]
-    with database._write_lock:  # noqa: SLF001 - the same
-        for thread in threads:
-            thread.start()
-        while len(database._pending) < len(threads):  # noqa: SLF001 - bounded by the test's own time limit
-            threading.Event().wait(0.001)
+    blocker = threading.Thread(target=database.write, args=(block,))
+    blocker.start()
+    assert is_writing.wait(60)
     for thread in threads:
+        thread.start()
+    while database.pending_writes < len(threads):  # bounded by the test's own time limit
+        threading.Event().wait(0.001)
+    release.set()
+    for thread in (blocker, *threads):
         thread.join()
     assert outcomes == {
         **{each.id: "committed" for each in good},
@@ -315,17 +325,17 @@ def test_one_bad_commit_of_a_group_fails_alone(file_store: SqliteStore, make_tas
     assert file_store.load(broken.id) is None
 
 
-def test_readers_leave_no_connection_behind(file_store: SqliteStore, make_task: MakeTask) -> None:
+def test_finished_reader_threads_share_one_connection(file_store: SqliteStore, make_task: MakeTask) -> None:
     task = make_task()
     file_store.commit(task, None)
     for _ in range(20):
         thread = threading.Thread(target=file_store.load, args=(task.id,))
         thread.start()
         thread.join()
-    assert len(file_store._database._idle) == 1  # noqa: SLF001 - nothing else shows it
+    assert file_store.database.idle_readers == 1
 
 
-def test_memory_forgets_with_its_store(make_task: MakeTask) -> None:
+def test_an_in_memory_database_ends_with_its_store(make_task: MakeTask) -> None:
     task = make_task(created_at=NOW + timedelta(days=1))
     first, second = SqliteStore(), SqliteStore()
     first.commit(task, None)

@@ -66,7 +66,7 @@ _SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
 _MAX_ID_BYTES = 1500
 """The most bytes of an id, or of a value in a query's filter."""
 
-_PURGE_BATCH_SIZE = 300
+PURGE_BATCH_SIZE = 300
 """How many documents one commit removes."""
 _MAX_STEPS = 10_000
 """An upper bound on the entries of a journal."""
@@ -179,9 +179,9 @@ class FirestoreStore:
         for run in stored.task.runs if stored else ():
             steps = f"{name}/executions/{run.execution_id}/steps"
             numbers = range(1, run.steps + 1)
-            for begin in range(0, run.steps, _PURGE_BATCH_SIZE):
-                yield [f"{steps}/{entry_id(number)}" for number in numbers[begin : begin + _PURGE_BATCH_SIZE]]
-        some = select_names(EXECUTIONS.to_query(_PURGE_BATCH_SIZE, name))
+            for begin in range(0, run.steps, PURGE_BATCH_SIZE):
+                yield [f"{steps}/{entry_id(number)}" for number in numbers[begin : begin + PURGE_BATCH_SIZE]]
+        some = select_names(EXECUTIONS.to_query(PURGE_BATCH_SIZE, name))
         while found := self._rpc.query(name, some):
             yield [each.name for each in found]
 

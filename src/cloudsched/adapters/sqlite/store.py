@@ -75,7 +75,7 @@ _EXPIRE = {  # a record that was reopened since then has no expireAt
     "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
 }
 
-_PURGE_BATCH_SIZE = 1000
+PURGE_BATCH_SIZE = 1000
 """How many documents one transaction removes: few enough that no other writer waits long."""
 
 
@@ -97,6 +97,11 @@ class SqliteStore:
         """
         self._database = Database(path, LAYOUT, LAYOUT_VERSION)
         self._on_removed = on_removed
+
+    @property
+    def database(self) -> Database:
+        """The database underneath, for inspection."""
+        return self._database
 
     def load(self, task_id: str) -> VersionedTask | None:
         """Return the task as it is now, or None."""
@@ -177,7 +182,7 @@ class SqliteStore:
         def some(connection: sqlite3.Connection) -> int:
             if is_alive(connection):
                 return 0
-            return connection.execute(_PURGE_SOME, (task_id, _PURGE_BATCH_SIZE)).rowcount
+            return connection.execute(_PURGE_SOME, (task_id, PURGE_BATCH_SIZE)).rowcount
 
         def task(connection: sqlite3.Connection) -> None:
             if is_alive(connection):
@@ -194,7 +199,7 @@ class SqliteStore:
         """Remove one batch of the executions and messages whose `expire_at` has passed; return how many."""
 
         def some(connection: sqlite3.Connection) -> int:
-            found = connection.execute(_EXPIRED, (to_microseconds(now), _PURGE_BATCH_SIZE)).fetchall()
+            found = connection.execute(_EXPIRED, (to_microseconds(now), PURGE_BATCH_SIZE)).fetchall()
             for kind, parent, key in found:
                 removed = connection.execute(_EXPIRE[kind], (parent, key)).rowcount
                 if kind == "execution" and removed:

@@ -1,6 +1,6 @@
-"""The floor that `benchmarks.api` measures: the same Firestore and Cloud Tasks calls, and no more.
+"""The floor of `benchmarks.api`: a function that only makes the same Firestore and Cloud Tasks calls.
 
-It checks nothing and plans nothing: a document with the fields of a task is stored under an id, and given back.
+It validates nothing and plans nothing: it stores a document with the fields of a task under an id, and returns it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOW = datetime.now(UTC)
 FIELDS = new_task(
     TaskDraft.of(owner="ada", title="T", handler="check", schedule=NOW + timedelta(days=1)), NOW, LeadTimes()
 ).task.to_stored()
-"""What a task's document has, so that both write as much."""
+"""The fields of a task's document, so that both servers write the same amount of data."""
 store = firestore.Client(project=os.environ["GOOGLE_CLOUD_PROJECT"])
 channel = grpc.insecure_channel(os.environ["CLOUD_TASKS_EMULATOR_HOST"])
 queue = tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=channel))
@@ -35,15 +35,15 @@ parent = queue.queue_path(os.environ["GOOGLE_CLOUD_PROJECT"], "us-central1", "cl
 
 @functions_framework.http
 def api(request: Request) -> Response:
-    """Create, get or list."""
+    """Create, get or list, by the method and path of the request."""
     if request.method == "POST":
         return _create(request.get_json(force=True))
     name = request.path.removeprefix("/v1/tasks").strip("/")
     if name:
-        return _answer(store.collection("floor").document(name).get().to_dict())
-    wanted = store.collection("floor").where(filter=firestore.FieldFilter("owner", "==", request.args["owner"]))
-    newest = wanted.order_by("createdAt", direction="DESCENDING").limit(int(request.args["pageSize"]))
-    return _answer({"tasks": [document.to_dict() for document in newest.stream()]})
+        return _respond(store.collection("floor").document(name).get().to_dict())
+    query = store.collection("floor").where(filter=firestore.FieldFilter("owner", "==", request.args["owner"]))
+    newest = query.order_by("createdAt", direction="DESCENDING").limit(int(request.args["pageSize"]))
+    return _respond({"tasks": [document.to_dict() for document in newest.stream()]})
 
 
 def _create(content: dict[str, Any]) -> Response:
@@ -54,8 +54,8 @@ def _create(content: dict[str, Any]) -> Response:
     target = {"url": "http://127.0.0.1:9", "body": name.encode(), "http_method": "POST"}
     task = tasks_v2.Task({"name": f"{parent}/tasks/{name}", "http_request": target, "schedule_time": at})
     queue.create_task(parent=parent, task=task)
-    return _answer(document)
+    return _respond(document)
 
 
-def _answer(content: object) -> Response:
+def _respond(content: object) -> Response:
     return Response(json.dumps(content, default=str), 200, {"Content-Type": "application/json"})

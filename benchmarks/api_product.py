@@ -25,11 +25,11 @@ class Site(BaseModel):
 
 @app.handler("check")
 def check(site: Site) -> str:
-    """Do nothing."""
+    """Return the URL."""
     return site.url
 
 
 @functions_framework.http
 def api(request: Request) -> Response:
-    """Serve clients."""
+    """Serve the HTTP API."""
     return serve_api(app, request)

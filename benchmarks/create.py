@@ -1,10 +1,10 @@
-"""What creating a task costs, beside the two calls that it cannot do without.
+"""Measure the creation of a task, compared with the two remote calls that it needs at least.
 
     python -m benchmarks.create [--rounds 500]
 
-The floor is one Firestore commit and one CreateTask of the same content by Google's own clients, with everything made
-beforehand but the names. Beside it: what one would write by hand, and the same requests on bare channels. All of them
-against the same emulators, turn by turn.
+The floor is one Firestore commit and one CreateTask of the same content, sent by Google's own clients from requests
+that were built beforehand. Two more candidates are code that you would write by hand without the library, and the same
+requests sent on bare gRPC channels. All of them use the same emulators, in alternation.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from benchmarks.local_services import Services, services
-from benchmarks.side_by_side import shown, timed
+from benchmarks.local_services import Services, run_services
+from benchmarks.side_by_side import show_comparison, time_alternately
 from google.cloud import firestore, tasks_v2
 from google.cloud.firestore_v1.services.firestore import FirestoreClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
@@ -44,8 +44,8 @@ class Site(BaseModel):
     url: str
 
 
-def library(service: Services) -> App:
-    """An app over the emulators."""
+def make_app(service: Services) -> App:
+    """Return an app that uses the emulators."""
     store = FirestoreStore(project=service.settings.project, emulator=service.firestore)
     app = App(service.settings, store=store, clock=SystemClock())
 
@@ -56,7 +56,7 @@ def library(service: Services) -> App:
     return app
 
 
-def created(app: App, number: int) -> Task:
+def create_task(app: App, number: int) -> Task:
     """Create a task as a caller would."""
     return app.create(
         id=f"library-{number}",
@@ -69,8 +69,8 @@ def created(app: App, number: int) -> Task:
 
 
 @dataclass
-class Raw:
-    """The same two requests by Google's clients."""
+class RawRequests:
+    """The same two requests without the library: by Google's clients, and on bare channels."""
 
     service: Services
     document: Document
@@ -79,7 +79,7 @@ class Raw:
     def __post_init__(self) -> None:
         channel = grpc.insecure_channel(self.service.firestore)
         self.firestore = FirestoreClient(transport=FirestoreGrpcTransport(channel=channel))
-        self.tasks = tasks_client(self.service)
+        self.tasks = make_tasks_client(self.service)
         self.database = f"projects/{self.service.settings.project}/databases/(default)"
         self.bare_commit = channel.unary_unary(
             "/google.firestore.v1.Firestore/Commit",
@@ -92,8 +92,8 @@ class Raw:
             response_deserializer=CloudTask.deserialize,
         )
 
-    def requests(self, name: str) -> tuple[CommitRequest, CreateTaskRequest]:
-        """Return the commit and the CreateTask for another task."""
+    def make_requests(self, name: str) -> tuple[CommitRequest, CreateTaskRequest]:
+        """Return the commit and the CreateTask for a task of this name."""
         document = Document(self.document)
         document.name = f"{self.database}/documents/tasks/{name}"
         task = CloudTask(self.task)
@@ -103,28 +103,28 @@ class Raw:
         )
         return commit, CreateTaskRequest(parent=self.service.queue, task=task)
 
-    def by_clients(self, made: list[tuple[CommitRequest, CreateTaskRequest]], number: int) -> None:
+    def send_by_clients(self, prepared: list[tuple[CommitRequest, CreateTaskRequest]], number: int) -> None:
         """Send both by Google's clients."""
-        commit, create = made[number]
+        commit, create = prepared[number]
         self.firestore.commit(commit)
         self.tasks.create_task(create)
 
-    def by_channel(self, made: list[tuple[CommitRequest, CreateTaskRequest]], number: int) -> None:
-        """Send both on the channels themselves."""
-        commit, create = made[number]
+    def send_on_channels(self, prepared: list[tuple[CommitRequest, CreateTaskRequest]], number: int) -> None:
+        """Send both on bare gRPC channels."""
+        commit, create = prepared[number]
         self.bare_commit(commit, timeout=10)
         self.bare_create(create, timeout=10)
 
 
-def tasks_client(service: Services) -> tasks_v2.CloudTasksClient:
-    """A Cloud Tasks client for the emulator."""
+def make_tasks_client(service: Services) -> tasks_v2.CloudTasksClient:
+    """Return a Cloud Tasks client for the emulator."""
     return tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=grpc.insecure_channel(service.tasks)))
 
 
-def by_hand(service: Services, fields: dict[str, Any], body: bytes) -> Any:  # noqa: ANN401 - a function of a number
-    """What one would write without the library."""
+def make_handwritten(service: Services, fields: dict[str, Any], body: bytes) -> Any:  # noqa: ANN401 - takes the task's number
+    """Return a function that creates a task as you would write it without the library."""
     os.environ["FIRESTORE_EMULATOR_HOST"] = service.firestore
-    database, queue = firestore.Client(project=service.settings.project), tasks_client(service)
+    database, queue = firestore.Client(project=service.settings.project), make_tasks_client(service)
 
     def create(number: int) -> None:
         database.collection("tasks").document(f"hand-{number}").create(fields)
@@ -136,31 +136,37 @@ def by_hand(service: Services, fields: dict[str, Any], body: bytes) -> Any:  # n
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure all candidates and print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=500, help="how many tasks each candidate creates")
     rounds = parser.parse_args().rounds
-    with services() as service:
-        app = library(service)
-        first = created(app, -1)
-        pattern = f"projects/{service.settings.project}/databases/(default)/documents/tasks/{first.id}"
+    with run_services() as service:
+        app = make_app(service)
+        first = create_task(app, -1)
+        document_name = f"projects/{service.settings.project}/databases/(default)/documents/tasks/{first.id}"
         channel = grpc.insecure_channel(service.firestore)
-        document = FirestoreClient(transport=FirestoreGrpcTransport(channel=channel)).get_document({"name": pattern})
-        queued = next(iter(tasks_client(service).list_tasks(request={"parent": service.queue, "response_view": 2})))
+        document = FirestoreClient(transport=FirestoreGrpcTransport(channel=channel)).get_document(
+            {"name": document_name}
+        )
+        queued = next(
+            iter(make_tasks_client(service).list_tasks(request={"parent": service.queue, "response_view": 2}))
+        )
         task = CloudTask(http_request=queued.http_request, schedule_time=queued.schedule_time)
-        raw = Raw(service, Document(fields=document.fields), task)
-        clients = [raw.requests(f"clients-{number}") for number in range(rounds + 30)]
-        channels = [raw.requests(f"channels-{number}") for number in range(rounds + 30)]
-        ways = {
-            "cloudsched: App.create": partial(created, app),
-            "floor: the two calls, Google's clients": partial(raw.by_clients, clients),
-            "by hand: firestore.Client, CloudTasksClient": by_hand(service, first.to_stored(), task.http_request.body),
-            "the two calls on bare channels": partial(raw.by_channel, channels),
+        raw = RawRequests(service, Document(fields=document.fields), task)
+        clients = [raw.make_requests(f"clients-{number}") for number in range(rounds + 30)]
+        channels = [raw.make_requests(f"channels-{number}") for number in range(rounds + 30)]
+        candidates = {
+            "cloudsched: App.create": partial(create_task, app),
+            "floor: the two calls, Google's clients": partial(raw.send_by_clients, clients),
+            "by hand: firestore.Client, CloudTasksClient": make_handwritten(
+                service, first.to_stored(), task.http_request.body
+            ),
+            "the two calls on bare channels": partial(raw.send_on_channels, channels),
         }
-        seconds = timed(ways, rounds)
+        seconds = time_alternately(candidates, rounds)
         app.close()
-    of, floor, hand, bare = ways
-    shown("Creating a task", seconds, of, {floor: 1.25, hand: None, bare: None})
+    subject, floor, hand, bare = candidates
+    show_comparison("Creating a task", seconds, subject, {floor: 1.25, hand: None, bare: None})
 
 
 if __name__ == "__main__":

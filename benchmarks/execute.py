@@ -1,10 +1,11 @@
-"""What one successful occurrence of a recurring task costs, beside the raw calls of its budget; and a hop.
+"""Measure one successful occurrence of a recurring task, compared with the remote calls it needs, and count a hop.
 
     python -m benchmarks.execute [--rounds 400]
 
-Budget of an occurrence: 1 document read, 2 commits (3 documents written), 1 task created. Of a hop: 1 read, 1 task
-created. The operations are counted first, then timed. The floor makes the same calls with the same content by Google's
-own clients, with everything made beforehand but the names. All of them against the same emulators, turn by turn.
+The budget of an occurrence is 1 document read, 2 commits (3 documents written) and 1 task created; that of a hop is 1
+document read and 1 task created. The operations of both are counted first; then the occurrence is timed. The floor
+makes the same calls with the same content by Google's own clients, from requests that were built beforehand. Both use
+the same emulators, in alternation.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
-from benchmarks.local_services import Services, services
-from benchmarks.side_by_side import shown, timed
+from benchmarks.local_services import Services, run_services
+from benchmarks.side_by_side import show_comparison, time_alternately
 from google.cloud import tasks_v2
 from google.cloud.firestore_v1.services.firestore import FirestoreClient
 from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrpcTransport
@@ -43,15 +44,15 @@ HOUR = timedelta(hours=1)
 
 
 class RecordingDispatcher:
-    """A dispatcher that also remembers what passed through it, so that the benchmark can deliver it."""
+    """A dispatcher that also keeps each message, so that the benchmark can deliver it."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self.envelopes: deque[QueueMessage] = deque()
+        self.messages: deque[QueueMessage] = deque()
 
     def create(self, message: QueueMessage) -> None:
-        """Hand the dispatch on."""
-        self.envelopes.append(message)
+        """Keep the message and pass it to the dispatcher."""
+        self.messages.append(message)
         self._dispatcher.create(message)
 
     def close(self) -> None:
@@ -60,12 +61,12 @@ class RecordingDispatcher:
 
 
 class ExecuteHarness:
-    """An app over the emulators whose clock is moved to each dispatch in turn."""
+    """An app that uses the emulators and whose clock is moved to each message in turn."""
 
     def __init__(self, service: Services, clock: ManualClock) -> None:
         self.clock, self.counts = clock, Counts()
         settings = service.settings
-        self.overheard = RecordingDispatcher(
+        self.recorder = RecordingDispatcher(
             CloudTasksDispatcher(
                 project=settings.project,
                 location=settings.location,
@@ -78,7 +79,7 @@ class ExecuteHarness:
         self.app = App(
             settings,
             store=CountingStore(store, self.counts),
-            dispatcher=CountingDispatcher(self.overheard, self.counts),
+            dispatcher=CountingDispatcher(self.recorder, self.counts),
             clock=clock,
         )
 
@@ -86,26 +87,26 @@ class ExecuteHarness:
         def tick() -> str:
             return "tock"
 
-    def add(self, name: str, schedule: Schedule) -> None:
+    def create(self, name: str, schedule: Schedule) -> None:
         """Create a task."""
         self.app.create(id=name, owner="ada", title="Tick", handler="tick", schedule=schedule)
 
-    def next(self) -> QueueMessage:
-        """Return the next dispatch, at its instant."""
-        envelope = self.overheard.envelopes.popleft()
-        self.clock.move_to(envelope.at)
-        return envelope
+    def take_next(self) -> QueueMessage:
+        """Move the clock to the instant of the next message, and return the message."""
+        message = self.recorder.messages.popleft()
+        self.clock.move_to(message.at)
+        return message
 
-    def deliver(self, envelope: QueueMessage) -> str:
-        """Deliver a dispatch; return what came of it."""
-        return self.app.deliver(envelope.body, envelope.token).action
+    def deliver(self, message: QueueMessage) -> str:
+        """Deliver a message; return the name of the action that the executor took."""
+        return self.app.deliver(message.body, message.token).action
 
 
-def count_operations(bench: ExecuteHarness, envelope: QueueMessage, expected: str) -> dict[str, int]:
-    """Deliver a dispatch and return the operations that it took."""
-    counts = bench.counts
+def count_operations(harness: ExecuteHarness, message: QueueMessage, expected: str) -> dict[str, int]:
+    """Deliver a message and return the number of operations of each kind."""
+    counts = harness.counts
     before = (counts.reads, counts.commits, counts.writes, counts.dispatches)
-    action = bench.deliver(envelope)
+    action = harness.deliver(message)
     assert action == expected, action
     after = (counts.reads, counts.commits, counts.writes, counts.dispatches)
     names = ("documents read", "commits", "documents written", "tasks created")
@@ -113,18 +114,18 @@ def count_operations(bench: ExecuteHarness, envelope: QueueMessage, expected: st
 
 
 def show_counts(occurrence: dict[str, int], hop: dict[str, int]) -> None:
-    """Print the operations beside their budget."""
+    """Print the operations and their budgets; raise AssertionError if they differ."""
     budgets = ((occurrence, (1, 2, 3, 1)), (hop, (1, 0, 0, 1)))
     table = Table("operation", "occurrence", "budget", "hop", "budget", title="Operations, counted")
     for row, name in enumerate(occurrence):
-        table.add_row(name, *(str(cell) for found, budget in budgets for cell in (found[name], budget[row])))
+        table.add_row(name, *(str(cell) for counts, budget in budgets for cell in (counts[name], budget[row])))
     Console(width=110).print(table)
-    for found, budget in budgets:
-        assert tuple(found.values()) == budget, f"{found} is not {budget}"
+    for counts, budget in budgets:
+        assert tuple(counts.values()) == budget, f"{counts} is not {budget}"
 
 
-def floor(service: Services, rounds: int) -> Callable[[int], object]:
-    """Return the raw calls of one occurrence, with the content that the library wrote."""
+def prepare_floor(service: Services, rounds: int) -> Callable[[int], object]:
+    """Return a function that makes the raw calls of one occurrence with the content that the library wrote."""
     firestore = FirestoreClient(transport=FirestoreGrpcTransport(channel=grpc.insecure_channel(service.firestore)))
     tasks = tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=grpc.insecure_channel(service.tasks)))
     database = f"projects/{service.settings.project}/databases/(default)"
@@ -142,37 +143,38 @@ def floor(service: Services, rounds: int) -> Callable[[int], object]:
         dispatch.name = f"{service.queue}/tasks/raw-{number}"
         dispatches.append(CreateTaskRequest(parent=service.queue, task=dispatch))
 
-    def calls(number: int) -> None:
+    def make_calls(number: int) -> None:
         firestore.get_document({"name": name})
         firestore.commit(claims[number])
         firestore.commit(results[number])
         tasks.create_task(dispatches[number])
 
-    return calls
+    return make_calls
 
 
 def main() -> None:
-    """Count, measure and print."""
+    """Count the operations, measure the time and print both."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=400, help="how many occurrences are timed")
     rounds = parser.parse_args().rounds
-    with services() as service:
+    with run_services() as service:
         now = datetime.now(UTC)
-        bench = ExecuteHarness(service, ManualClock(now))
-        bench.add("far", Schedule.once(now + timedelta(days=40)))
-        hop = count_operations(bench, bench.overheard.envelopes.popleft(), "hopped")  # a hop is one at any time
-        bench.overheard.envelopes.clear()
-        bench.add("timed", Schedule.every(timedelta(minutes=10), start=now + HOUR))
-        occurrence = count_operations(bench, bench.next(), "ran")
+        harness = ExecuteHarness(service, ManualClock(now))
+        harness.create("far", Schedule.once(now + timedelta(days=40)))
+        hop_message = harness.recorder.messages.popleft()  # delivered early: a hop makes the same calls at any time
+        hop = count_operations(harness, hop_message, "hopped")
+        harness.recorder.messages.clear()
+        harness.create("timed", Schedule.every(timedelta(minutes=10), start=now + HOUR))
+        occurrence = count_operations(harness, harness.take_next(), "ran")
         show_counts(occurrence, hop)
-        ways = {
-            "cloudsched: one occurrence": lambda _: bench.deliver(bench.next()),
-            "floor: the same calls, Google's clients": floor(service, rounds + 30),
+        candidates = {
+            "cloudsched: one occurrence": lambda _: harness.deliver(harness.take_next()),
+            "floor: the same calls, Google's clients": prepare_floor(service, rounds + 30),
         }
-        seconds = timed(ways, rounds)
-        bench.app.close()
-    of, raw = ways
-    shown("Running an occurrence", seconds, of, {raw: 1.25})
+        seconds = time_alternately(candidates, rounds)
+        harness.app.close()
+    subject, raw = candidates
+    show_comparison("Running an occurrence", seconds, subject, {raw: 1.25})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The local counterparts of Google's services, each in a process of its own, as a function would meet them."""
+"""The local counterparts of Google's services, each in a process of its own, reached over sockets as in production."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulat
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOBODY = "http://127.0.0.1:9"
-"""Where dispatches would go, if any came due while something is measured."""
+UNREACHABLE = "http://127.0.0.1:9"
+"""The target of dispatches; none is meant to come due during a measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Where the emulators listen, and a project and a queue of their own."""
+    """The addresses of the emulators, and settings with a new project and queue."""
 
     firestore: str
     tasks: str
@@ -37,29 +37,29 @@ class Services:
 
 
 @contextmanager
-def services() -> Iterator[Services]:
-    """Run Google's Firestore emulator and the local Cloud Tasks."""
-    found = find_emulator()
-    if isinstance(found, EmulatorNotFound):
-        sys.exit(f"No Firestore emulator: {found.reason}. {found.hint}")
+def run_services() -> Iterator[Services]:
+    """Run Google's Firestore emulator and the local Cloud Tasks; exit with a hint if the former is not installed."""
+    google = find_emulator()
+    if isinstance(google, EmulatorNotFound):
+        sys.exit(f"No Firestore emulator: {google.reason}. {google.hint}")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     settings = Settings(
         project=f"demo-{uuid.uuid4().hex[:12]}",
-        executor_url=NOBODY,
+        executor_url=UNREACHABLE,
         secret=uuid.uuid4().hex,
         tasks_emulator=f"127.0.0.1:{port}",
     )
     queue = f"projects/{settings.project}/locations/{settings.location}/queues/{settings.queue}"
     command = (sys.executable, "-m", "cloudsched", "emulator", f"--port={port}", f"--queue={queue}")
-    with found:
+    with google:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603 - ours
         try:
             channel = grpc.insecure_channel(f"127.0.0.1:{port}")
             grpc.channel_ready_future(channel).result(timeout=30)
             channel.close()
-            yield Services(found.address, f"127.0.0.1:{port}", settings)
+            yield Services(google.address, f"127.0.0.1:{port}", settings)
         finally:
             process.terminate()
             process.wait()

@@ -1,4 +1,4 @@
-"""Timing several ways of doing one thing in one run: turn by turn, so that a busy machine slows all of them alike."""
+"""Time several ways of doing one thing in alternation, so that other load on the machine slows all of them alike."""
 
 from __future__ import annotations
 
@@ -13,36 +13,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def timed(ways: Mapping[str, Callable[[int], object]], rounds: int, warm_up: int = 30) -> dict[str, list[float]]:
-    """Call every way once a round with the round's number; return the seconds that each call took."""
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    names = list(ways)
+def time_alternately(
+    candidates: Mapping[str, Callable[[int], object]], rounds: int, warm_up: int = 30
+) -> dict[str, list[float]]:
+    """Call each candidate once per round with the round's number; return the seconds that each call took.
+
+    The first `warm_up` rounds, which come on top of `rounds`, are not counted.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    names = list(candidates)
     for number in range(warm_up + rounds):
         for name in names:
-            began = time.perf_counter()
-            ways[name](number)
+            start = time.perf_counter()
+            candidates[name](number)
             if number >= warm_up:
-                seconds[name].append(time.perf_counter() - began)
-        names.append(names.pop(0))  # nobody is always the first
+                seconds[name].append(time.perf_counter() - start)
+        names.append(names.pop(0))  # a different candidate goes first in each round
     return seconds
 
 
-def shown(title: str, seconds: Mapping[str, list[float]], of: str, floors: Mapping[str, float | None]) -> None:
-    """Print medians, and the ratio of `of` to each floor, with the most that it may be (None: no target)."""
+def show_comparison(
+    title: str, seconds: Mapping[str, list[float]], subject: str, floors: Mapping[str, float | None]
+) -> None:
+    """Print the medians, and the ratio of `subject` to each floor with its maximum (None: no target)."""
     table = Table(title=title)
-    for heading in ("what", "median ms", "90 % below ms", f"{of} / this", "target"):
-        table.add_column(heading, justify="left" if heading == "what" else "right")
+    for heading in ("candidate", "median ms", "90th percentile ms", f"{subject} / this", "target"):
+        table.add_column(heading, justify="left" if heading == "candidate" else "right")
     for name, values in seconds.items():
         ratio = target = ""
         if name in floors:
-            most = floors[name]
-            ratio = f"{median_ratio(seconds[of], values):.2f}"
-            target = f"≤ {most:.2f}" if most is not None else "none"
-        ninety = statistics.quantiles(values, n=10)[8]
-        table.add_row(name, f"{statistics.median(values) * 1e3:.3f}", f"{ninety * 1e3:.3f}", ratio, target)
+            maximum = floors[name]
+            ratio = f"{divide_medians(seconds[subject], values):.2f}"
+            target = f"≤ {maximum:.2f}" if maximum is not None else "none"
+        percentile = statistics.quantiles(values, n=10)[8]
+        table.add_row(name, f"{statistics.median(values) * 1e3:.3f}", f"{percentile * 1e3:.3f}", ratio, target)
     Console(width=110).print(table)
 
 
-def median_ratio(values: list[float], floor: list[float]) -> float:
-    """Return how many times the floor's median the values' median is."""
+def divide_medians(values: list[float], floor: list[float]) -> float:
+    """Return the median of the values divided by the floor's median."""
     return statistics.median(values) / statistics.median(floor)

@@ -215,10 +215,10 @@ def test_metrics_count_what_the_lines_say(sim: Simulation) -> None:
     }
     assert count["cloudsched.tasks.created"] == {(works,): 1, (fails,): 1}
     assert count["cloudsched.attempts.started"] == {(works,): 1, (fails,): 2}
-    ended = count["cloudsched.executions.ended"]
+    ended = count["cloudsched.executions.finished"]
     assert ended == {(works, ("status", "SUCCEEDED")): 1, (fails, ("status", "FAILED")): 1}
-    assert count["cloudsched.repaired"] == {(): 2}
-    lateness: Any = found["cloudsched.lateness"][works,]
+    assert count["cloudsched.dispatches.repaired"] == {(): 2}
+    lateness: Any = found["cloudsched.attempts.lateness"][works,]
     assert 20 <= lateness.max <= 90, "the sweep found it within a minute and its grace"
 
 

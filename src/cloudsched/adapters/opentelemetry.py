@@ -4,12 +4,18 @@ A deployed function that has the extra installed (``pip install 'cloudsched[tele
 Cloud Monitoring. A program with its own providers sets ``app.tracer = OpenTelemetryTracer()`` and calls
 ``logging.getLogger("cloudsched").addHandler(Meter())``.
 
-=============================== ========= ==================================================================
-metric                          kind      counts
-=============================== ========= ==================================================================
+=================================== ========= ==================================================================
+``cloudsched.tasks.created``        counter   new tasks
+``cloudsched.tasks.overdue``        gauge     tasks that the last sweep found overdue
+``cloudsched.attempts.started``     counter   handlers called
+``cloudsched.attempts.lateness``    histogram seconds from when an attempt was due to its start
+``cloudsched.executions.finished``  counter   executions, by ``status``: SUCCEEDED, FAILED, SKIPPED and the others
+``cloudsched.dispatches.repaired``  counter   lost dispatches that the sweep sent again
+``cloudsched.documents.unreadable`` counter   documents that a list skipped: damaged, or of a newer schema
+=================================== ========= ==================================================================
 ``cloudsched.tasks.created``    counter   new tasks
 ``cloudsched.attempts.started`` counter   handlers called
-``cloudsched.executions.ended`` counter   executions, by ``status``: SUCCEEDED, FAILED, SKIPPED and the others
+``cloudsched.executions.finished`` counter   executions, by ``status``: SUCCEEDED, FAILED, SKIPPED and the others
 ``cloudsched.lateness``         histogram seconds from when an attempt was due to its start
 ``cloudsched.backlog``          gauge     tasks that the last sweep found overdue
 ``cloudsched.repaired``         counter   lost dispatches that the sweep sent again
@@ -82,11 +88,11 @@ class Meter(logging.Handler):
         meter = metrics.get_meter(_NAME, meter_provider=provider)
         self._created = meter.create_counter("cloudsched.tasks.created")
         self._started = meter.create_counter("cloudsched.attempts.started")
-        self._finished = meter.create_counter("cloudsched.executions.ended")
-        self._lateness = meter.create_histogram("cloudsched.lateness", "s")
-        self._backlog = meter.create_gauge("cloudsched.backlog")
-        self._repaired = meter.create_counter("cloudsched.repaired")
-        self._unreadable = meter.create_counter("cloudsched.unreadable")
+        self._finished = meter.create_counter("cloudsched.executions.finished")
+        self._lateness = meter.create_histogram("cloudsched.attempts.lateness", "s")
+        self._backlog = meter.create_gauge("cloudsched.tasks.overdue")
+        self._repaired = meter.create_counter("cloudsched.dispatches.repaired")
+        self._unreadable = meter.create_counter("cloudsched.documents.unreadable")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Count the event that a log record reports."""

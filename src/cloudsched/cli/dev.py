@@ -33,7 +33,7 @@ _NOT_FOUND = 127
 """What shells exit with if there is no such command."""
 _TERMINATE_TIMEOUT_SECONDS = 10
 """How long a command may take to end after the signal."""
-_FAILURE_ACTIONS = {"failed", "retrying", "timed_out"}
+_FAILURE_ACTIONS = {"failed", "request_failed", "retrying", "timed_out"}
 """Log actions of attempts that ended with an error."""
 _REASON_ATTRIBUTE = "reason"
 """The log record's attribute with that error."""

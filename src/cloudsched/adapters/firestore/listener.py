@@ -45,7 +45,7 @@ DEADLINE = timedelta(seconds=10)
 """How long a call, or the end of the thread, may take."""
 
 _MAX_SEEN = 100
-_ACTION = {"action": "listening"}
+_ACTION = {"action": "listener"}
 _TARGET = 1
 _Change = firestore.TargetChange.TargetChangeType
 _PERMANENT_CODES = {

@@ -158,7 +158,7 @@ def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - wha
         if type(error).__name__ == "CertificateFetchError":  # by name: importing its module is slow
             raise Unavailable("Google's keys", type(error).__name__) from error
         # Its message may repeat the token, so only the type is logged.
-        log.info("token refused: %s", type(error).__name__, extra={"action": "token_refused"})
+        log.info("token refused: %s", type(error).__name__, extra={"action": "token_rejected"})
         expired = "expired" in str(error).lower()
         raise Unauthenticated(
             "The token has expired." if expired else "The token is not one that this API takes."

@@ -159,4 +159,4 @@ def deny_inspection() -> None:
 @lru_cache(maxsize=1)
 def _warn_unfiltered() -> None:
     """Warn once per process."""
-    log.warning("scripts run without a filter of system calls", extra={"action": "unfiltered"})
+    log.warning("scripts run without a filter of system calls", extra={"action": "seccomp_unavailable"})

@@ -75,7 +75,7 @@ def render_problem(error: Exception) -> Response:
         log.error("misconfigured: %s", error, extra={"action": "misconfigured"})
         detail = "The service is not set up; its log says what is missing."
         return _render(HTTPStatus.SERVICE_UNAVAILABLE, "Misconfigured", detail)
-    log.error("failed", exc_info=error, extra={"action": "failed"})
+    log.error("request failed", exc_info=error, extra={"action": "request_failed"})
     return _render(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error", "The server failed; its log says why.")
 
 

@@ -140,8 +140,8 @@ def context_last(payload: Model, ctx: Context) -> None: ...
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        (context_bare, "has a first parameter 'ctx' of no kind; annotate it: `ctx: Context`."),
-        (context_last, "has its Context in 'ctx', behind others; the Context comes first."),
+        (context_bare, "has a first parameter 'ctx' without an annotation; annotate it: `ctx: Context`."),
+        (context_last, "has its Context in 'ctx', after another parameter; make it the first."),
     ],
 )
 def test_a_context_that_is_not_found_is_said(function: Any, says: str) -> None:

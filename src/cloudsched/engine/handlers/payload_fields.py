@@ -1,4 +1,4 @@
-"""Which fields a payload may have, by the schema that pydantic has made of its annotation."""
+"""Which fields a payload may have, according to the pydantic schema of its annotation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def accepts_field(schema: CoreSchema, field: str) -> bool:
-    """Whether a value may have a field that is kept: False only for a plain model that would refuse or ignore it.
+    """Whether a field of a value would be used: False only for a plain model that would reject or ignore it.
 
-    What a model does in a validator of its own that comes before its fields cannot be known, and may take anything.
+    True for a model with a validator that runs before its fields: it may accept anything.
     """
     kind: Mapping[str, Any] = schema
-    if kind["type"] == "definitions":  # it refers to itself
+    if kind["type"] == "definitions":  # a recursive model
         named = {each.get("ref"): each for each in kind["definitions"]}
         kind = named.get(kind["schema"].get("schema_ref"), kind["schema"])
     if kind["type"] != "model" or kind.get("root_model") or kind["schema"]["type"] != "model-fields":

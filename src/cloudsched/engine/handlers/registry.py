@@ -1,8 +1,8 @@
-"""Which functions a task may name, and what payload each of them takes.
+"""The functions that a task may name as its handler, and the payload that each of them takes.
 
-A handler is a plain function, and stays one: ``handler(payload)`` or ``handler(ctx, payload)``, where the annotation
+A handler is a plain function, still callable: ``handler(payload)`` or ``handler(ctx, payload)``, where the annotation
 of `payload` is a pydantic model (or anything else that pydantic validates). A handler without a payload parameter
-takes an empty payload. Mistakes are found when the module is imported, not when the task is due.
+takes an empty payload. Mistakes raise an error when the module is imported, not when the task is due.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ _BUILT_IN_PREFIX = "cloudsched."
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A registered function and what is known of it."""
+    """A registered function and its options."""
 
     name: str
     function: Callable[..., Any]
     takes_context: bool
     payload: TypeAdapter[Any] | None
     retry: RetryPolicy | None
-    """The policy of tasks that name none of their own."""
+    """The retry policy of tasks that do not set one."""
     retry_on: tuple[type[Exception], ...]
     """Which exceptions are worth another attempt; any other is final."""
     expected_duration: timedelta | None
-    """The lease of tasks that name none of their own."""
+    """The lease duration of tasks that do not set one."""
     pull: Pull | None
-    """The workers of tasks that name none of their own."""
+    """The workers of tasks that do not name any."""
     on_failure: OnFailure | None
-    """What is called when an occurrence has failed for good."""
+    """Called when an occurrence has failed permanently."""
     is_tool: bool = False
     """Whether scripts may call it."""
     check: Callable[[TaskDraft, Authority], None] | None = None
-    """What else a draft of its tasks has to pass, by whose request it is."""
+    """An additional check of the drafts of its tasks; it depends on the authority of the request."""
     access: Authority = Authority.SERVERS
-    """Whose requests may name it."""
+    """Which callers may name it."""
     user_max_priority: Priority = Priority.HIGH
     """The most urgent priority that users may ask for."""
     user_queues: frozenset[str] = frozenset()
@@ -77,24 +77,24 @@ class Handler:
 
     @property
     def is_for_users(self) -> bool:
-        """Whether users may name it. The built-in ones run what names handlers itself, which is checked by itself."""
+        """Whether users may name it. A built-in one runs other handlers, which are checked separately."""
         return self.is_built_in or self.access is Authority.USERS
 
     @property
     def is_built_in(self) -> bool:
-        """Whether it runs what its task brings along, in place of a function of the app's."""
+        """Whether it runs what its task contains, such as a script, instead of a function of the app."""
         return self.name.startswith(_BUILT_IN_PREFIX)
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What tasks are given that do not say it themselves; None where the handler does not say it either."""
+        """The values of fields that a task leaves out; None where the handler sets no value either."""
         return {"retry": self.retry, "expected_duration": self.expected_duration, "pull": self.pull}
 
     def parse_payload(self, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever the handler's annotation says
-        """Return the payload as the handler takes it.
+        """Return the payload as the type that the handler takes.
 
         Raises:
-            InvalidPayload: It does not fit; `field` names the first thing that is wrong.
+            InvalidPayload: It does not match; `field` names the first invalid field.
         """
         if self.payload is None:
             if payload:
@@ -105,7 +105,7 @@ class Handler:
             return self.payload.validate_python(payload)
         except ValidationError as error:
             raise to_invalid_input(error, "payload", InvalidPayload) from error
-        except BaseException as error:  # a model's validators are the user's own
+        except BaseException as error:  # a model's validators are user code
             if isinstance(error, Exception) or not is_handler_failure(error):
                 raise
             raise InvalidPayload(
@@ -113,18 +113,19 @@ class Handler:
             ) from error
 
     def accepts_field(self, field: str) -> bool:
-        """Whether a payload may have this field, as far as its annotation says: what a model ignores, it may not."""
+        """Whether a payload may have this field, as far as its annotation says; not one that a model ignores."""
         return self.payload is not None and accepts_field(self.payload.core_schema, field)
 
     def is_retryable(self, error: BaseException) -> bool:
-        """Whether an attempt that failed by this is worth another one.
+        """Whether an attempt that failed with this error is retried.
 
-        What is no `Exception`, `SystemExit` say, cannot be named in `retry_on`: it is, where every exception is.
+        `retry_on` cannot name errors that do not derive from `Exception`, such as `SystemExit`: these are retried if
+        it contains `Exception` itself.
         """
         return isinstance(error, self.retry_on) or (not isinstance(error, Exception) and Exception in self.retry_on)
 
     def build_arguments(self, context: Context, payload: object) -> list[object]:
-        """Return what the function is called with."""
+        """Return the positional arguments for the function."""
         arguments: list[object] = [context] if self.takes_context else []
         return arguments if self.payload is None else [*arguments, payload]
 
@@ -152,20 +153,20 @@ class Registry:
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
     ) -> Callable[[F], F]:
-        """Return a decorator that registers a function by `name` and leaves it as it is.
+        """Return a decorator that registers a function by `name` and returns it unchanged.
 
         Args:
-            name: What tasks call it.
+            name: The name by which tasks refer to it.
             retry: The default policy of its tasks: a `RetryPolicy`, a number of retries, or False for none.
-            retry_on: The exceptions that are worth another attempt. Any other fails the occurrence at once.
+            retry_on: The exceptions that are retried. Any other fails the occurrence at once.
             expected_duration: The default time limit of one attempt.
             pull: The queue, or the `Pull` with the skill, of the workers that run its tasks by default.
-            on_failure: Called with the task and the execution when an occurrence has failed for good, before that is
-                stored: so it is called at least once, and again if the process dies in between. A process without the
-                handler cannot call it; see ``docs/workers.md``.
+            on_failure: Called with the task and the execution when an occurrence has failed permanently, before the
+                failure is stored: so it is called at least once, and again if the process dies in between. A process
+                without the handler cannot call it; see ``docs/workers.md``.
             tool: Whether scripts, which users write, may call it; see ``docs/sandbox.md``.
-            access: Whose requests may name it, by themselves, as a child or as a tool of a script: ``"servers"``, that
-                is the app's code, service accounts and admin keys; or ``"users"``, that is everybody who may create
+            access: Which callers may name it, directly, as a child or as a tool of a script: ``"servers"``, which
+                is the app's code, service accounts and admin keys; or ``"users"``, which is everyone who may create
                 tasks. See ``docs/security.md``.
             user_max_priority: The most urgent priority that users may ask for; HIGH if None.
             user_queues: The queues that users may ask for, besides the handler's own.
@@ -203,13 +204,13 @@ class Registry:
         return decorate
 
     def with_builtin(self, handler: Handler) -> Self:
-        """Return a registry that has a built-in handler besides; whatever is registered in one is in both."""
-        twin = copy.copy(self)
-        twin._built_in = {**self._built_in, handler.name: handler}  # noqa: SLF001 - its own class
-        return twin
+        """Return a registry with an additional built-in handler; both share the registered handlers."""
+        extended = copy.copy(self)
+        extended._built_in = {**self._built_in, handler.name: handler}  # noqa: SLF001 - its own class
+        return extended
 
     def for_users(self) -> Self:
-        """Return a view of the handlers that users may name: to it, the others do not exist."""
+        """Return a view of the handlers that users may name; it hides all others."""
         view = copy.copy(self)
         view.is_for_users = True
         return view
@@ -218,13 +219,13 @@ class Registry:
         """Return the handler of that name.
 
         Raises:
-            UnknownHandler: There is none; the error lists those that there are.
+            UnknownHandler: There is none; the error lists the registered handlers.
         """
         if name in self:
             return self._built_in.get(name) or self._handlers[name]
         known = ", ".join(sorted(handler.name for handler in self)) or "none"
         if self.is_for_users:
-            hint = f'For users: {known}. The app decides which are: @app.handler("remind", access="users").'
+            hint = f'Available to users: {known}. The app allows one by @app.handler("remind", access="users").'
             raise UnknownHandler("handler", f"there is no handler named {name!r} for users", hint)
         raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.")
 
@@ -254,11 +255,11 @@ def _validate_options(
     retry_on: type[Exception] | tuple[type[Exception], ...],
     expected_duration: timedelta | None,
 ) -> RetryPolicy | None:
-    """Return the retry policy that a handler's options mean; refuse options that its tasks could not be stored with."""
+    """Return the retry policy from a handler's options; reject options with which its tasks could not be stored."""
     if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME:
         raise Misconfigured(
             f'A handler is registered by its name, of at most {MAX_NAME} characters: @app.handler("greet"); '
-            f"{name!r} is none."
+            f"{name!r} is not a valid name."
         )
     kinds: tuple[object, ...] = retry_on if isinstance(retry_on, tuple) else (retry_on,)
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
@@ -281,7 +282,7 @@ def _validate_pull(name: str, pull: str | Pull | None) -> Pull | None:
 def _validate_access(
     name: str, access: str, user_max_priority: str | None, user_queues: Iterable[str]
 ) -> dict[str, Any]:
-    """Return what a handler says about users; refuse what it says about users who may not name it."""
+    """Return a handler's options for users; reject such options if users may not name the handler."""
     if access not in set(Authority):
         raise Misconfigured(f'Handler {name!r}: access is {access!r}; give "users" or "servers".')
     if user_max_priority is not None and user_max_priority not in set(Priority):
@@ -306,14 +307,14 @@ def _validate_access(
 
 
 def _explain_extra_parameters(parameters: list[inspect.Parameter], hints: dict[str, Any]) -> str:
-    """Say what is wrong with a handler that seems to take more than a context and a payload."""
+    """Describe the mistake in a handler that seems to take more than a context and a payload."""
     late = next((parameter.name for parameter in parameters[1:] if hints.get(parameter.name) is Context), None)
     if late is not None:
-        return f"has its Context in {late!r}, behind others; the Context comes first."
+        return f"has its Context in {late!r}, after another parameter; make it the first."
     first = parameters[0].name
     if first not in hints:
-        return f"has a first parameter {first!r} of no kind; annotate it: `{first}: Context`."
-    return "takes a Context, a payload, both or neither; it asks for more."
+        return f"has a first parameter {first!r} without an annotation; annotate it: `{first}: Context`."
+    return "has too many required parameters; a handler takes a Context, a payload, both or neither."
 
 
 def _inspect_parameters(name: str, function: Callable[..., Any]) -> tuple[bool, TypeAdapter[Any] | None]:

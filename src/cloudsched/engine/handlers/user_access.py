@@ -1,6 +1,6 @@
-"""What a user may ask a handler for, on top of what everybody may: priorities and queues, also of children and tools.
+"""Which priorities and queues a user may request from a handler, also for children and tools.
 
-Which handlers a user may name at all, `Registry.for_users` says.
+`Registry.for_users` decides which handlers a user may name at all.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 
 def require_user_access(draft: TaskDraft, registry: Registry) -> None:
-    """Check what a user's draft asks its handlers for.
+    """Check the priorities and queues that a user's draft requests from its handlers.
 
     Args:
         draft: The draft, with its handler's defaults filled in.
         registry: The handlers that users may name.
 
     Raises:
-        InvalidInput: A handler is not for users, or not with this priority or in this queue.
+        InvalidInput: A handler is not available to users, or not with this priority or in this queue.
     """
     handler = registry.get(draft.handler)
     _require_priority(handler, draft.priority, "priority")
     _require_queue(handler, draft.pull, "pull")
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
-        called = registry.get(child.handler)
-        _require_priority(called, child.priority or draft.priority, f"{where}.priority")
-        _require_queue(called, child.pull or called.pull, f"{where}.pull")
+        child_handler = registry.get(child.handler)
+        _require_priority(child_handler, child.priority or draft.priority, f"{where}.priority")
+        _require_queue(child_handler, child.pull or child_handler.pull, f"{where}.pull")
 
 
 def limit_priority(handler: Handler, priority: Priority) -> Priority:
-    """Return a priority, or the most urgent one that users may ask the handler for if that is less urgent."""
+    """Return the priority, lowered to the most urgent one that users may request from the handler."""
     return max(priority, handler.user_max_priority, key=lambda each: each.rank)
 
 

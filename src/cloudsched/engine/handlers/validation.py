@@ -24,11 +24,11 @@ def validate_draft(
     Args:
         draft: The draft.
         registry: All handlers.
-        retention: How long the task is kept if the draft does not say.
-        authority: Whose request it is: users may name only some handlers, and not ask them for everything.
+        retention: How long the task is kept if the draft does not set it.
+        authority: The authority of the request: users may name only some handlers, with limited priorities and queues.
 
     Raises:
-        InvalidInput: The payload or a script does not fit, or is too large; or a user asks for more than users may.
+        InvalidInput: The payload or a script does not fit, or is too large; or a user exceeds what users may request.
     """
     if authority is Authority.USERS:
         registry = registry.for_users()
@@ -36,9 +36,9 @@ def validate_draft(
     if handler is not None:
         handler.parse_payload(draft.payload)
     if draft.pull is not None and draft.children:
-        raise InvalidInput("pull", "is given beside children", "Give it to those of them that workers are to run.")
+        raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
     if draft.pull is not None and draft.script:
-        raise InvalidInput("pull", "is given beside a script", "Give it to the tools that workers are to run.")
+        raise InvalidInput("pull", "is given together with a script", "Set it on the tools that workers should run.")
     _check_children(draft, registry)
     if handler is not None and handler.check is not None:
         handler.check(draft, authority)
@@ -49,10 +49,10 @@ def validate_draft(
     missing = {
         name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
     }
-    whole = draft.model_copy(update=missing) if missing else draft
+    completed = draft.model_copy(update=missing) if missing else draft
     if authority is Authority.USERS:
-        require_user_access(whole, registry)
-    return whole
+        require_user_access(completed, registry)
+    return completed
 
 
 def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
@@ -67,19 +67,21 @@ def _check_children(draft: TaskDraft, registry: Registry) -> None:
     for number, child in enumerate(draft.children):
         where = f"children.{number}"
         if child.results_as is not None and draft.parallel:
-            raise InvalidInput(f"{where}.resultsAs", "has no meaning in parallel", "No child is done before another.")
+            raise InvalidInput(
+                f"{where}.resultsAs", "has no meaning in parallel", "Parallel children share no results."
+            )
         if child.pull is not None and child.handler not in registry and not registry.is_for_users:
             continue
         try:
             handler = registry.get(child.handler)
             if handler.is_built_in:
-                hint = "Give one of your own."
+                hint = "Name a handler of your app."
                 raise InvalidInput("handler", f"is {handler.name!r}, which is built in", hint)  # noqa: TRY301 - below
             if child.results_as is None:
                 handler.parse_payload(child.payload)
             elif not handler.accepts_field(child.results_as):
-                hint = "Name the field of its payload that takes the results, as it is called in JSON."
-                raise InvalidInput("resultsAs", f"is no field of what {handler.name!r} takes", hint)  # noqa: TRY301
+                hint = "Give the JSON name of the payload field that takes the results."
+                raise InvalidInput("resultsAs", f"is not a field of the payload of {handler.name!r}", hint)  # noqa: TRY301
         except InvalidInput as error:
             raise type(error)(f"{where}.{error.field}", error.problem, error.hint) from error
     require_storable("children", [child.to_wire() for child in draft.children], MAX_PAYLOAD)

@@ -1,4 +1,4 @@
-"""What callers do with tasks (`scheduler.py`), and the sweep that repairs them (`sweeper.py`).
+"""The operations on tasks (`scheduler.py`), and the sweep that repairs tasks (`sweeper.py`).
 
-May import the engine's other rooms.
+May import the rest of the engine.
 """

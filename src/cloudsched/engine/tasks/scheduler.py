@@ -1,8 +1,8 @@
-"""What callers do with tasks: create, look at, edit, hold, run and remove them.
+"""The operations on tasks: create, read, edit, pause, run and delete them.
 
-Every change is one read, one pure decision and one commit; whoever loses a race reads again and decides again. The
-dispatch is created after the commit. If the queue cannot be reached then, the change stands: the task is marked as
-deferred, its caller is told so, and the sweep sends what is missing.
+Every change is one read, one pure decision and one commit; after a conflict all three are repeated. The dispatch is
+created after the commit. If the queue cannot be reached then, the change stands: the task is returned and stored
+as deferred, and the sweep sends what is missing.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Changes tasks as their owners ask."""
+    """Creates, reads, changes and deletes tasks."""
 
-    def __init__(  # noqa: PLR0913 - each is a part of its own
+    def __init__(  # noqa: PLR0913 - independent collaborators
         self,
         *,
         store: Store,
@@ -92,10 +92,10 @@ class Scheduler:
         self._check: Callable[[Task], None] | None = None
 
     def with_authorization(self, check: Callable[[Task], None]) -> Self:
-        """Return a scheduler that shows each task to `check` before it returns or changes it.
+        """Return a copy that calls `check` with each task before it returns or changes it.
 
-        What `check` raises is raised, and the task stays as it is. A change is checked against the very state that it
-        replaces, however many others are changing the task.
+        If `check` raises, that is raised, and the task is not changed. A change is checked against exactly the state
+        that it replaces, even if others change the task at the same time.
         """
         twin = copy.copy(self)
         twin._check = check  # noqa: SLF001 - its own class
@@ -108,7 +108,7 @@ class Scheduler:
         *,
         authority: Authority = Authority.SERVERS,
     ) -> tuple[Task, bool]:
-        """Store a task and send it on its way; return it, and whether it is new.
+        """Store a task and dispatch it; return it, and whether it is new.
 
         A draft that has the id of an existing task of the same owner edits that task instead. One commit, and one
         created dispatch. A repeated creation is recognized also when the task's instant has passed in the meantime.
@@ -116,11 +116,11 @@ class Scheduler:
         Args:
             draft: The task.
             request_fingerprint: A hash of the request, if it must be safe to repeat: an existing task is not changed.
-            authority: Whose request it is; of a user's, handlers, priorities and queues are checked.
+            authority: Whose request it is; for users, the handler, priority and queue are checked.
 
         Raises:
-            InvalidInput: Something in it is wrong; nothing was stored.
-            KeyReused: The existing task was made by another request.
+            InvalidInput: The draft is invalid; nothing was stored.
+            KeyReused: The existing task was created by a different request.
         """
         draft = self._validate(draft, authority)
         defined_by = Authority.USERS if authority is Authority.USERS else None
@@ -168,15 +168,15 @@ class Scheduler:
             return None  # it was deleted after it was read
 
     def _remove_deleted(self, task_id: str) -> None:
-        """Remove what is left of a deleted task, so that another can take its id without waiting for its handlers."""
+        """Purge a deleted task, so that another can take its id without waiting for the running handlers."""
         stored = self._store.load(task_id)
         if stored is not None and stored.task.deleted_at is not None and not self._child_tasks.remove(stored.task):
             self._store.purge(task_id)
 
     def _idempotent_replay(self, existing: VersionedTask, request_fingerprint: str) -> Task:
         if existing.task.request_fingerprint != request_fingerprint:
-            hint = "A key stands for one request; make a new one for another."
-            raise KeyReused("Idempotency-Key", "came before, with another request", hint)
+            hint = "A key identifies one request; use a new key for a different request."
+            raise KeyReused("Idempotency-Key", "was already used for a different request", hint)
         return self._dispatch_or_defer(existing)
 
     def _replace(self, existing: VersionedTask, draft: TaskDraft, defined_by: Authority | None) -> Task:
@@ -192,15 +192,15 @@ class Scheduler:
         """Return a task.
 
         Raises:
-            NotFound: There is none of that id.
+            NotFound: There is no task with this id.
         """
         return self._load(task_id).task
 
     def update(self, task_id: str, patch: dict[str, Any], *, authority: Authority = Authority.SERVERS) -> Task:
-        """Change some of a task's fields by JSON merge patch (RFC 7396): null puts a field back to its default.
+        """Change some of a task's fields by JSON merge patch (RFC 7396): null resets a field to its default.
 
         Raises:
-            InvalidInput: A field is unknown, cannot be changed, or does not fit; nothing was stored.
+            InvalidInput: A field is unknown, cannot be changed, or is invalid; nothing was stored.
         """
         for name, hint in _IMMUTABLE_FIELDS.items():
             if name in patch:
@@ -220,24 +220,24 @@ class Scheduler:
         return self._after_change(self._change(task_id, decide))
 
     def pause(self, task_id: str) -> Task:
-        """Hold a task until it is resumed."""
+        """Pause a task: it runs nothing until it is resumed."""
         return self._change(task_id, lifecycle.pause)
 
     def resume(self, task_id: str) -> Task:
-        """Let a paused task go on from now."""
+        """Resume a paused task from now on."""
         return self._after_change(self._change(task_id, lifecycle.resume))
 
     def cancel(self, task_id: str) -> Task:
-        """End a task for good, and the calls below it; its record stays."""
+        """Cancel a task permanently, with the calls below it; its record stays."""
         return self._cancel_descendants(self._change(task_id, lifecycle.cancel))
 
     def _after_change(self, task: Task) -> Task:
-        """Tell whoever called the task if the change has ended it: nothing of it was left to run."""
+        """Notify the task's parent if the change has ended the task, because nothing was left to run."""
         self._child_tasks.notify_parent(task)
         return task
 
     def _cancel_descendants(self, task: Task) -> Task:
-        """Finish a cancel: reach the calls below, and whoever called the task. The sweep does it if this dies."""
+        """Complete a cancel: cancel the calls below, and notify the parent. After a crash, the sweep does this."""
         if task.deferred:
             self._child_tasks.cancel_descendants(task)
             task = self._clear_deferred(task.id) or task
@@ -245,14 +245,14 @@ class Scheduler:
         return task
 
     def _clear_deferred(self, task_id: str) -> Task | None:
-        """Take the mark off a task whose calls are cancelled, unless the sweep is to look for more of them later."""
+        """Clear the deferred mark of a task whose calls are cancelled, unless a running handler may still make more."""
         stored = self._store.load(task_id)
         if stored is None or can_still_call(stored.task, self._clock.now()):
             return None
-        done = lifecycle.with_changes(stored.task, self._clock.now(), deferred=False)
+        cleared = lifecycle.with_changes(stored.task, self._clock.now(), deferred=False)
         with suppress(VersionConflict):
-            self._store.commit(done, stored.version)
-        return done
+            self._store.commit(cleared, stored.version)
+        return cleared
 
     def send_event(
         self,
@@ -263,58 +263,61 @@ class Scheduler:
         *,
         sender: EventSender = TRUSTED_CODE,
     ) -> Task:
-        """Send an event to a task's durable handler, or to one of its executions alone.
+        """Send an event to a task's durable handler, or only to one of its executions.
 
         Raises:
-            InvalidInput: The payload is too large, or JSON cannot say it.
-            NotAllowed: The task or the execution has ended, or too many events wait for it.
+            InvalidInput: The name is invalid, or the payload is too large or not JSON.
+            NotAllowed: The task or the execution has ended, or it has too many unconsumed events.
         """
         content = to_json_value("payload", payload)
-        said = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8), "sender": sender}
+        fields = {"name": parse_event_name(name), "payload": content, "token": secrets.token_hex(8), "sender": sender}
 
-        def received(task: Task, now: datetime) -> Transition:
-            return on_event(task, Event(**said, at=now, execution_id=execution_id), now)
+        def decide(task: Task, now: datetime) -> Transition:
+            return on_event(task, Event(**fields, at=now, execution_id=execution_id), now)
 
-        return self._change(task_id, received)
+        return self._change(task_id, decide)
 
     def trigger(self, task_id: str) -> Task:
-        """Run a task now, without moving its plan."""
+        """Run a task now, in addition to its schedule."""
         request = secrets.token_hex(8)
         return self._change(task_id, lambda task, now: lifecycle.trigger(task, now, request))
 
     def retry(self, task_id: str, execution_id: str | None = None) -> Task:
-        """Give an execution that did not succeed one more attempt; the one that has ended last, if none is named.
+        """Give an execution that did not succeed one more attempt; by default the one that finished last.
 
         Raises:
             NotFound: There is no such execution.
-            NotAllowed: It succeeded or is open, none has ended, its task is paused or cancelled, or what it has done is
-                not known any more.
+            NotAllowed: It succeeded or is open, none has finished, its task is paused or cancelled, or its completed
+                steps are missing.
         """
 
         def decide(task: Task, now: datetime) -> Transition:
-            identity = execution_id or lifecycle.last_finished_execution_id(task)
-            execution = self._store.load_execution(task_id, identity)
-            if execution is None and (run := task.find_run(identity)) is not None:
+            chosen_id = execution_id or lifecycle.last_finished_execution_id(task)
+            execution = self._store.load_execution(task_id, chosen_id)
+            if execution is None and (run := task.find_run(chosen_id)) is not None:
                 raise lifecycle.open_run_error(run)
             if execution is None:
-                raise NotFound("execution", identity)
-            whole = self._archive.load_execution(execution)
-            cancelled, revived = self._child_tasks.cancelled_calls(whole.steps), self._child_tasks.retried_calls(whole)
-            retried = lifecycle.retry(task, whole, now, cancelled, revived)
-            if whole.steps_reference is not None:  # what is done must not be done again
-                hint = f"They were kept as {whole.steps_reference!r}. Trigger the task to run it anew."
+                raise NotFound("execution", chosen_id)
+            loaded = self._archive.load_execution(execution)
+            cancelled, retried = (
+                self._child_tasks.cancelled_calls(loaded.steps),
+                self._child_tasks.retried_calls(loaded),
+            )
+            transition = lifecycle.retry(task, loaded, now, cancelled, retried)
+            if loaded.steps_reference is not None:  # without them, completed steps would run again
+                hint = f"They were stored as {loaded.steps_reference!r}. Trigger the task to run it from the beginning."
                 raise NotAllowed(lifecycle.RETRY_ACTION, "missing that execution's steps", hint)
-            return self._archive.restore_for_retry(retried, identity)
+            return self._archive.restore_for_retry(transition, chosen_id)
 
         return self._change(task_id, decide)
 
     def backfill(self, task_id: str, start: datetime, end: datetime) -> Task:
-        """Run the task's occurrences of a past range, one after the other."""
+        """Run the task's occurrences of a past range, one after another."""
         request = secrets.token_hex(8)
         return self._change(task_id, lambda task, now: lifecycle.backfill(task, start, end, now, request))
 
     def delete(self, task_id: str) -> None:
-        """Remove a task and its executions. Once this has returned nothing of it runs or shows any more."""
+        """Delete a task and its executions. Once this returns, it starts nothing and is not visible."""
         self._child_tasks.remove(self._change(task_id, lifecycle.delete))
 
     def _load(self, task_id: str) -> VersionedTask:
@@ -328,31 +331,29 @@ class Scheduler:
     def _change(self, task_id: str, decide: Callable[[Task, datetime], Transition]) -> Task:
         for _ in range(MAX_CONFLICTS):
             stored = self._load(task_id)
-            step = decide(stored.task, self._clock.now())
-            if step.task is stored.task:
-                return self._dispatch_or_defer(
-                    stored
-                )  # nothing to change; what is planned is sent again, which is harmless
+            transition = decide(stored.task, self._clock.now())
+            if transition.task is stored.task:  # nothing to change; sending its dispatches again is harmless
+                return self._dispatch_or_defer(stored)
             try:
-                changed = self._committer.commit(step, stored)
+                changed = self._committer.commit(transition, stored)
             except VersionConflict:
                 continue
-            if step.task.revision != stored.task.revision and any(run.lock_turn_until for run in stored.task.runs):
-                self._locks.remove_task(
-                    stored.task, self._clock.now()
-                )  # its turn is another's: it asks anew, if at all
+            had_turn = any(run.lock_turn_until for run in stored.task.runs)
+            if transition.task.revision != stored.task.revision and had_turn:
+                # Runs of the old revision give up their turn; if the task still needs the lock, it asks again.
+                self._locks.remove_task(stored.task, self._clock.now())
             return self._dispatch_or_defer(changed)
         raise StoreUnavailable("The store", f"task {task_id} changed {MAX_CONFLICTS} times while it was edited")
 
     def _dispatch_or_defer(self, stored: VersionedTask) -> Task:
-        """Send what the task waits for; if the queue cannot be reached, leave it to the sweep and say so."""
+        """Send the task's dispatches; if the queue cannot be reached, mark the task so that the sweep sends them."""
         task = stored.task
         try:
             self._sender.send(task, executor_wakeups(task), self._clock.now())
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task.id})
             marked = lifecycle.with_changes(task, self._clock.now(), deferred=True)
-            # Failing that, somebody else has changed and sent it, or the sweep finds it as soon as it is overdue.
+            # If this fails, another process has changed and dispatched it, or the sweep finds it once it is overdue.
             with suppress(VersionConflict, StoreUnavailable):
                 self._store.commit(marked, stored.version)
             return marked
@@ -363,7 +364,7 @@ class Scheduler:
 
 
 def _with_author(before: Task, edit: Transition, defined_by: Authority | None) -> Transition:
-    """Return an edit that says who defined the task; one that changes nothing stays as it is."""
+    """Return an edit with the author recorded in the task; one that changes nothing is returned unchanged."""
     if edit.task is before:
         return edit
     return replace(edit, task=edit.task.model_copy(update={"defined_by": defined_by}))
@@ -379,10 +380,10 @@ _IMMUTABLE_FIELDS = {
 def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """Return `target` with a JSON merge patch applied (RFC 7396, section 2).
 
-    At the top, a schedule and a payload are replaced whole: half of one and half of another make no sense.
+    A schedule or a payload at the top level is replaced as a whole: a mixture of two makes no sense.
     """
-    whole: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
-    return _merge({**target, **whole}, patch)
+    replaced: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
+    return _merge({**target, **replaced}, patch)
 
 
 def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

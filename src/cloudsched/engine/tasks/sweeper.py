@@ -1,10 +1,10 @@
-"""The sweep: once a minute it finds what nothing else will wake, and sends it again.
+"""The sweep: once a minute, find overdue work that nothing else will dispatch, and dispatch it again.
 
-What it finds: tasks whose dispatch was lost or never created (the queue was down, was purged, or a process died in
-between), attempts whose executor died and whose lease has ended, turns at a lock in which no worker came, and deletions
-that did not get to their end. Of those it decides nothing by itself: it only sends dispatches, which the executor
-judges as it does all others. So any number of sweeps may run at once, and one that dies loses nothing. It also removes
-tasks that ended longer ago than their retention says.
+It finds tasks whose dispatch was lost or never created (the queue was down or purged, or a process died in between),
+attempts whose executor died and whose lease has expired, lock turns for which no worker came in time, and unfinished
+deletions. It decides nothing about runs itself: it only sends dispatches, which the executor processes like any others.
+So any number of sweeps may run at the same time, and a sweep that dies loses nothing. It also completes deletions and
+cancels, and removes tasks that ended longer ago than their retention.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GRACE = timedelta(seconds=20)
-"""How long something may be overdue before the sweep takes it for lost: an ordinary delivery takes less."""
+"""How long something may be overdue before the sweep considers it lost: a normal delivery takes less."""
 PAGE_SIZE = 200
 """How many tasks are read at a time."""
 MAX_EXAMINED = 10_000
-"""How many tasks one sweep looks at; the next one of the same process goes on behind them."""
+"""How many tasks one sweep examines; the next sweep of the same process continues after them."""
 MAX_CONSECUTIVE_FAILURES = 3
-"""How many tasks in a row the store does not answer for, before it counts as away."""
+"""After how many tasks in a row for which the store does not answer the sweep gives up."""
 
 
 @dataclass(slots=True)
 class Sweep:
-    """What one sweep found and did."""
+    """The counts of one sweep."""
 
     examined: int = 0
     """Tasks that were overdue."""
     dispatched: int = 0
-    """Dispatches sent again."""
+    """Dispatches sent."""
     undeferred: int = 0
-    """Tasks whose dispatch could not be created when they were stored, and now was."""
+    """Tasks whose deferred work is now done, such as a dispatch that could not be created when they were stored."""
     unsent: int = 0
-    """Tasks whose dispatches the queue did not take; they are left to the next sweep."""
+    """Tasks whose dispatches the queue did not accept; the next sweep tries again."""
     failed: int = 0
-    """Tasks that could not be repaired, for a reason of their own; the next sweep tries again."""
+    """Tasks that could not be repaired for another reason; the next sweep tries again."""
     expired: int = 0
-    """Executions and messages removed: older than their task's executionRetention. Firestore does this by itself."""
+    """Executions and messages removed: older than their task's executionRetention. Firestore does this itself."""
     purged: int = 0
     """Tasks removed: ended longer ago than their retention, or deleted by a process that died."""
 
 
 class Sweeper:
-    """Sends again what was lost."""
+    """Repairs overdue tasks."""
 
     def __init__(
         self, *, store: Store, child_tasks: ChildTasks, sender: DispatchSender, clock: Clock, locks: Locks
@@ -79,53 +79,54 @@ class Sweeper:
         self._resume_token: str | None = None
 
     def sweep(self) -> Sweep:
-        """Repair what is overdue, the earliest first. What this reads grows with that, not with what exists.
+        """Repair overdue tasks, the earliest first. The reads grow with the overdue tasks, not with all tasks.
 
-        A task that cannot be repaired is passed over.
+        A task that cannot be repaired is skipped.
         If more than `MAX_EXAMINED` are overdue, this continues where the previous sweep stopped, and starts over after
         the last. So tasks that stay overdue for a good reason, such as a lock that is held, do not starve the others.
 
         Raises:
-            StoreUnavailable: The store did not say what is overdue, or did not answer for several tasks in a row.
+            StoreUnavailable: The overdue tasks could not be listed, or the store did not answer for several in a row.
         """
-        done = Sweep()
+        result = Sweep()
         now = self._clock.now()
-        unanswered = 0
-        began = token = self._resume_token
-        while done.examined < MAX_EXAMINED:
+        store_failures = 0
+        start_token = token = self._resume_token
+        while result.examined < MAX_EXAMINED:
             page = self._store.list_due_tasks(now - GRACE, limit=PAGE_SIZE, page_token=token)
             for task in sorted(page.items, key=lambda task: task.priority.rank):
-                done.examined += 1
+                result.examined += 1
                 try:
-                    self._repair(task, now, done)
+                    self._repair(task, now, result)
                 except QueueUnavailable as error:
-                    done.unsent += 1
+                    result.unsent += 1
                     log.warning("unsent: %s", error, extra={"action": "unsent", "taskId": task.id})
-                except Exception as error:  # what is wrong with one task must not keep the others from their repair
-                    done.failed += 1
+                except Exception as error:  # a problem of one task must not prevent the repair of the others
+                    result.failed += 1
                     log.exception("unrepaired", extra={"action": "unrepaired", "taskId": task.id})
-                    is_of_the_store = isinstance(error, StoreUnavailable) and not isinstance(error, BlobsUnavailable)
-                    unanswered = unanswered + 1 if is_of_the_store else 0
-                    if unanswered == MAX_CONSECUTIVE_FAILURES:
+                    is_store_failure = isinstance(error, StoreUnavailable) and not isinstance(error, BlobsUnavailable)
+                    store_failures = store_failures + 1 if is_store_failure else 0
+                    if store_failures == MAX_CONSECUTIVE_FAILURES:
                         raise
                 else:
-                    unanswered = 0
+                    store_failures = 0
             token = page.next_page_token
             if token is None:
-                if began is None:
+                if start_token is None:
                     break
-                began = None
+                start_token = None
         self._resume_token = token
-        done.expired = self._store.expire(now)
-        log.info("swept", extra={"action": "swept", "examined": done.examined, "dispatched": done.dispatched})
-        return done
+        result.expired = self._store.expire(now)
+        counts = {"examined": result.examined, "dispatched": result.dispatched}
+        log.info("swept", extra={"action": "swept", **counts})
+        return result
 
     def _repair(self, task: Task, now: datetime, result: Sweep) -> None:
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
             self._finish_cancel_or_delete(task, now, result)
             return
         if task.has_ended:
-            if task.deferred:  # what follows from its end could not be sent: its parent waits for word of it
+            if task.deferred:  # its end could not be dispatched: its parent still waits for the result
                 self._child_tasks.notify_parent(task)
                 result.undeferred += self._clear_deferred(task.id)
                 return
@@ -140,7 +141,7 @@ class Sweeper:
             result.undeferred += self._clear_deferred(task.id)
 
     def _finish_cancel_or_delete(self, task: Task, now: datetime, result: Sweep) -> None:
-        """Finish a deletion or a cancel, as it stands now: since its page was read the task may have begun again."""
+        """Complete a deletion or a cancel, unless the task has changed since its page was read."""
         stored = self._store.load(task.id)
         if stored is None or was_recreated(task, stored.task):
             return
@@ -152,27 +153,27 @@ class Sweeper:
                 result.undeferred += self._clear_deferred(task.id)
 
     def _expire(self, task_id: str) -> bool:
-        """Remove a task that ended long enough ago; one that was given new life meanwhile stays."""
+        """Remove a task whose retention has passed; one that was retried or recreated meanwhile stays."""
         stored = self._store.load(task_id)
         now = self._clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
             return False
-        if stored.task.deferred:  # its wake instant is the mark's, not its retention's
+        if stored.task.deferred:  # its `wake_at` is set because of the mark, not by its retention
             return False
         if self._keep_for_parent(stored.task):
             return False
-        step = delete(stored.task, now)
+        transition = delete(stored.task, now)
         try:
-            self._store.commit(step.task, stored.version)
+            self._store.commit(transition.task, stored.version)
         except VersionConflict:
             return False
-        log_changes(stored.task, step)
-        self._locks.remove_task(step.task, now)
+        log_changes(stored.task, transition)
+        self._locks.remove_task(transition.task, now)
         self._store.purge(task_id)
         return True
 
     def _keep_for_parent(self, task: Task) -> bool:
-        """Look whether a call's parent may ask for the result yet, also if it is retried; keep it for longer if so."""
+        """Keep a call for longer if its parent may still read the result, also after a retry; return whether it may."""
         if task.parent is None or task.retention is None:
             return False
         parent = self._store.load(task.parent.task_id)
@@ -184,13 +185,13 @@ class Sweeper:
                 return False
         stored = self._store.load(task.id)
         if stored is not None:
-            kept = with_changes(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_RETENTION))
+            extended = with_changes(stored.task, self._clock.now(), retention=min(task.retention * 2, MAX_RETENTION))
             with suppress(VersionConflict):
-                self._store.commit(kept, stored.version)
+                self._store.commit(extended, stored.version)
         return True
 
     def _clear_deferred(self, task_id: str) -> bool:
-        """Take the mark off a task whose dispatches exist now; somebody who changed it meanwhile has sent them too."""
+        """Clear the deferred mark of a task whose dispatches exist now; a concurrent change has sent them too."""
         stored = self._store.load(task_id)
         if stored is None or not stored.task.deferred:
             return False

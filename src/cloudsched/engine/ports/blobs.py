@@ -1,4 +1,4 @@
-"""Where results that are too large for a document are kept."""
+"""The port for blobs: results that are too large for a document."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from typing import Protocol
 
 
 class Blobs(Protocol):
-    """Where results are kept that are too large for a document.
+    """Stores results that are too large for a document.
 
-    * What is stored under a key is there, whole, once `put` has returned; it is never changed afterwards but by the
-      same content.
+    * Once `put` has returned, the complete content can be read under its key. It is only ever overwritten with the same
+      content.
     """
 
     def put(self, key: str, content: bytes) -> None:
-        """Keep a content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
+        """Store content under a key: segments of letters, digits, dots, hyphens and underscores, between slashes.
 
         Raises:
-            BlobsUnavailable: It could not be kept.
+            BlobsUnavailable: The content could not be stored.
         """
         ...
 
     def get(self, key: str) -> bytes:
-        """Return what is kept under a key.
+        """Return the content of a key.
 
         Raises:
-            NotFound: There is nothing.
-            BlobsUnavailable: It could not be read.
+            NotFound: The key has no content.
+            BlobsUnavailable: The content could not be read.
         """
         ...
 
     def delete(self, key: str) -> None:
-        """Remove what is kept under a key, and below it: it is not asked for any more. Harmless to repeat.
+        """Delete the content of a key and of all keys below it, which nobody needs any more. Safe to repeat.
 
-        A place that removes what is old by itself (a bucket, by its lifecycle rule) does nothing.
+        An adapter whose storage expires old content itself (a bucket, by its lifecycle rule) does nothing.
 
         Raises:
-            StoreUnavailable: It could not be removed, or not all of it.
+            StoreUnavailable: Not everything could be deleted.
         """
         ...

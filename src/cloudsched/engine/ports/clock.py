@@ -1,4 +1,4 @@
-"""The clock that the engine asks for the time."""
+"""The port for the current time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """Where the present comes from."""
+    """Tells the current time."""
 
     def now(self) -> datetime:
-        """Return the present instant, aware and in UTC."""
+        """Return the current time, timezone-aware and in UTC."""
         ...

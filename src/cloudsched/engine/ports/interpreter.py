@@ -1,4 +1,4 @@
-"""The port behind which users' scripts run: what a script is given, what it asks for, and who runs it."""
+"""The port for the interpreter of users' scripts: a script's input, its requests, the responses, and its result."""
 
 from __future__ import annotations
 
@@ -15,85 +15,85 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ScriptInput:
-    """A script and what it is given: there is nothing else that it could reach."""
+    """A script and its input. The script can reach nothing else."""
 
     source: str
     """The body of an async function, in JavaScript."""
     input: Any
     task: Mapping[str, str]
-    """What it is told of its task."""
+    """The fields of its task that it may read."""
     tools: Sequence[str]
-    """The names of what it can ask for."""
+    """The names of the tools that it may call."""
     seed: int
-    """Below 2^32: what its chance is made of."""
+    """The seed of its random numbers, below 2^32."""
     now: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptRequest:
-    """What a script waits for: a tool, or that time passes."""
+    """What a script waits for: the result of a tool, or the end of a sleep."""
 
     number: int
-    """Tells it from others: the script's own count, from 1."""
+    """Identifies the request: the script counts its requests from 1."""
     tool: str | None = None
     payload: Any = None
-    """What the tool is given: any JSON."""
+    """The input of the tool: any JSON."""
     seconds: float = 0
-    """How long to sleep, if it is no tool."""
+    """How long to sleep, if there is no tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptResponse:
-    """What came of an `ScriptRequest`."""
+    """The response to a `ScriptRequest`."""
 
     number: int
     value: Any = None
     failure: Mapping[str, str] | None = None
-    """The name, message and status of the error that the script sees in place of a value."""
+    """The name, message and status of the error that is thrown in the script instead of returning a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a script did until it could not go on: it waits for what it asked, or it has returned or thrown."""
+    """What a script did until it stopped: it waits for responses, or has returned or thrown."""
 
     asks: Sequence[ScriptRequest] = ()
-    """What it asked for in this round, in its order."""
+    """The requests that it made in this round, in order."""
     log: Sequence[str] = ()
     has_ended: bool = False
     result: Any = None
     failure: ScriptFailed | None = None
-    """What it threw, if that ended it. What it asked for before is asked for all the same."""
+    """What it threw, if that ended it. Requests that it made before still count."""
 
 
 class RunningScript(Protocol):
-    """A script under way."""
+    """A running script."""
 
     def resume(self, responses: Sequence[ScriptResponse], now: datetime) -> Round:
-        """Let it run until it has ended, or waits for all that is left of what it asked for.
+        """Run it until it ends, or can only wait for responses.
 
         Args:
-            responses: To what it asked for; none at first.
-            now: What its clock shows from here on. It stands still while the script runs.
+            responses: To its requests; none at first.
+            now: What the script's clock shows in this round. The clock stands still while the script runs.
 
         Raises:
-            ScriptFailed: It waits for nothing that could come, or has broken what surrounds it.
-            LimitExceeded: It asked for more memory, time or output than it may have.
+            ScriptFailed: It waits for something that no response can resolve, or it broke the code that surrounds it.
+            LimitExceeded: It used more memory, time or output than it is allowed.
             InterpreterUnavailable: Its interpreter did not start, or died.
         """
         ...
 
 
 class Interpreter(Protocol):
-    """What runs the scripts that tasks bring along.
+    """Runs the scripts of tasks.
 
-    * A script reaches what its brief says and nothing else: no file, no network, no process, no clock, no variable, no
+    * A script can reach only its `ScriptInput`: no file, no network, no process, no clock, no environment variable, no
       memory of this process, no other script.
-    * With the same brief and the same answers it does the same.
-    * It is stopped at its limits, whatever it does.
+    * With the same input and the same responses, a script does the same.
+    * A script is stopped at its limits, whatever it does.
     """
 
     def check(self, source: str) -> None:
-        """Compile a script, without running it.
+        """Compile a script without running it.
 
         Raises:
             InvalidInput: It is not JavaScript. The field is `source`; the problem names the line.
@@ -101,5 +101,5 @@ class Interpreter(Protocol):
         ...
 
     def run(self, script_input: ScriptInput) -> AbstractContextManager[RunningScript]:
-        """Begin a script in an interpreter of its own, which is gone at the end of the ``with``."""
+        """Start a script in its own interpreter, which ends with the ``with`` block."""
         ...

@@ -1,4 +1,4 @@
-"""What tells a worker that there may be work."""
+"""The port for notifying a worker that there may be work."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ class Listener(Protocol):
       called without a reason too, but not continuously while nothing happens.
     * `notify` is called from another thread, also while the context is being entered. It returns quickly and does not
       raise.
-    * A connection that was lost is made again, with growing waits, and `notify` is called then: something may have been
-      missed.
-    * What no new try can mend (no permission, no index) is logged once; then `notify` is called every few seconds.
+    * A lost connection is opened again, with increasing delays. Then `notify` is called: changes may have been missed.
+    * A permanent error (no permission, no index) is logged once; then `notify` is called every few seconds.
     * Leaving the context ends all threads and calls, quickly. None of the threads keeps a process alive.
     """
 
     def listen(
         self, queue_keys: Sequence[str], owner: str | None, notify: Callable[[], None]
     ) -> AbstractContextManager[None]:
-        """Call `notify` about offers in these lanes, and of that owner if one is given, while the context lasts."""
+        """Within the context, call `notify` about offers under these queue keys, and of this owner if one is given."""
         ...

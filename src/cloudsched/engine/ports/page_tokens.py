@@ -1,7 +1,7 @@
-"""Page tokens: where a list was left off, in a form that a client carries but does not read.
+"""Page tokens: the position at which a list continues, opaque to clients.
 
-A token is URL-safe base64 of JSON: the sort values of the last item, and a fingerprint of the query. One that was made
-up, cut off, or taken from another query is refused with a clear error rather than answered with a wrong page.
+A token is URL-safe base64 of JSON: the sort values of the last item, and a fingerprint of the query. A token
+that was made up, truncated, or taken from another query gets a clear error rather than a wrong page.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ log = logging.getLogger(__name__)
 
 
 def make_token(query: object, at: datetime, key: str) -> str:
-    """Return the token for going on behind the item with this sort instant and id."""
+    """Return the token of the page after the item with this sort instant and id."""
     content = json.dumps([_fingerprint(query), at.astimezone(UTC).isoformat(), key], separators=(",", ":"))
     return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
 def read_token(query: object, token: str) -> tuple[datetime, str]:
-    """Return the sort instant and the id of the item to go on behind.
+    """Return the sort instant and the id of the item after which the page starts.
 
     Raises:
-        InvalidInput: It is not a token that was given out for this query.
+        InvalidInput: It is not a token that was issued for this query.
     """
-    hint = "Use nextPageToken of the page before, unchanged and with the same filters."
+    hint = "Use nextPageToken of the previous page, unchanged and with the same filters."
     try:
         padded = token + "=" * (-len(token) % 4)
-        mark, at, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        fingerprint, at, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         instant = datetime.fromisoformat(at)
-        known = isinstance(key, str) and "/" not in key and instant.tzinfo is not None and bool(key.encode())
+        is_valid = isinstance(key, str) and "/" not in key and instant.tzinfo is not None and bool(key.encode())
     except (binascii.Error, ValueError, TypeError, UnicodeError, RecursionError) as error:
         raise InvalidInput("pageToken", "is not a page token", hint) from error
-    if not known:
+    if not is_valid:
         raise InvalidInput("pageToken", "is not a page token", hint)
-    if mark != _fingerprint(query):
+    if fingerprint != _fingerprint(query):
         raise InvalidInput("pageToken", "belongs to another list", hint)
     return instant, key
 

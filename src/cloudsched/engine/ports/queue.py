@@ -1,4 +1,4 @@
-"""The queue that carries dispatches, and what it carries."""
+"""The port for the queue, and the messages that it carries."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueueMessage:
-    """A dispatch as the queue takes it: opaque to the queue, verified by the executor."""
+    """A dispatch as it is put into the queue: opaque to the queue, verified by the executor."""
 
     name: str
-    """Unique for what it may run: making the same one twice makes it once."""
+    """Derived from what the dispatch may run, so that creating the same one twice creates it once."""
     at: datetime
-    """When to deliver it; the past means now. Never further ahead than the horizon."""
+    """When to deliver it; an instant in the past means now. Never further ahead than the horizon."""
     body: bytes
     token: str
-    """Proves that whoever knows the secret made this body."""
+    """Proves that somebody who knows the secret made this body."""
     priority: Priority = Priority.NORMAL
-    """Which of the queues takes it."""
+    """Selects the queue."""
 
 
 class Dispatcher(Protocol):
-    """What carries a dispatch to the executor.
+    """Delivers dispatches to the executor.
 
-    * Delivery is at least once, not before `at`, in no promised order.
-    * A dispatch that the executor did not accept is delivered again.
-    * A name that exists, or existed lately, is not created again; that is no error.
+    * Delivery is at least once, not before `at`, in no guaranteed order.
+    * A dispatch that the executor does not accept is delivered again.
+    * If a dispatch of the same name exists, or existed recently, none is created; that is not an error.
     """
 
     def create(self, message: QueueMessage) -> None:
-        """Hand over a dispatch; it will be delivered once this has returned.
+        """Create a dispatch; once this has returned, it will be delivered.
 
         Raises:
-            QueueUnavailable: The queue could not be reached, or refused.
+            QueueUnavailable: The queue could not be reached, or rejected it.
         """
         ...
 
     def close(self) -> None:
-        """Let go of connections and threads."""
+        """Release connections and threads."""
         ...

@@ -1,7 +1,6 @@
-"""What the engine needs from the outside, one protocol each. Adapters promise what the bullets say.
+"""The port for stored state: tasks, executions, journals, locks and messages.
 
-Every port has one contract suite in ``tests/contract`` that every adapter passes. There is one more port, behind which
-users' scripts run, in `cloudsched.engine.ports.interpreter`.
+Every adapter guarantees what the bullets say, and passes the contract suite in ``tests/contract``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which state of a document was read. Its content is the adapter's own; compare it only for equality."""
+    """The version of a document that was read. The value is private to the adapter; compare it only for equality."""
 
     value: object
 
@@ -38,7 +37,7 @@ class VersionedTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks to list. Every filter that is given must hold.
+    """Which tasks to list. A task must match every filter that is set.
 
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
     the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out.
@@ -50,9 +49,9 @@ class TaskQuery:
     due_from: datetime | None = None
     """Not before this instant."""
     due_until: datetime | None = None
-    """Before this instant (which is itself left out)."""
+    """Before this instant, exclusively."""
     parent: str | None = None
-    """The id of the task whose calls they are."""
+    """The id of the task that called them."""
 
     @property
     def is_sorted_by_due_time(self) -> bool:
@@ -62,17 +61,17 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One part of a list, and the token that continues it; no token means that this was the last."""
+    """One page of a list, and the token of the next; no token means that this is the last page."""
 
     items: Sequence[T]
     next_page_token: str | None = None
     unreadable: int = 0
-    """How many documents of this part were skipped, being damaged or of a newer version."""
+    """How many documents of this page were skipped because they are damaged or of a newer version."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionedLock:
-    """A lock, and the version that it was read at; None if there was no document. An empty lock is removed."""
+    """A lock, and the version at which it was read; None if there was no document. An empty lock is deleted."""
 
     lock: Lock
     version: Version | None
@@ -80,24 +79,24 @@ class VersionedLock:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedJournal:
-    """A journal that has become part of its execution's record, and is removed."""
+    """A journal that has become part of its execution's record, and is deleted."""
 
     execution_id: str
     size: int
-    """How many entries it may have: no number is greater."""
+    """The most entries it may have: no entry has a greater number."""
 
 
 class Store(Protocol):
-    """Where tasks, executions and messages live.
+    """Stores tasks, executions, journals, locks and messages.
 
-    * A `commit` is atomic: all of it is there, and will survive the loss of any process, or none of it is.
+    * A `commit` is atomic: either all of it is stored, and survives the loss of any process, or nothing is.
     * A `commit` takes effect only if the task still has the version that was read. Of any number of callers that
       expect the same version, exactly one succeeds.
-    * A read that begins after a commit has returned sees it.
-    * Lists are paged by cursor: what is changed between two pages is seen once or not at all, nothing else is
+    * A read that starts after a commit has returned sees it.
+    * Lists are paged by cursor: an item that changes between two pages is returned once or not at all; no other item is
       missed or repeated. They use an index: their cost grows with the page, not with the collection.
     * A document that cannot be read (damaged, or of a newer version) is skipped in every list: logged as
-      ``unreadable`` and counted in the page. Loading it alone is an error.
+      ``unreadable`` and counted in the page. Loading it by its id is an error.
     * A service that does not answer in time raises `StoreUnavailable`; a commit may then have taken effect or not.
     """
 
@@ -116,14 +115,15 @@ class Store(Protocol):
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
     ) -> Version:
-        """Write a task, with records that belong to it, in one piece; return its new version.
+        """Write a task and its records atomically; return the task's new version.
 
         `expected_version` is the version that was read; None means that the task must not exist. Executions and
-        messages are created or overwritten. A lock is written like the task: only at the version it was read at.
-        Journal entries are created or overwritten as well; the journals that are `archived` are removed.
+        messages are created or overwritten. A lock is written like the task, only if it still has the version that was
+        read. Journal entries are created or overwritten as well; the `archived` journals are deleted.
 
         Raises:
-            VersionConflict: The task or the lock has another version by now, is gone, or exists where it must not.
+            VersionConflict: The task or the lock has another version by now, no longer exists, or exists although it
+                must not.
         """
         ...
 
@@ -132,7 +132,7 @@ class Store(Protocol):
         ...
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Write a lock alone, if it still has the version that it was read at.
+        """Write only a lock, if it still has the version that was read.
 
         Raises:
             VersionConflict: It has another one by now.
@@ -140,25 +140,25 @@ class Store(Protocol):
         ...
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
-        """Return the journal of an open execution, whole, in the order of its numbers."""
+        """Return the whole journal of an open execution, ordered by entry number."""
         ...
 
     def purge(self, task_id: str) -> None:
-        """Remove the executions and journals of a task that is marked as deleted, then the task.
+        """Delete the executions and journals of a task that is marked as deleted, then the task.
 
-        Harmless to repeat, also after a crash. A task that is not marked stays: it was made again, under the same id.
+        Safe to repeat, also after a crash. A task that is not marked stays: it was created again with the same id.
         """
         ...
 
     def expire(self, now: datetime) -> int:
-        """Remove executions and messages whose `expire_at` has come, some of them; return how many.
+        """Delete some of the executions and messages whose `expire_at` has passed; return how many.
 
-        A store that does this by itself (Firestore, by a TTL policy) does nothing and returns 0.
+        A store that does this itself (Firestore, by a TTL policy) does nothing and returns 0.
         """
         ...
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
-        """Return a page of the tasks that fit. Tasks that are being deleted are left out.
+        """Return a page of the matching tasks, without those that are being deleted.
 
         Raises:
             InvalidInput: The page token was made up, or belongs to another query.
@@ -168,21 +168,21 @@ class Store(Protocol):
     def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
 
-        Reads only those (wakeAt, then id, both ascending), tasks that are being deleted included.
+        Reads only those (wakeAt, then id, both ascending), including tasks that are being deleted.
         """
         ...
 
     def list_claimable(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
     ) -> Sequence[VersionedTask]:
-        """Return tasks with an offer in one of the lanes (and of that owner), by the offer's order, then by id.
+        """Return tasks with an offer under one of the queue keys (and of that owner), by the offer's order, then id.
 
-        Reads only those. `after` is the order and the id of the task to go on behind.
+        Reads only those. `after` is the order and the id of the task after which to continue.
         """
         ...
 
     def next_wakeup(self) -> datetime | None:
-        """Return the earliest `wake_at` of all tasks, or None if nothing is waited for. Reads one."""
+        """Return the earliest `wake_at` of all tasks, or None if no task has one. Reads one document."""
         ...
 
     def load_execution(self, task_id: str, execution_id: str) -> Execution | None:
@@ -202,7 +202,7 @@ class Store(Protocol):
         ...
 
     def check(self) -> datetime | None:
-        """Make one small round trip; return what time it is there, if the store has a clock of its own.
+        """Make one small round trip; return the store's current time, if the store has its own clock.
 
         Raises:
             StoreUnavailable: It did not answer.
@@ -210,5 +210,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         ...

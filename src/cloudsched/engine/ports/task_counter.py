@@ -1,4 +1,4 @@
-"""How many tasks an owner has: what quotas are held against."""
+"""The port for counting an owner's tasks, which quotas limit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ UNFINISHED_STATUSES = (TaskStatus.ACTIVE, TaskStatus.PAUSED)
 class TaskCounter(Protocol):
     """Counts an owner's tasks.
 
-    * What was committed before a count begins is counted.
-    * Counting stops at `up_to`, so that it costs no more than it must.
+    * Everything that was committed before a count starts is counted.
+    * Counting stops at `up_to`, to limit its cost.
     """
 
     def count_unfinished(self, owner: str, up_to: int) -> int:
@@ -33,7 +33,7 @@ class TaskCounter(Protocol):
 
 
 class ListingTaskCounter:
-    """Counts by listing, as a store without a way of its own to count: one read for each task."""
+    """Counts by listing tasks, for a store that cannot count: one read for each task."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,8 +1,9 @@
-"""Which trace the present work belongs to, so that a task can be followed from the API to its handler.
+"""The trace that the current work belongs to, so that a task can be followed from the API to its handler.
 
-A trace is named by W3C Trace Context (w3.org/TR/trace-context): its id and its latest span, in one line of text. A
-request brings one along; a dispatch carries it in its signed body, where it is no part of its name; the executor goes
-on with it. It ends with the occurrence: the next one begins a trace of its own, or a task of many years would be one.
+A trace is identified as in W3C Trace Context (w3.org/TR/trace-context): by its id and its latest span, in one line of
+text. A request brings one along; a dispatch carries it in its signed body, but not in its name; the executor continues
+it. A trace ends with the occurrence, and the next occurrence starts a new one: otherwise a task that runs for years
+would be a single trace.
 
 Without OpenTelemetry there are no spans, but each log line still names its trace.
 """
@@ -23,7 +24,7 @@ _PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A place in a trace."""
+    """A position in a trace: its id and a span."""
 
     trace_id: str
     span_id: str
@@ -31,14 +32,14 @@ class Trace:
 
     @classmethod
     def parse(cls, text: str) -> Trace | None:
-        """Read a ``traceparent``; None if it is none."""
+        """Parse a ``traceparent``; None if it is invalid."""
         match = _PARENT.fullmatch(text)
         if match is None or not int(match[1], 16) or not int(match[2], 16):
             return None
         return cls(match[1], match[2], bool(int(match[3], 16) & 1))
 
     def __str__(self) -> str:
-        """Return it as a ``traceparent``."""
+        """Format it as a ``traceparent``."""
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.is_sampled else '00'}"
 
 
@@ -46,40 +47,40 @@ class Trace:
 class _TraceContext:
     trace: Trace | None
     execution_id: str
-    """The execution that it is about; empty for a caller's request."""
+    """The execution that is processed; empty for an API request."""
 
 
 _current: ContextVar[_TraceContext | None] = ContextVar("cloudsched_work", default=None)
 
 
 def current_trace() -> Trace | None:
-    """Return where the present work stands in its trace, if it has one."""
-    work = _current.get()
-    return None if work is None else work.trace
+    """Return the current position in the trace, or None."""
+    context = _current.get()
+    return None if context is None else context.trace
 
 
 def trace_for(execution_id: str) -> str:
-    """Return the ``traceparent`` for a dispatch of an execution: the present one, unless it is another execution's."""
-    work = _current.get()
-    if work is None or work.trace is None or work.execution_id not in {"", execution_id}:
+    """Return the ``traceparent`` for a dispatch of an execution: the current one, or "" if it is another's."""
+    context = _current.get()
+    if context is None or context.trace is None or context.execution_id not in {"", execution_id}:
         return ""
-    return str(work.trace)
+    return str(context.trace)
 
 
 class Tracer:
-    """Knows where the present work stands. This one makes no spans of its own."""
+    """Tracks the current position in a trace. This implementation creates no spans."""
 
     @contextmanager
     def span(self, name: str, parent: str = "", execution_id: str = "", **attributes: str | int) -> Iterator[None]:
-        """Do what is in the ``with`` as one span of a trace.
+        """Run the body of the ``with`` as one span of a trace.
 
         Args:
-            name: What is done, such as ``create_task``.
-            parent: The ``traceparent`` to go on with; empty for the present one.
-            execution_id: The execution that it is about.
-            attributes: What is known of it.
+            name: The operation, such as ``create_task``.
+            parent: The ``traceparent`` to continue; empty for the current one.
+            execution_id: The execution that is processed.
+            attributes: The attributes of the span.
         """
-        del name, attributes  # nobody looks at them here
+        del name, attributes  # not used without spans
         with self._activate(Trace.parse(parent) if parent else current_trace(), execution_id):
             yield
 

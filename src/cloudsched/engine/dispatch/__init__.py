@@ -1,4 +1,4 @@
-"""Dispatches on their way to the queue: sending, signing and tracing them.
+"""Send dispatches to the queue, signed and traced.
 
 May import `engine.ports` and the domain.
 """

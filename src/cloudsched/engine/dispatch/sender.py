@@ -1,4 +1,4 @@
-"""How a task's wakes become dispatches in the queue."""
+"""Turn a task's wake-ups into dispatches in the queue."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ log = logging.getLogger(__name__)
 
 
 class DispatchSender:
-    """Signs dispatches and hands them to the queue. It keeps nothing: whatever it sent can be sent again."""
+    """Signs dispatches and puts them into the queue. It has no state: every dispatch can be sent again."""
 
     def __init__(self, dispatcher: Dispatcher, keys: SigningKeys) -> None:
         self._dispatcher = dispatcher
         self._keys = keys
 
     def send(self, task: Task, wakeups: Iterable[WakeUp], now: datetime, *, hop: int = 0, repair: int = 0) -> int:
-        """Create the dispatch of each wake and return how many there were.
+        """Create a dispatch for each wake-up, and return how many there were.
 
         Raises:
-            QueueUnavailable: One could not be created; those before it were.
+            QueueUnavailable: A dispatch could not be created; those before it were.
         """
         dispatches = [dispatch_for(task, wake, now, hop=hop, repair=repair) for wake in wakeups]
         for dispatch in dispatches:
@@ -45,7 +45,7 @@ class DispatchSender:
         """Create one dispatch.
 
         Raises:
-            QueueUnavailable: It could not be created.
+            QueueUnavailable: The dispatch could not be created.
         """
         body = dataclasses.replace(dispatch, trace=trace_for(dispatch.execution_id)).body
         self._dispatcher.create(QueueMessage(dispatch.name, dispatch.at, body, self._keys.sign(body), priority))

@@ -1,8 +1,8 @@
-"""How the executor knows that a dispatch came from this scheduler.
+"""Sign dispatches, so that the executor can verify that they came from this scheduler.
 
 Each dispatch carries an HMAC-SHA256 (RFC 2104) of its body, made with a secret that only the functions know. The body
-says what may run, so a token is good for that and nothing else, and the secret itself is never in a queue. While a
-secret is being rotated the previous one is still accepted, so that dispatches which wait for weeks are not lost.
+says what may run, so a token authorizes only that, and the secret itself is never in a queue. While a secret is being
+rotated, the previous one is still accepted, so that dispatches that wait for weeks are not lost.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _PURPOSE = b"cloudsched dispatch v1\n"
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The secret that signs, and the one before it that is still accepted. Neither is ever shown."""
+    """The secret that signs, and the previous one, which is still accepted. Neither appears in the repr."""
 
     current: str = field(repr=False)
     previous: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse a secret that can be guessed."""
+        """Reject a secret that is too short."""
         if any(len(secret) < MIN_SECRET_LENGTH for secret in (self.current, self.previous) if secret is not None):
             raise Misconfigured(
                 f"A secret has at least {MIN_SECRET_LENGTH} characters. Make one with "
@@ -33,22 +33,22 @@ class SigningKeys:
             )
 
     def sign(self, body: bytes) -> str:
-        """Return the token for a dispatch's body."""
+        """Return the token for the body of a dispatch."""
         return _signature(self.current, body)
 
     def verify(self, body: bytes, token: str) -> None:
-        """Check a token in a time that does not depend on how much of it is right.
+        """Check a token in constant time: the duration does not depend on how much of it is correct.
 
         Raises:
-            Unauthenticated: It is missing, or was not made for this body with one of the secrets.
+            Unauthenticated: The token is missing, or was not made for this body with one of the secrets.
         """
         if not token:
             raise Unauthenticated("The dispatch carries no token.")
-        given = token.encode("utf-8", "surrogatepass")
+        encoded_token = token.encode("utf-8", "surrogatepass")
         secrets = [self.current, *([self.previous] if self.previous is not None else [])]
-        matches = [hmac.compare_digest(_signature(secret, body).encode(), given) for secret in secrets]
+        matches = [hmac.compare_digest(_signature(secret, body).encode(), encoded_token) for secret in secrets]
         if not any(matches):
-            raise Unauthenticated("The dispatch's token does not fit what it asks for.")
+            raise Unauthenticated("The dispatch's token does not match its body.")
 
 
 def _signature(secret: str, body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What the tests of pull workers share: an app with work to fetch, and a worker that a test leads by the hand."""
+"""Shared by the tests of pull workers: an app with work for a queue, and the calls of a worker, one by one."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ def offer(sim: Simulation, task_id: str, **fields: Any) -> Task:
 
 
 def claim(sim: Simulation, *skills: str, **more: Any) -> WorkerClaim | None:
-    """Claim one run of the queue ``gpu``, as a worker that dies at once if nothing is done with it."""
+    """Claim one run of the queue ``gpu``; without heartbeats its lease ends, as for a dead worker."""
     found = sim.app.worker_claims.claim(WorkerFilter("gpu", skills, **more))
     return found[0] if found else None
 
 
 def require_claim(sim: Simulation, *skills: str) -> WorkerClaim:
-    """Claim one run, which has to be there."""
+    """Claim one run; fail if there is none."""
     found = claim(sim, *skills)
     assert found
     return found
 
 
 def claim_keys(found: WorkerClaim) -> tuple[str, str, str]:
-    """Return what a worker elsewhere knows of its claim: the task, the execution and the lease's token."""
+    """Return what a remote worker knows of its claim: the ids of task and execution, and the lease token."""
     return found.stored.task.id, found.run.execution_id, found.lease_token
 
 
 def statuses(sim: Simulation, task_id: str) -> list[str]:
-    """Return how the task's executions stand, the earliest first."""
+    """Return the statuses of the task's executions, the earliest first."""
     return [execution.status.value for execution in sim.executions(task_id)]
 
 
@@ -76,19 +76,19 @@ def claim_lock_holder(sim: Simulation, **fields: Any) -> WorkerClaim:
 
 
 def wait_long(sim: Simulation, holder: WorkerClaim) -> None:
-    """Let an hour pass in which the holder works on."""
+    """Let an hour pass in which the holder keeps its lease by heartbeats."""
     for _ in range(4):
         sim.advance(15 * MINUTE)
         sim.app.worker_claims.heartbeat(*claim_keys(holder))
 
 
 def lock_wait_list(sim: Simulation) -> list[str]:
-    """Return who waits for the lock ``k``, in order."""
+    """Return the ids of the tasks that wait for the lock ``k``, in order."""
     return [one.task_id for one in sim.app.store.load_lock("k").lock.waiters]
 
 
 def advance_until_run(sim: Simulation, task_id: str) -> timedelta:
-    """Let time pass until a task has run, and return how much that was."""
+    """Advance until a task has succeeded, and return how long that took."""
     since = sim.now
     while statuses(sim, task_id) != ["SUCCEEDED"]:
         assert sim.now - since < HOUR

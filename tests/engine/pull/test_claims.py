@@ -1,4 +1,4 @@
-"""A worker's claim on a run: one has it, only that one ends it, and whatever dies, the run goes on."""
+"""Claims: one worker gets a run, only that worker finishes it, and the run survives any crash."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from tests.engine.pull.harness import (
     offer,
     require_claim,
     statuses,
-    work_app,
 )
 
-from cloudsched import Schedule, Settings, TaskStatus
+from cloudsched import App, Schedule, Settings, TaskStatus
 from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
@@ -31,27 +30,19 @@ from cloudsched.errors import LeaseLost, NotFound, StoreUnavailable, VersionConf
 from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from cloudsched.engine.ports.store import Version
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, without a worker yet."""
-    app, _ = work_app()
-    with Simulation(app) as opened:
-        yield opened
-
-
 class CommitReplyLostStore(SqliteStore):
-    """A store whose next commit takes effect, and then seems to fail."""
+    """A store whose next commit takes effect, but then raises an error."""
 
     error: Exception | None = None
 
     def commit(self, *args: Any, **more: Any) -> Version:
-        """Commit, and raise what is set."""
+        """Commit, then raise `error` if it is set."""
         version = super().commit(*args, **more)
         if self.error is not None:
             error, self.error = self.error, None
@@ -59,14 +50,13 @@ class CommitReplyLostStore(SqliteStore):
         return version
 
 
-def test_concurrent_claims_give_each_run_to_one_worker(tmp_path: Path) -> None:
+def test_concurrent_claims_give_each_run_to_one_worker(app: App, tmp_path: Path) -> None:
     """Sixteen workers on one file: every task is claimed, and none twice."""
-    app, _ = work_app()
     store = SqliteStore(tmp_path / "tasks.db")
-    told: list[str] = []
+    claimed: list[str] = []
     with (
         InProcessDispatcher(SystemClock(), lambda *_: None) as queue,
-        # A clock that stands still: a claim ends with the queue alone, however slow the machine is.
+        # With a frozen clock a claim ends only when the queue is empty, however slow the machine is.
         app.override(Settings(secret="s" * 16), store=store, dispatcher=queue, monotonic=lambda: 0.0),
     ):
         for number in range(150):
@@ -75,7 +65,7 @@ def test_concurrent_claims_give_each_run_to_one_worker(tmp_path: Path) -> None:
 
         def work() -> None:
             while found := app.worker_claims.claim(WorkerFilter("gpu"), 2):
-                told.extend(each.stored.task.id for each in found)
+                claimed.extend(each.stored.task.id for each in found)
 
         threads = [threading.Thread(target=work) for _ in range(16)]
         for thread in threads:
@@ -83,11 +73,11 @@ def test_concurrent_claims_give_each_run_to_one_worker(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     store.close()
-    assert sorted(told) == sorted(f"t{number}" for number in range(150))
+    assert sorted(claimed) == sorted(f"t{number}" for number in range(150))
 
 
-def test_who_loses_a_race_takes_the_next(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two who were shown the same offers claim different runs, and the later one goes on further down the queue."""
+def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers that read the same offers claim different runs; the second one goes further down the queue."""
     for number in range(4):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
@@ -104,9 +94,8 @@ def test_who_loses_a_race_takes_the_next(sim: Simulation, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("error", [VersionConflict("task a"), StoreUnavailable("The store", "no answer")])
-def test_a_claim_whose_answer_was_lost_is_not_lost(error: Exception) -> None:
-    """Where the store says that it conflicts with itself the worker has it; where it says nothing, its lease ends."""
-    app, _ = work_app()
+def test_a_claim_survives_a_lost_reply_of_the_store(app: App, error: Exception) -> None:
+    """If the commit conflicts with itself, the worker has the claim; if no reply comes, its lease expires."""
     store = CommitReplyLostStore()
     with Simulation(app, store=store) as sim:
         offer(sim, "a")
@@ -123,8 +112,8 @@ def test_a_claim_whose_answer_was_lost_is_not_lost(error: Exception) -> None:
     store.close()
 
 
-def test_what_was_claimed_before_the_store_went_away_is_kept(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that asked for more gets what it has, and loses nothing."""
+def test_claims_made_before_a_store_outage_are_returned(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that asked for more gets those that were committed before the outage."""
     for number in range(3):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
@@ -143,8 +132,8 @@ def test_what_was_claimed_before_the_store_went_away_is_kept(sim: Simulation, mo
 # ── Its end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_result_can_be_sent_as_often_as_it_takes(sim: Simulation) -> None:
-    """The same claim's result again is no news; there is one record and one attempt."""
+def test_a_result_can_be_sent_more_than_once(sim: Simulation) -> None:
+    """Repeating the result of a claim changes nothing: there is one record and one attempt."""
     offer(sim, "a")
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -154,8 +143,8 @@ def test_a_result_can_be_sent_as_often_as_it_takes(sim: Simulation) -> None:
     assert (record.status, record.content, len(record.attempts)) == ("SUCCEEDED", "done", 1)
 
 
-def test_a_failure_that_is_told_twice_costs_one_attempt(sim: Simulation) -> None:
-    """Although the next attempt is there already when it comes again."""
+def test_a_failure_that_is_sent_twice_costs_one_attempt(sim: Simulation) -> None:
+    """This holds even if the next attempt is already offered when it is repeated."""
     offer(sim, "a")
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -168,8 +157,8 @@ def test_a_failure_that_is_told_twice_costs_one_attempt(sim: Simulation) -> None
 
 
 @pytest.mark.parametrize("what", ["token", "execution", "task"])
-def test_only_the_holder_of_a_claim_ends_it(sim: Simulation, what: str) -> None:
-    """Whoever guesses gets nowhere, with any of the verbs."""
+def test_only_the_holder_of_a_claim_can_finish_it(sim: Simulation, what: str) -> None:
+    """With another task, execution or token a result or a release is refused; a heartbeat finds no claim."""
     offer(sim, "a")
     sim.advance(MINUTE)
     task_id, execution_id, token = claim_keys(require_claim(sim))
@@ -188,8 +177,8 @@ def test_only_the_holder_of_a_claim_ends_it(sim: Simulation, what: str) -> None:
     assert sim.app.get("a").runs[0].lease
 
 
-def test_a_check_sees_the_task_before_anything_is_done(sim: Simulation) -> None:
-    """What it raises is raised, and the claim stands."""
+def test_the_authorization_check_runs_before_any_change(sim: Simulation) -> None:
+    """Its error is raised, and the claim remains."""
     offer(sim, "a")
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -211,7 +200,7 @@ def test_a_check_sees_the_task_before_anything_is_done(sim: Simulation) -> None:
 
 
 def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> None:
-    """At once or after the policy's wait, without an executor where there is no wait; then it has failed."""
+    """It is offered at once or after the delay of the policy; after the last attempt it has failed."""
     offer(sim, "a", retry={"maxRetries": 2, "firstDelay": 0, "base": 60, "jitter": 0})
     sim.advance(MINUTE)
     assert sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), FAILED).status is TaskStatus.ACTIVE
@@ -226,7 +215,7 @@ def test_a_failed_attempt_is_offered_again_up_to_the_limit(sim: Simulation) -> N
 
 
 def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> None:
-    """Each death costs an attempt, which is recorded as TIMED_OUT; the retry policy says how many there may be."""
+    """Each crash costs an attempt, recorded as TIMED_OUT; the retry policy limits their number."""
     offer(sim, "a", retry={"maxRetries": 1})
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -242,8 +231,8 @@ def test_a_dead_worker_s_run_is_offered_again_by_the_sweep(sim: Simulation) -> N
     assert (record.status, [each.status.value for each in record.attempts]) == ("TIMED_OUT", ["TIMED_OUT"] * 2)
 
 
-def test_heartbeats_keep_a_claim_for_as_long_as_it_takes(sim: Simulation) -> None:
-    """Hours beyond its lease; a cancelled task is told so, and may still finish."""
+def test_heartbeats_keep_a_claim_for_any_time(sim: Simulation) -> None:
+    """They keep it for hours; a heartbeat reports a cancelled task, which may still finish."""
     offer(sim, "a")
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -257,7 +246,7 @@ def test_heartbeats_keep_a_claim_for_as_long_as_it_takes(sim: Simulation) -> Non
 
 
 def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation) -> None:
-    """The next worker gets it before all that came due after it, and before the executor has done anything."""
+    """The next worker gets it before any run that came due later, without help of the executor."""
     for name, second in (("a", 1), ("b", 2)):
         offer(sim, name, schedule=Schedule.once(sim.now + second * SECOND))
     sim.advance(MINUTE)
@@ -274,8 +263,8 @@ def test_a_released_run_costs_no_attempt_and_keeps_its_position(sim: Simulation)
         sim.app.worker_claims.release_by_token(*claim_keys(found), "it is another's by now")
 
 
-def test_what_is_given_back_after_its_task_was_cancelled_has_ended(sim: Simulation) -> None:
-    """Nobody would take it any more; and given back at once, it is the same as if it had been given back before."""
+def test_a_run_released_after_its_task_was_cancelled_has_ended(sim: Simulation) -> None:
+    """No worker would claim it again, so it is recorded; it does not matter how soon it is released."""
     offer(sim, "a")
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -286,8 +275,8 @@ def test_what_is_given_back_after_its_task_was_cancelled_has_ended(sim: Simulati
     assert sim.app.get("a").run_count == 0
 
 
-def test_a_snoozed_run_comes_back_when_it_said(sim: Simulation) -> None:
-    """It costs no attempt either, and needs the executor's clock to be offered again."""
+def test_a_snoozed_run_is_offered_again_on_time(sim: Simulation) -> None:
+    """A snooze costs no attempt; the executor offers the run again when it is due."""
     offer(sim, "a")
     sim.advance(MINUTE)
     sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), AttemptReport(Snooze(HOUR)))
@@ -297,8 +286,8 @@ def test_a_snoozed_run_comes_back_when_it_said(sim: Simulation) -> None:
     assert require_claim(sim).run.attempt == 1
 
 
-def test_what_follows_is_left_to_the_sweep_while_the_queue_is_down(sim: Simulation) -> None:
-    """A worker has no queue that delivers its work again: its task is marked, and goes on with its next occurrence."""
+def test_the_sweep_sends_dispatches_that_the_queue_refused(sim: Simulation) -> None:
+    """A result whose dispatches fail marks its task as deferred, and the next occurrence runs after the sweep."""
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR))
     sim.advance(HOUR)
     found = require_claim(sim)

@@ -1,9 +1,9 @@
-"""Work that is fetched, with the other things that a task can say: locks, durable handlers, and what it costs."""
+"""Tasks of workers combined with locks, durable handlers and the event log, and what they cost."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.engine.pull.harness import (
@@ -16,27 +16,15 @@ from tests.engine.pull.harness import (
     offer,
     require_claim,
     statuses,
-    work_app,
 )
 
 from cloudsched import App, Context, Schedule, Settings
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, without a worker yet."""
-    app, _ = work_app()
-    with Simulation(app) as opened:
-        yield opened
-
-
-def test_work_of_one_lock_key_is_offered_in_turns(sim: Simulation) -> None:
-    """Who finds it taken leaves the queue until its turn has come, so that no worker asks in vain twice."""
+def test_tasks_of_one_lock_key_are_offered_one_after_the_other(sim: Simulation) -> None:
+    """A run that finds its lock taken leaves the queue until it is granted, so that workers do not read it again."""
     for number in range(3):
         offer(sim, f"t{number}", lock_key="press", schedule=Schedule.once(sim.now + (number + 1) * SECOND))
     sim.advance(MINUTE)
@@ -57,8 +45,8 @@ def test_work_of_one_lock_key_is_offered_in_turns(sim: Simulation) -> None:
     assert {status for name in order for status in statuses(sim, name)} == {"SUCCEEDED"}
 
 
-def test_work_waits_for_a_lock_that_an_executor_holds() -> None:
-    """It is one lock for both, and no two of its key run at a time."""
+def test_a_worker_s_run_waits_for_a_lock_that_an_executor_holds() -> None:
+    """Workers and executors share the lock, so two runs of its key never overlap."""
     app = App(Settings())
     ran: list[str] = []
     world: list[Simulation] = []
@@ -81,8 +69,8 @@ def test_work_waits_for_a_lock_that_an_executor_holds() -> None:
         assert ran == ["executor", "worker"]
 
 
-def test_a_turn_that_is_lost_on_the_way_is_given_again(sim: Simulation) -> None:
-    """The dispatch that wakes who waits may be forgotten by the queue: the sweep sends it again."""
+def test_a_lost_notification_of_a_grant_is_sent_again(sim: Simulation) -> None:
+    """If the queue loses the dispatch that notifies the next waiter, the sweep sends it again."""
     for name in ("a", "b"):
         offer(sim, name, lock_key="press")
     sim.advance(MINUTE)
@@ -95,8 +83,8 @@ def test_a_turn_that_is_lost_on_the_way_is_given_again(sim: Simulation) -> None:
     assert require_claim(sim).stored.task.id == "b"
 
 
-def test_who_waits_for_a_lock_has_not_begun(sim: Simulation) -> None:
-    """It may still be too late for it, as for one that waits for a worker."""
+def test_a_run_that_waits_for_a_lock_can_expire(sim: Simulation) -> None:
+    """It has not started, so its expiration applies as while it waits for a worker."""
     for name in ("a", "b"):
         offer(sim, name, lock_key="press", expiration=HOUR)
     sim.advance(MINUTE)
@@ -112,8 +100,8 @@ def test_who_waits_for_a_lock_has_not_begun(sim: Simulation) -> None:
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_a_durable_handler_goes_on_with_another_worker(replay: bool) -> None:  # noqa: FBT001 - a parameter
-    """It sleeps without one, calls others of its kind and of the executor's, and each step is done once."""
+def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  # noqa: FBT001 - a parameter
+    """It sleeps without a worker, calls handlers of workers and of the executor, and runs each step once."""
     app = App(Settings())
     done: list[str] = []
 
@@ -143,8 +131,8 @@ def test_a_durable_handler_goes_on_with_another_worker(replay: bool) -> None:  #
         assert sorted(done) == ["first", "plain", "work"]
 
 
-def test_what_work_costs(sim: Simulation) -> None:
-    """To be offered, and to be fetched: a read and a commit of one. To be ended elsewhere: a read and one of two."""
+def test_the_operations_of_an_offer_a_claim_and_a_result(sim: Simulation) -> None:
+    """Offer and claim: a read and a commit of one document. Result of a remote worker: a read and a commit of two."""
     offer(sim, "a")
     before = sim.counts.copy()
     sim.advance(MINUTE)

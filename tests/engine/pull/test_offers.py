@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -28,51 +27,36 @@ from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import InvalidInput, Misconfigured, UnknownHandler
 from cloudsched.testing import Simulation
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+
+def test_the_executor_only_offers_the_tasks_of_workers(sim: Simulation, app: App, ran: list[str]) -> None:
+    """The run waits in the store for any time; only a worker of its queue runs it."""
+    offer(sim, "a")
+    sim.add_worker("press")
+    sim.advance(timedelta(days=100))
+    assert not ran
+    sim.add_worker("gpu")
+    sim.advance(SECOND)
+    assert ran == ["a"]
+    (record,) = sim.executions("a")
+    assert (record.status, record.content, record.attempts[0].worker) == ("SUCCEEDED", "a", "worker-2")
+    assert app.get("a").status is TaskStatus.COMPLETED
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, without a worker yet."""
-    app, _ = work_app()
-    with Simulation(app) as opened:
-        yield opened
-
-
-def test_the_executor_offers_what_is_for_workers_and_runs_none_of_it() -> None:
-    """It waits in the store for as long as it takes; a worker of its queue runs it, and no other."""
-    app, ran = work_app()
-    with Simulation(app) as sim:
-        offer(sim, "a")
-        sim.add_worker("press")
-        sim.advance(timedelta(days=100))
-        assert not ran
-        sim.add_worker("gpu")
-        sim.advance(SECOND)
-        assert ran == ["a"]
-        (record,) = sim.executions("a")
-        assert (record.status, record.content, record.attempts[0].worker) == ("SUCCEEDED", "a", "worker-2")
-        assert app.get("a").status is TaskStatus.COMPLETED
-
-
-def test_a_recurring_task_goes_on_with_each_of_its_occurrences() -> None:
-    """The plan is the same as with an executor: each instant once, a year of them."""
-    app, ran = work_app()
-    with Simulation(app) as sim:
-        sim.add_worker("gpu")
-        offer(sim, "a", schedule=Schedule(rrule="FREQ=WEEKLY", dtstart="2027-01-04T09:00:00", timezone="Europe/Paris"))
-        sim.advance(timedelta(days=365))
-        found = sim.executions("a")
-        assert len(ran) == len(found) == 52
-        assert {one.status.value for one in found} == {"SUCCEEDED"}
-        assert all(one.started_at == one.scheduled_for for one in found)
+def test_workers_run_each_occurrence_of_a_recurring_task(sim: Simulation, ran: list[str]) -> None:
+    """The plan is the same as with an executor: over a year each occurrence runs once, on time."""
+    sim.add_worker("gpu")
+    offer(sim, "a", schedule=Schedule(rrule="FREQ=WEEKLY", dtstart="2027-01-04T09:00:00", timezone="Europe/Paris"))
+    sim.advance(timedelta(days=365))
+    found = sim.executions("a")
+    assert len(ran) == len(found) == 52
+    assert {one.status.value for one in found} == {"SUCCEEDED"}
+    assert all(one.started_at == one.scheduled_for for one in found)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(Priority), st.integers(1, 5)), min_size=1, max_size=8))
-def test_the_most_urgent_come_first_and_of_those_the_oldest(tasks: list[tuple[Priority, int]]) -> None:
-    """Whatever order they were created in."""
+def test_claims_go_by_priority_and_then_by_due_time(tasks: list[tuple[Priority, int]]) -> None:
+    """The order of creation does not matter."""
     app, ran = work_app()
     with Simulation(app) as sim:
         for number, (priority, due) in enumerate(tasks):
@@ -84,8 +68,8 @@ def test_the_most_urgent_come_first_and_of_those_the_oldest(tasks: list[tuple[Pr
         assert ran == [f"t{number}" for number in expected]
 
 
-def test_what_asks_for_a_skill_is_for_those_who_have_it(sim: Simulation) -> None:
-    """Who has more skills takes what asks for one of them or for none; who has none takes what asks for none."""
+def test_a_task_with_a_skill_goes_only_to_workers_that_have_it(sim: Simulation) -> None:
+    """A worker takes tasks that need no skill or one of its own; a worker without skills takes only the former."""
     for name, pull in (("plain", "gpu"), ("cuda", {"queue": "gpu", "skill": "cuda"})):
         offer(sim, name, pull=pull)
     sim.advance(MINUTE)
@@ -94,8 +78,8 @@ def test_what_asks_for_a_skill_is_for_those_who_have_it(sim: Simulation) -> None
     assert require_claim(sim, "metal", "cuda").stored.task.id == "cuda"
 
 
-def test_no_more_is_claimed_than_was_asked_for(sim: Simulation) -> None:
-    """And the rest stays for others."""
+def test_a_claim_returns_at_most_its_limit(sim: Simulation) -> None:
+    """The other offers remain for other workers."""
     for number in range(5):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
@@ -103,7 +87,7 @@ def test_no_more_is_claimed_than_was_asked_for(sim: Simulation) -> None:
 
 
 def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
-    """Handlers that it lacks and owners that are not its own are passed over, however many lie before."""
+    """Offers of handlers that it lacks or of other owners are skipped, however many come first."""
     for number in range(30):
         offer(
             sim,
@@ -118,7 +102,7 @@ def test_a_worker_gets_only_what_it_can_and_may_run(sim: Simulation) -> None:
 
 
 def test_a_handler_that_only_workers_have_need_not_be_known_here(sim: Simulation) -> None:
-    """It is not for the function that creates the task to check it; without workers it is."""
+    """The process that creates the task checks the handler only if no workers are to run it."""
     offer(sim, "a", handler="render", payload={"anything": 1}, pull="gpu")
     with pytest.raises(UnknownHandler):
         offer(sim, "b", handler="render", pull=None)
@@ -129,16 +113,16 @@ def test_a_handler_that_only_workers_have_need_not_be_known_here(sim: Simulation
 
 
 @pytest.mark.parametrize("pull", ["", "a/b", "a" * 65, {"queue": "gpu", "skill": "a b"}, {"skill": "cuda"}, 5])
-def test_what_is_no_queue_is_refused(sim: Simulation, pull: object) -> None:
-    """By its name, before anything is stored; also where a handler is registered with it."""
+def test_an_invalid_queue_is_refused(sim: Simulation, pull: object) -> None:
+    """The error names `pull`; it is raised at creation, before anything is stored, and when a handler is registered."""
     with pytest.raises(InvalidInput, match=r"^pull"):
         offer(sim, "a", pull=pull)
     with pytest.raises(Misconfigured, match="pull is"):
         App(Settings()).handler("x", pull=pull)(lambda: None)  # type: ignore[arg-type]  # what is wrong about it
 
 
-def test_a_task_with_children_leaves_the_workers_to_them(sim: Simulation) -> None:
-    """Its own handler is the built-in one, which no worker has."""
+def test_a_task_with_children_has_no_queue_of_its_own(sim: Simulation) -> None:
+    """Its own handler is built in, and no worker has it."""
     with pytest.raises(InvalidInput, match="beside children"):
         sim.app.create(owner="ada", title="p", pull="gpu", children=[{"handler": "work"}])
 
@@ -146,8 +130,8 @@ def test_a_task_with_children_leaves_the_workers_to_them(sim: Simulation) -> Non
 # ── While it waits ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_paused_task_is_offered_to_nobody_until_it_is_resumed(sim: Simulation) -> None:
-    """What came due before waits, and loses nothing but time."""
+def test_a_paused_task_is_not_offered_until_it_is_resumed(sim: Simulation) -> None:
+    """The run that was due before waits and loses no attempt."""
     offer(sim, "a")
     sim.advance(MINUTE)
     sim.app.pause("a")
@@ -157,8 +141,8 @@ def test_a_paused_task_is_offered_to_nobody_until_it_is_resumed(sim: Simulation)
     assert require_claim(sim).run.attempt == 1
 
 
-def test_a_cancelled_or_deleted_task_is_offered_no_more(sim: Simulation) -> None:
-    """The run that waited is recorded as CANCELLED, with the task that stays."""
+def test_a_cancelled_or_deleted_task_is_no_longer_offered(sim: Simulation) -> None:
+    """The waiting run of the cancelled task is recorded as CANCELLED."""
     for name in ("a", "b"):
         offer(sim, name)
     sim.advance(MINUTE)
@@ -168,30 +152,27 @@ def test_a_cancelled_or_deleted_task_is_offered_no_more(sim: Simulation) -> None
     assert statuses(sim, "a") == ["CANCELLED"]
 
 
-def test_an_edit_moves_what_waits() -> None:
-    """To another queue, to another place in it, to the executor, and back to workers: at once, and once."""
-    app, _ = work_app()
+def test_an_edit_moves_a_waiting_run(sim: Simulation, app: App) -> None:
+    """It moves at once to another queue, to another position, to the executor or to workers, and runs once."""
     ran: list[str] = []
     app.handler("anywhere")(lambda: ran.append("c"))
-    with Simulation(app) as sim:
-        for name in ("a", "b"):
-            offer(sim, name, pull="press")
-        sim.advance(MINUTE)
-        assert claim(sim) is None
-        for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
-            app.update(name, pull="gpu", **more)
-        assert [each.stored.task.id for each in app.worker_claims.claim(WorkerFilter("gpu"), 1)] == ["b"]
-        offer(sim, "c", handler="anywhere", pull="gpu")
-        sim.advance(MINUTE)
-        assert not ran
-        app.update("c", pull=None)
-        sim.advance(SECOND)
-        assert ran == ["c"]
+    for name in ("a", "b"):
+        offer(sim, name, pull="press")
+    sim.advance(MINUTE)
+    assert claim(sim) is None
+    for name, more in (("a", {}), ("b", {"priority": "HIGH"})):
+        app.update(name, pull="gpu", **more)
+    assert [each.stored.task.id for each in app.worker_claims.claim(WorkerFilter("gpu"), 1)] == ["b"]
+    offer(sim, "c", handler="anywhere", pull="gpu")
+    sim.advance(MINUTE)
+    assert not ran
+    app.update("c", pull=None)
+    sim.advance(SECOND)
+    assert ran == ["c"]
 
 
-def test_what_waits_for_an_executor_is_offered_when_it_becomes_work_for_workers() -> None:
-    """A retry that was to be run later by the executor is fetched then."""
-    app = App(Settings())
+def test_a_waiting_retry_is_offered_after_an_edit_that_names_a_queue(app: App, sim: Simulation) -> None:
+    """A worker claims the retry that the executor was to run later."""
     calls: list[int] = []
 
     @app.handler("flaky", retry=1)
@@ -200,21 +181,20 @@ def test_what_waits_for_an_executor_is_offered_when_it_becomes_work_for_workers(
         if ctx.attempt == 1:
             raise ValueError("not yet")
 
-    with Simulation(app) as sim:
-        sim.queue.is_down = False
-        task = app.create(owner="ada", title="x", handler="flaky", schedule=AT_ONCE, retry={"firstDelay": 60})
-        sim.advance(2 * SECOND)
-        app.update(task.id, pull="gpu")
-        sim.advance(HOUR)
-        assert calls == [1]
-        sim.add_worker("gpu")
-        sim.advance(SECOND)
-        assert calls == [1, 2]
-        assert statuses(sim, task.id) == ["SUCCEEDED"]
+    sim.queue.is_down = False
+    task = app.create(owner="ada", title="x", handler="flaky", schedule=AT_ONCE, retry={"firstDelay": 60})
+    sim.advance(2 * SECOND)
+    app.update(task.id, pull="gpu")
+    sim.advance(HOUR)
+    assert calls == [1]
+    sim.add_worker("gpu")
+    sim.advance(SECOND)
+    assert calls == [1, 2]
+    assert statuses(sim, task.id) == ["SUCCEEDED"]
 
 
-def test_what_no_worker_took_in_time_has_expired(sim: Simulation) -> None:
-    """It is recorded as such on its instant, and cannot be claimed any more, even before that was done."""
+def test_a_run_that_no_worker_claimed_in_time_is_expired(sim: Simulation) -> None:
+    """It is recorded as EXPIRED on time, and cannot be claimed even before that is recorded."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(HOUR)
     assert statuses(sim, "a") == []
@@ -227,8 +207,8 @@ def test_what_no_worker_took_in_time_has_expired(sim: Simulation) -> None:
     assert sim.app.get("a").status is TaskStatus.EXPIRED
 
 
-def test_it_may_wait_for_longer_than_the_queue_reaches(sim: Simulation) -> None:
-    """Giving up is carried over the horizon by hops, like all that lies further ahead."""
+def test_an_expiration_beyond_the_horizon_of_the_queue_is_kept(sim: Simulation) -> None:
+    """The dispatch that expires the run crosses the horizon by hops, like any distant dispatch."""
     offer(sim, "a", expiration=timedelta(days=100))
     sim.advance(timedelta(days=100))
     assert statuses(sim, "a") == []
@@ -238,8 +218,8 @@ def test_it_may_wait_for_longer_than_the_queue_reaches(sim: Simulation) -> None:
     assert record.finished_at == record.scheduled_for + timedelta(days=100)
 
 
-def test_a_run_that_was_begun_does_not_expire(sim: Simulation) -> None:
-    """Expiration is about the start: a later attempt may wait for a worker for as long as it takes."""
+def test_a_run_that_has_started_does_not_expire(sim: Simulation) -> None:
+    """The expiration limits the start; a later attempt may wait for a worker for any time."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(MINUTE)
     require_claim(sim)  # and dies
@@ -248,7 +228,7 @@ def test_a_run_that_was_begun_does_not_expire(sim: Simulation) -> None:
 
 
 def test_runs_that_may_overlap_are_all_offered_one_after_the_other(sim: Simulation) -> None:
-    """A task has one offer; when that is taken, it is about the next run."""
+    """A task has one offer at a time; once that run is claimed, the offer is for the next."""
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR), overlap=Overlap.ALLOW)
     sim.advance(3 * HOUR)
     found = [require_claim(sim).run.execution_id for _ in range(3)]
@@ -256,8 +236,8 @@ def test_runs_that_may_overlap_are_all_offered_one_after_the_other(sim: Simulati
     assert claim(sim) is None
 
 
-def test_runs_by_hand_are_offered_at_once(sim: Simulation) -> None:
-    """A trigger, a backfill and a retry need no dispatch to be fetched."""
+def test_manual_runs_are_offered_at_once(sim: Simulation) -> None:
+    """A trigger, a backfill and a retry can be claimed without a dispatch."""
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR))
     sim.queue.is_down = True
     sim.app.trigger("a")

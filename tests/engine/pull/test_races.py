@@ -1,38 +1,30 @@
-"""Work that is fetched, when somebody else changes it between two looks of the same worker."""
+"""A task of a worker that changes between two reads of the same worker."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses, work_app
+from tests.engine.pull.harness import HOUR, MINUTE, claim, offer, require_claim, statuses
 
-from cloudsched import App, Context, Settings
+from cloudsched import App, Context  # noqa: TC001 - a handler's annotations are read at run time
 from cloudsched.engine.pull.offers import WorkerFilter
-from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cloudsched.engine.execution.attempts import StartedAttempt
     from cloudsched.engine.ports.store import VersionedLock, VersionedTask
-
-
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, without a worker yet."""
-    app, _ = work_app()
-    with Simulation(app) as opened:
-        yield opened
+    from cloudsched.testing import Simulation
 
 
 @pytest.mark.parametrize(
     "change", [{"pull": "press"}, {"pull": {"queue": "gpu", "skill": "cuda"}}, {"handler": "other"}], ids=str
 )
-def test_what_becomes_anothers_while_a_worker_looks_is_not_claimed(
+def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    """A worker that has lost a race looks again whether it may run what is there now."""
+    """After a lost race the worker checks again whether it may run the task as it is now."""
     offer(sim, "a")
     sim.advance(MINUTE)
     ask = sim.app.store.list_claimable
@@ -50,9 +42,10 @@ def test_what_becomes_anothers_while_a_worker_looks_is_not_claimed(
     assert sim.app.worker_claims.claim(WorkerFilter(pull.queue, (pull.skill,) if pull.skill else ()))
 
 
-def test_a_heartbeat_beside_a_step_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker's thread that renews a lease has read the task before a step was recorded, and writes after it."""
-    app = App(Settings())
+def test_a_heartbeat_that_races_a_step_does_not_undo_it(
+    sim: Simulation, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that renews the lease reads the task before a step is recorded, and writes after that."""
     done: list[str] = []
     kept: list[int] = []
 
@@ -68,8 +61,8 @@ def test_a_heartbeat_beside_a_step_takes_nothing_back(monkeypatch: pytest.Monkey
             return ask(key)
 
         monkeypatch.setattr(app.store, "load_lock", load_lock)
-        assert begun
-        begun.claimed_run.renew(())
+        assert attempts
+        attempts.claimed_run.renew(())
         kept.append(app.get("a").runs[0].steps)
 
     @app.handler("long", pull="gpu")
@@ -78,53 +71,50 @@ def test_a_heartbeat_beside_a_step_takes_nothing_back(monkeypatch: pytest.Monkey
         ctx.sleep(MINUTE)
         return "done"
 
-    with Simulation(app) as sim:
-        offer(sim, "a", handler="long", lock_key="door")
-        sim.advance(MINUTE)
-        found = require_claim(sim)
-        begun = app.worker_claims.start(found)
-        assert begun
-        app.worker_claims.finish(begun, app.worker_claims.invoke_handler(begun))
-        assert kept == [1]
-        sim.add_worker("gpu")
-        sim.advance(2 * MINUTE)
-        assert statuses(sim, "a") == ["SUCCEEDED"]
-        assert done == ["first"]
+    offer(sim, "a", handler="long", lock_key="door")
+    sim.advance(MINUTE)
+    found = require_claim(sim)
+    attempts = app.worker_claims.start(found)
+    assert attempts
+    app.worker_claims.finish(attempts, app.worker_claims.invoke_handler(attempts))
+    assert kept == [1]
+    sim.add_worker("gpu")
+    sim.advance(2 * MINUTE)
+    assert statuses(sim, "a") == ["SUCCEEDED"]
+    assert done == ["first"]
 
 
-def test_a_worker_that_goes_on_after_it_gave_back_changes_no_result() -> None:
-    """It was stopped within a step, and the next worker has done that step meanwhile: a large result of each."""
-    app = App(Settings())
+def test_a_worker_that_continues_after_its_release_changes_no_result(app: App, sim: Simulation) -> None:
+    """It was stopped in a step, which the next worker has finished meanwhile; both results are large."""
     seen: list[str] = []
     calls = iter(("first", "second"))
 
     def find() -> str:
         name = next(calls)
         if name == "first":
-            assert app.worker_claims.release(begun[0], "Its worker was stopped.")
-            begun.append(began())
-            app.worker_claims.finish(begun[1], app.worker_claims.invoke_handler(begun[1]))
+            assert app.worker_claims.release(attempts[0], "Its worker was stopped.")
+            attempts.append(start_attempt())
+            app.worker_claims.finish(attempts[1], app.worker_claims.invoke_handler(attempts[1]))
         return name + "x" * 20_000
 
-    @app.handler("work", pull="gpu")
-    def work(ctx: Context) -> None:
+    @app.handler("search", pull="gpu")
+    def search(ctx: Context) -> None:
         seen.append(ctx.step("find", find)[:6])
         ctx.sleep(HOUR)
         seen.append(ctx.step("use", lambda: seen[-1]))
 
-    def began() -> StartedAttempt:
+    def start_attempt() -> StartedAttempt:
         started = app.worker_claims.start(require_claim(sim))
         assert started
         return started
 
-    with Simulation(app) as sim:
-        offer(sim, "a")
-        sim.advance(MINUTE)
-        begun = [began()]
-        app.worker_claims.finish(begun[0], app.worker_claims.invoke_handler(begun[0]))
-        assert seen == ["second"]
-        sim.advance(HOUR)
-        begun.append(began())
-        app.worker_claims.finish(begun[2], app.worker_claims.invoke_handler(begun[2]))
-        assert statuses(sim, "a") == ["SUCCEEDED"]
+    offer(sim, "a", handler="search")
+    sim.advance(MINUTE)
+    attempts = [start_attempt()]
+    app.worker_claims.finish(attempts[0], app.worker_claims.invoke_handler(attempts[0]))
+    assert seen == ["second"]
+    sim.advance(HOUR)
+    attempts.append(start_attempt())
+    app.worker_claims.finish(attempts[2], app.worker_claims.invoke_handler(attempts[2]))
+    assert statuses(sim, "a") == ["SUCCEEDED"]
     assert seen == ["second"] * 3

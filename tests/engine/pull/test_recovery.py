@@ -17,82 +17,73 @@ from tests.engine.pull.harness import (
     offer,
     require_claim,
     statuses,
-    work_app,
 )
 
-from cloudsched import App, Context, Overlap, Schedule, Settings, TaskStatus
+from cloudsched import App, Context, Overlap, Schedule, TaskStatus
 from cloudsched.domain.documents.outcome import Snooze
 from cloudsched.domain.transitions.finish import AttemptReport
 from cloudsched.engine.pull.offers import WorkerFilter
 from cloudsched.errors import LeaseLost, NotFound
-from cloudsched.testing import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from cloudsched import Task
     from cloudsched.engine.ports.store import Version
+    from cloudsched.testing import Simulation
 
 DAY = timedelta(days=1)
 
 
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, without a worker yet."""
-    app, _ = work_app()
-    with Simulation(app) as opened:
-        yield opened
-
-
-def calling_app() -> App:
-    """Return an app whose handler ``parent`` calls ``work``, which is fetched."""
-    app, _ = work_app()
+def add_parent_handler(app: App) -> None:
+    """Register the handler ``parent``, which calls ``work`` and so waits for a worker."""
 
     @app.handler("parent")
     def parent(ctx: Context) -> str:
         result: str = ctx.call("work").result()
         return result
 
-    return app
-
 
 @pytest.mark.parametrize("retention", [None, HOUR])
-def test_a_call_that_ends_while_the_queue_is_down_is_heard_of(retention: timedelta | None) -> None:
-    """The mark that something was not sent does not end its retention, and the sweep tells its parent."""
-    app = calling_app()
-    with Simulation(app, retention=retention) as sim:
-        parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
-        sim.advance(MINUTE)
-        found = require_claim(sim)
-        sim.queue.is_down = True
-        sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
-        assert app.get(found.stored.task.id).deferred
-        sim.queue.is_down = False
-        sim.advance(2 * MINUTE)
-        assert sim.executions(parent.id)[0].content == "done"
-        assert not app.get(found.stored.task.id).deferred
+def test_a_call_that_finishes_while_the_queue_is_down_notifies_its_parent(
+    simulate: Callable[..., Simulation], app: App, retention: timedelta | None
+) -> None:
+    """Being marked as deferred does not end its retention, and the sweep notifies its parent."""
+    add_parent_handler(app)
+    sim = simulate(retention=retention)
+    parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    sim.advance(MINUTE)
+    found = require_claim(sim)
+    sim.queue.is_down = True
+    sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    assert app.get(found.stored.task.id).deferred
+    sim.queue.is_down = False
+    sim.advance(2 * MINUTE)
+    assert sim.executions(parent.id)[0].content == "done"
+    assert not app.get(found.stored.task.id).deferred
 
 
-def test_a_worker_that_dies_before_it_sent_what_follows_may_say_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same result again is recognised, and its parent is told by then."""
-    app = calling_app()
-    with Simulation(app) as sim:
-        parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
-        sim.advance(MINUTE)
-        found = require_claim(sim)
-        for _ in range(100):
-            sim.advance(4 * MINUTE)
-            app.worker_claims.heartbeat(*claim_keys(found))
-        with monkeypatch.context() as patch:
-            patch.setattr("cloudsched.engine.execution.attempts.AttemptRunner.dispatch_after_finish", lambda *_: None)
-            app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+def test_a_result_may_be_sent_again_after_a_crash_before_its_dispatches(
+    sim: Simulation, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repeated result is recognised, and the parent is notified then."""
+    add_parent_handler(app)
+    parent = app.create(owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    sim.advance(MINUTE)
+    found = require_claim(sim)
+    for _ in range(100):
+        sim.advance(4 * MINUTE)
+        app.worker_claims.heartbeat(*claim_keys(found))
+    with monkeypatch.context() as patch:
+        patch.setattr("cloudsched.engine.execution.attempts.AttemptRunner.dispatch_after_finish", lambda *_: None)
         app.worker_claims.finish_by_token(*claim_keys(found), DONE)
-        sim.advance(SECOND)
-        assert app.get(parent.id).status is TaskStatus.COMPLETED
+    app.worker_claims.finish_by_token(*claim_keys(found), DONE)
+    sim.advance(SECOND)
+    assert app.get(parent.id).status is TaskStatus.COMPLETED
 
 
-def test_a_task_that_nobody_works_on_costs_next_to_nothing(sim: Simulation) -> None:
-    """With all its places taken by runs that wait for a worker, a task comes to the executor now and then."""
+def test_a_task_without_workers_costs_next_to_nothing(sim: Simulation) -> None:
+    """Once the task has as many waiting runs as it may, its dispatches become rare: fewer than 7 an hour."""
     offer(sim, "a", schedule=Schedule.every(MINUTE, start=sim.now + MINUTE), overlap=Overlap.ALLOW)
     sim.advance(HOUR)
     before = len(sim.queue.deliveries)
@@ -100,8 +91,8 @@ def test_a_task_that_nobody_works_on_costs_next_to_nothing(sim: Simulation) -> N
     assert len(sim.queue.deliveries) - before < 7 * 24
 
 
-def test_waiting_for_a_lock_costs_no_more_than_it_does_an_executor(sim: Simulation) -> None:
-    """What waits is woken when it has its turn, and otherwise looked after at the same ever longer pace."""
+def test_waiting_for_a_lock_costs_no_more_than_with_an_executor(sim: Simulation) -> None:
+    """A waiting run is notified when it gets the lock; otherwise it is checked at the same growing intervals."""
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
     (holder,) = sim.app.worker_claims.claim(WorkerFilter("press"))
@@ -120,7 +111,7 @@ def test_waiting_for_a_lock_costs_no_more_than_it_does_an_executor(sim: Simulati
 
 @pytest.mark.parametrize("is_redelivered", [False, True])
 def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_redelivered: bool) -> None:
-    """Neither being offered, for a second attempt, nor a dispatch that comes twice gives the turn to a later one."""
+    """Neither the offer of a second attempt nor a duplicate dispatch passes the grant to a later run."""
     sim.app.handler("inside")(lambda: None)
     offer(sim, "first", lock_key="k")
     sim.advance(MINUTE)
@@ -134,16 +125,16 @@ def test_a_granted_lock_is_kept_until_a_worker_claims(sim: Simulation, *, is_red
     sim.app.worker_claims.finish_by_token(*claim_keys(holder), DONE)
     sim.queue.deliver_due()
     if is_redelivered:
-        woken = [each for each in sim.queue.deliveries if b"first" in each.body][-1]
-        sim.app.deliver(woken.body, sim.sign(woken.body))
+        notified = [each for each in sim.queue.deliveries if b"first" in each.body][-1]
+        sim.app.deliver(notified.body, sim.sign(notified.body))
         sim.queue.deliver_due()
     assert statuses(sim, "late") == []
     assert require_claim(sim).stored.task.id == "first"
 
 
 @pytest.mark.parametrize("pull", [None, "gpu"])
-def test_a_turn_at_a_lock_that_comes_too_late_is_passed_on(sim: Simulation, pull: str | None) -> None:
-    """Who has expired meanwhile is recorded, and does not keep the lock from the next one."""
+def test_a_grant_to_an_expired_run_is_passed_on(sim: Simulation, pull: str | None) -> None:
+    """The expired run is recorded as EXPIRED, and the next waiter gets the lock."""
     sim.app.handler("inside")(lambda: None)
     offer(sim, "holder", lock_key="k", pull="press", expectedDuration=3600)
     sim.advance(MINUTE)
@@ -158,10 +149,10 @@ def test_a_turn_at_a_lock_that_comes_too_late_is_passed_on(sim: Simulation, pull
     assert [statuses(sim, name) for name in ("late", "next")] == [["EXPIRED"], ["SUCCEEDED"]]
 
 
-def test_a_task_that_was_edited_during_a_race_goes_to_whom_it_is_for(
+def test_a_task_edited_during_a_claim_goes_to_the_workers_it_names_now(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was read and what is claimed may differ: it is looked at anew."""
+    """If the task changes between the read and the claim, the claim is checked again."""
     offer(sim, "a")
     sim.advance(MINUTE)
     commit, once = sim.app.store.commit, [True]
@@ -178,8 +169,8 @@ def test_a_task_that_was_edited_during_a_race_goes_to_whom_it_is_for(
     assert sim.app.worker_claims.claim(WorkerFilter("press", ("ink",)))
 
 
-def test_a_document_that_cannot_be_read_hides_nothing_behind_it(sim: Simulation) -> None:
-    """A worker that is older than the API passes over what it does not know."""
+def test_an_unreadable_document_does_not_hide_the_offers_behind_it(sim: Simulation) -> None:
+    """A worker that is older than the API skips documents that it cannot read."""
     for number in range(3):
         offer(sim, f"t{number}", schedule=Schedule.once(sim.now + (number + 1) * SECOND))
     sim.advance(MINUTE)
@@ -190,25 +181,24 @@ def test_a_document_that_cannot_be_read_hides_nothing_behind_it(sim: Simulation)
 
 
 def test_an_expired_run_does_not_hide_the_one_behind_it(sim: Simulation) -> None:
-    """Of one task's runs a worker takes the first that is not too late, though nobody has recorded that yet."""
+    """A worker gets the first run of the task that has not expired, even before the expiry is recorded."""
     offer(sim, "a", schedule=Schedule.every(HOUR, start=sim.now + HOUR), overlap=Overlap.ALLOW, expiration=90 * MINUTE)
     sim.advance(2 * HOUR)
     sim.clock.advance(45 * MINUTE)
     assert require_claim(sim).run.execution_id == "20270101T020000Z"
 
 
-def test_the_owner_s_null_stays_through_edits() -> None:
-    """A task that was created without the handler's workers, and for ever, does not get either by another edit."""
-    app = App(Settings())
+def test_an_explicit_null_survives_an_edit(simulate: Callable[..., Simulation], app: App) -> None:
+    """A task created with null for `pull` and `retention` does not get the defaults when another field is edited."""
     app.handler("g", pull="gpu")(lambda: None)
-    with Simulation(app, retention=DAY) as sim:
-        offer(sim, "a", handler="g", pull=None, retention=None)
-        told = app.update("a", title="b")
-        assert (told.title, told.pull, told.retention) == ("b", None, None)
+    sim = simulate(retention=DAY)
+    offer(sim, "a", handler="g", pull=None, retention=None)
+    edited = app.update("a", title="b")
+    assert (edited.title, edited.pull, edited.retention) == ("b", None, None)
 
 
-def test_a_snooze_can_be_said_twice(sim: Simulation) -> None:
-    """As any end of a claim; until somebody else has it."""
+def test_a_snooze_can_be_sent_twice(sim: Simulation) -> None:
+    """Like any result of a claim, it may be repeated until another worker has claimed the run."""
     offer(sim, "a")
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -221,8 +211,8 @@ def test_a_snooze_can_be_said_twice(sim: Simulation) -> None:
         sim.app.worker_claims.finish_by_token(*claim_keys(found), AttemptReport(Snooze(HOUR)))
 
 
-def test_what_was_claimed_may_be_ended_wherever_it_was_moved_to(sim: Simulation) -> None:
-    """A check is shown the queue that the claim came from: the worker did what it was given there."""
+def test_a_claim_can_be_finished_after_its_task_moved_to_another_queue(sim: Simulation) -> None:
+    """The authorization check sees the queue that the claim came from."""
     offer(sim, "a")
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -246,7 +236,7 @@ def test_what_was_claimed_may_be_ended_wherever_it_was_moved_to(sim: Simulation)
 def test_a_queue_blocked_by_other_work_is_logged(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_known: bool
 ) -> None:
-    """A worker reads at most MAX_SCANNED offers that it cannot run, and then logs what to do about it."""
+    """A poll reads at most MAX_SCANNED offers that the worker cannot run, then logs what to do about it."""
     monkeypatch.setattr("cloudsched.engine.pull.offers.MAX_SCANNED", 7)
     for number in range(9):
         offer(sim, f"t{number}", handler="work" if is_known else "theirs", pull="gpu")

@@ -27,7 +27,7 @@ from cloudsched.errors import CallFailed, InvalidInput, InvalidSchedule
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from cloudsched import Task
     from cloudsched.engine.pull.offers import WorkerClaim
@@ -36,14 +36,6 @@ DAY = timedelta(days=1)
 TOMORROW = Schedule.once(START + DAY)
 HOURLY = Schedule.every(HOUR, start=START + HOUR)
 DAILY = Schedule.every(DAY, start=START + 9 * HOUR)
-
-
-@pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A simulation of an app with work for the queue ``gpu``, without a worker yet."""
-    app, _ = work_app()
-    with Simulation(app) as opened:
-        yield opened
 
 
 def executor_app() -> tuple[App, list[str]]:
@@ -68,46 +60,46 @@ def put(app: App, schedule: Schedule) -> Task:
 
 @pytest.mark.parametrize("how", ["edit", "put", "edit with another queue"])
 @pytest.mark.parametrize("where", ["offered", "given back", "at its lock", "paused"])
-def test_what_waits_goes_with_the_schedule_that_it_came_by(where: str, how: str) -> None:
-    """Nobody has begun it, so it is not run: neither now nor beside what the new schedule says. A record says why."""
-    app, ran = work_app()
-    with Simulation(app) as sim:
-        if where == "at its lock":
-            offer(sim, "holder", pull="press", lock_key="k", expectedDuration=3600)
-            sim.advance(2 * SECOND)
-            sim.app.worker_claims.claim(WorkerFilter("press"))
-        offer(sim, "a", lock_key="k" if where == "at its lock" else None)
-        sim.advance(MINUTE)
-        if where == "given back":
-            app.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "The worker stops.")
-        elif where == "at its lock":
-            assert claim(sim) is None
-        elif where == "paused":
-            app.pause("a")
-        sim.advance(HOUR)
-        match how:
-            case "edit":
-                app.update("a", schedule=TOMORROW)
-            case "put":
-                put(app, TOMORROW)
-            case _:
-                app.update("a", schedule=TOMORROW, pull="gpu2")
-        if where == "paused":
-            app.resume("a")
-        (record,) = sim.executions("a")
-        assert (record.status, record.started_at) == ("SKIPPED", None)
-        assert record.message == "Its task was rescheduled before it started."
-        sim.add_worker("gpu")
-        sim.add_worker("gpu2")
-        sim.advance(HOUR)
-        assert ran == []
-        sim.advance(3 * DAY)
-        assert (ran, statuses(sim, "a")) == (["a"], ["SKIPPED", "SUCCEEDED"])
-        assert (app.get("a").status, app.get("a").run_count) == (TaskStatus.COMPLETED, 1)
+def test_a_waiting_run_is_dropped_with_its_schedule(
+    sim: Simulation, app: App, ran: list[str], where: str, how: str
+) -> None:
+    """A run that has not started is not run any more, neither now nor beside the new schedule; a record says why."""
+    if where == "at its lock":
+        offer(sim, "holder", pull="press", lock_key="k", expectedDuration=3600)
+        sim.advance(2 * SECOND)
+        sim.app.worker_claims.claim(WorkerFilter("press"))
+    offer(sim, "a", lock_key="k" if where == "at its lock" else None)
+    sim.advance(MINUTE)
+    if where == "given back":
+        app.worker_claims.release_by_token(*claim_keys(require_claim(sim)), "The worker stops.")
+    elif where == "at its lock":
+        assert claim(sim) is None
+    elif where == "paused":
+        app.pause("a")
+    sim.advance(HOUR)
+    match how:
+        case "edit":
+            app.update("a", schedule=TOMORROW)
+        case "put":
+            put(app, TOMORROW)
+        case _:
+            app.update("a", schedule=TOMORROW, pull="gpu2")
+    if where == "paused":
+        app.resume("a")
+    (record,) = sim.executions("a")
+    assert (record.status, record.started_at) == ("SKIPPED", None)
+    assert record.message == "Its task was rescheduled before it started."
+    sim.add_worker("gpu")
+    sim.add_worker("gpu2")
+    sim.advance(HOUR)
+    assert ran == []
+    sim.advance(3 * DAY)
+    assert (ran, statuses(sim, "a")) == (["a"], ["SKIPPED", "SUCCEEDED"])
+    assert (app.get("a").status, app.get("a").run_count) == (TaskStatus.COMPLETED, 1)
 
 
-def test_what_has_begun_outlives_a_new_schedule(sim: Simulation) -> None:
-    """An attempt under way ends as it ends, and what failed is tried again."""
+def test_a_started_run_outlives_a_new_schedule(sim: Simulation) -> None:
+    """An attempt in progress finishes, and a failed one is retried."""
     offer(sim, "a", retry={"firstDelay": 3600})
     offer(sim, "b")
     sim.advance(MINUTE)
@@ -123,8 +115,8 @@ def test_what_has_begun_outlives_a_new_schedule(sim: Simulation) -> None:
     assert [sim.app.get(name).run_count for name in ("a", "b")] == [0, 0], "the new schedule counts anew"
 
 
-def test_what_is_given_back_after_a_new_schedule_takes_no_run_from_it(sim: Simulation) -> None:
-    """The new schedule has counted anew, so the run that expires unbegun was not counted by it."""
+def test_a_run_released_after_a_new_schedule_takes_no_run_from_it(sim: Simulation) -> None:
+    """The new schedule counts from zero, so the old run, which expires without a start, is not subtracted."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(MINUTE)
     found = require_claim(sim)
@@ -135,8 +127,8 @@ def test_what_is_given_back_after_a_new_schedule_takes_no_run_from_it(sim: Simul
     assert sim.app.get("a").next_execution_time == START + 9 * HOUR
 
 
-def test_an_instant_that_was_is_none_for_a_new_schedule(sim: Simulation) -> None:
-    """A one-time task that has had it says so; the clock stands still only in a test."""
+def test_a_processed_instant_is_refused_in_a_new_schedule(sim: Simulation) -> None:
+    """An instant whose occurrence was processed already cannot be the first one of a new schedule."""
     offer(sim, "a", schedule=HOURLY)
     sim.advance(HOUR)
     with pytest.raises(InvalidSchedule, match="the instant of an occurrence that was processed already"):
@@ -145,8 +137,8 @@ def test_an_instant_that_was_is_none_for_a_new_schedule(sim: Simulation) -> None
         sim.app.update("a", schedule=Schedule.every(2 * HOUR, start=sim.now), until=sim.now + HOUR)
 
 
-def test_what_was_asked_for_by_hand_outlives_a_new_schedule(sim: Simulation) -> None:
-    """A trigger, a backfill and a retry of what had expired are no part of the plan."""
+def test_manual_runs_outlive_a_new_schedule(sim: Simulation) -> None:
+    """A trigger, a backfill and the retry of an expired run are not part of the plan."""
     offer(sim, "a", schedule=HOURLY)
     sim.app.trigger("a")
     offer(sim, "b", schedule=Schedule.every(HOUR, start=sim.now + MINUTE - 5 * HOUR))
@@ -160,8 +152,8 @@ def test_what_was_asked_for_by_hand_outlives_a_new_schedule(sim: Simulation) -> 
     assert found == {"a", "b", "c"}
 
 
-def test_what_is_taken_off_its_queue_holds_up_nobody_at_its_lock(sim: Simulation) -> None:
-    """Its turn is the next one's, at once."""
+def test_a_dropped_run_passes_its_grant_on(sim: Simulation) -> None:
+    """The next waiter gets the lock at once."""
     offer(sim, "holder", lock_key="k", expectedDuration=3600)
     sim.advance(2 * SECOND)
     holder = require_claim(sim)
@@ -179,8 +171,8 @@ def test_what_is_taken_off_its_queue_holds_up_nobody_at_its_lock(sim: Simulation
     ("end", "left"),
     [({"until": START + 2 * HOUR}, 2), ({"max_runs": 2}, 2), ({"max_runs": 1}, 1), ({"max_runs": 9}, 3)],
 )
-def test_what_waits_behind_a_new_end_goes_with_it(sim: Simulation, end: dict[str, Any], left: int) -> None:
-    """What came due last goes first, and what was begun stays."""
+def test_waiting_runs_beyond_a_new_end_are_dropped(sim: Simulation, end: dict[str, Any], left: int) -> None:
+    """The latest are dropped first; runs that have started stay."""
     offer(sim, "a", schedule=HOURLY, overlap=Overlap.ALLOW, expectedDuration=3600)
     sim.advance(3 * HOUR + MINUTE)
     first = require_claim(sim)
@@ -195,8 +187,8 @@ def test_what_waits_behind_a_new_end_goes_with_it(sim: Simulation, end: dict[str
     assert task.status == (TaskStatus.ACTIVE if left == 3 else TaskStatus.COMPLETED)
 
 
-def test_a_new_instant_that_never_came_to_run_is_not_told_as_the_one_before(sim: Simulation) -> None:
-    """What an earlier schedule's occurrence came to says nothing of this one's."""
+def test_a_new_instant_that_never_ran_does_not_take_the_earlier_outcome(sim: Simulation) -> None:
+    """The outcome of an occurrence of the earlier schedule does not decide the status under the new one."""
     offer(sim, "a")
     sim.advance(MINUTE)
     sim.app.worker_claims.finish_by_token(*claim_keys(require_claim(sim)), DONE)
@@ -208,9 +200,8 @@ def test_a_new_instant_that_never_came_to_run_is_not_told_as_the_one_before(sim:
     assert (sim.app.get("a").status, sim.app.get("a").message) == (TaskStatus.COMPLETED, "Its schedule has ended.")
 
 
-def test_a_call_that_a_new_end_ends_is_heard_of() -> None:
-    """Whoever waits for it goes on at once."""
-    app, _ = work_app()
+def test_a_call_ended_by_a_new_end_notifies_its_parent(sim: Simulation, app: App) -> None:
+    """The parent, which waits for the call, continues at once."""
 
     @app.handler("parent")
     def parent(ctx: Context) -> str:
@@ -220,13 +211,12 @@ def test_a_call_that_a_new_end_ends_is_heard_of() -> None:
             return "it never ran"
         return "it ran"
 
-    with Simulation(app) as sim:
-        app.create(id="p", owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
-        sim.advance(MINUTE)
-        (found,) = [node.task for node in app.tree("p").children]
-        app.update(found.id, until=START)
-        sim.queue.deliver_due()
-        assert sim.executions("p")[0].content == "it never ran"
+    app.create(id="p", owner="ada", title="p", handler="parent", schedule=Schedule.once(sim.now + SECOND))
+    sim.advance(MINUTE)
+    (found,) = [node.task for node in app.tree("p").children]
+    app.update(found.id, until=START)
+    sim.queue.deliver_due()
+    assert sim.executions("p")[0].content == "it never ran"
 
 
 @pytest.mark.parametrize("make", [work_app, executor_app])
@@ -240,10 +230,10 @@ def test_a_call_that_a_new_end_ends_is_heard_of() -> None:
     ],
     ids=["a run limit", "an end", "pause and resume", "a new schedule"],
 )
-def test_an_edit_at_its_very_instant_does_not_run_an_occurrence_again(
+def test_an_edit_at_the_instant_of_an_occurrence_does_not_repeat_it(
     make: Callable[[], tuple[App, list[str]]], max_runs: int | None, change: Callable[[App], object]
 ) -> None:
-    """The plan has gone past it, and comes back to it no more."""
+    """The plan has passed the occurrence and does not return to it."""
     app, ran = make()
     with Simulation(app) as sim:
         sim.add_worker("gpu")
@@ -258,8 +248,8 @@ def test_an_edit_at_its_very_instant_does_not_run_an_occurrence_again(
 
 
 @pytest.mark.parametrize("make", [work_app, executor_app])
-def test_what_has_expired_does_not_count_as_a_run(make: Callable[[], tuple[App, list[str]]]) -> None:
-    """`maxRuns` is about runs, whoever was away when an occurrence came due."""
+def test_an_expired_occurrence_does_not_count_as_a_run(make: Callable[[], tuple[App, list[str]]]) -> None:
+    """`maxRuns` counts runs only, whether a worker or the executor was away."""
     app, ran = make()
     with Simulation(app) as sim:
         offer(sim, "a", schedule=DAILY, max_runs=1, expiration=HOUR)
@@ -277,8 +267,8 @@ def test_what_has_expired_does_not_count_as_a_run(make: Callable[[], tuple[App, 
     "end",
     [{"until": START + 10 * HOUR}, {"schedule": Schedule(rrule="FREQ=DAILY;COUNT=1", dtstart="2027-01-01T09:00:00")}],
 )
-def test_what_has_expired_does_not_prolong_a_plan_that_is_over(sim: Simulation, end: dict[str, Any]) -> None:
-    """An end and a count of the schedule's own are kept."""
+def test_an_expired_occurrence_does_not_prolong_a_finished_plan(sim: Simulation, end: dict[str, Any]) -> None:
+    """`until` and the COUNT of the rule still apply."""
     offer(sim, "a", **{"schedule": DAILY, "max_runs": 1, "expiration": HOUR, **end})
     sim.advance(3 * DAY)
     task = sim.app.get("a")
@@ -286,8 +276,8 @@ def test_what_has_expired_does_not_prolong_a_plan_that_is_over(sim: Simulation, 
 
 
 @pytest.mark.parametrize("edit", [{}, {"overlap": "skip"}, {"title": "b"}])
-def test_of_runs_side_by_side_those_count_that_are_run(sim: Simulation, edit: dict[str, Any]) -> None:
-    """The plan goes on behind the last of them, not behind the one that expired."""
+def test_of_parallel_runs_only_those_that_ran_count(sim: Simulation, edit: dict[str, Any]) -> None:
+    """The plan continues after the last of them, not after the one that expired."""
     offer(sim, "a", schedule=HOURLY, max_runs=3, overlap=Overlap.ALLOW, expiration=2.5 * HOUR)
     sim.advance(3 * HOUR)
     first, *others = [require_claim(sim) for _ in range(3)]
@@ -304,8 +294,8 @@ def test_of_runs_side_by_side_those_count_that_are_run(sim: Simulation, edit: di
     assert (sim.app.get("a").status, sim.app.get("a").run_count) == (TaskStatus.COMPLETED, 3)
 
 
-def test_what_passed_while_it_was_paused_is_not_made_up_for(sim: Simulation) -> None:
-    """Where an expired run gives its place back, the plan goes on from the resumption."""
+def test_occurrences_during_a_pause_are_not_caught_up(sim: Simulation) -> None:
+    """If an expired run no longer counts, the plan continues from the resume, not from before it."""
     offer(sim, "a", schedule=DAILY, max_runs=1, expiration=HOUR)
     sim.advance(9 * HOUR + MINUTE)
     sim.app.pause("a")
@@ -316,8 +306,8 @@ def test_what_passed_while_it_was_paused_is_not_made_up_for(sim: Simulation) -> 
     assert sim.app.get("a").next_execution_time == START + 4 * DAY + 9 * HOUR
 
 
-def test_a_retry_by_hand_that_expires_gives_no_run_back(sim: Simulation) -> None:
-    """It was not counted."""
+def test_a_manual_retry_that_expires_is_not_subtracted(sim: Simulation) -> None:
+    """It was not counted as a run either."""
     offer(sim, "a", schedule=DAILY, max_runs=2, expiration=HOUR)
     sim.advance(12 * HOUR)
     assert statuses(sim, "a") == ["EXPIRED"]
@@ -330,8 +320,8 @@ def test_a_retry_by_hand_that_expires_gives_no_run_back(sim: Simulation) -> None
     assert sim.app.get("a").run_count == 1
 
 
-def test_what_is_cancelled_before_it_has_begun_was_no_run(sim: Simulation) -> None:
-    """`runCount` says what has been run."""
+def test_a_run_cancelled_before_its_start_does_not_count(sim: Simulation) -> None:
+    """`runCount` counts only runs that have started."""
     offer(sim, "a", schedule=DAILY)
     sim.advance(9 * HOUR)
     assert sim.app.cancel("a").run_count == 0
@@ -342,8 +332,8 @@ def test_what_is_cancelled_before_it_has_begun_was_no_run(sim: Simulation) -> No
 
 
 @pytest.mark.parametrize("before_the_end", [50 * MINUTE, 5 * SECOND])
-def test_a_claim_that_is_given_back_at_once_expires_as_before(sim: Simulation, before_the_end: timedelta) -> None:
-    """Its handler was not called: it has not begun, and who comes after its time finds it gone."""
+def test_a_claim_that_is_released_at_once_still_expires(sim: Simulation, before_the_end: timedelta) -> None:
+    """Its handler was not called, so the run has not started and cannot be claimed after its expiration."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(HOUR + SECOND - before_the_end)
     found = require_claim(sim)
@@ -356,8 +346,8 @@ def test_a_claim_that_is_given_back_at_once_expires_as_before(sim: Simulation, b
     assert sim.app.get("a").status is TaskStatus.EXPIRED
 
 
-def test_an_attempt_that_was_under_way_does_not_expire_when_it_is_given_back(sim: Simulation) -> None:
-    """It had begun in time: whoever comes next begins it anew, however late that is."""
+def test_an_attempt_in_progress_does_not_expire_when_it_is_released(sim: Simulation) -> None:
+    """It had started in time, so the next worker starts it again, however late."""
     offer(sim, "a", expiration=HOUR)
     sim.advance(HOUR)
     found = require_claim(sim)
@@ -367,8 +357,8 @@ def test_an_attempt_that_was_under_way_does_not_expire_when_it_is_given_back(sim
     assert require_claim(sim).run.attempt == 1
 
 
-def test_giving_back_at_once_does_not_undo_what_another_had_begun(sim: Simulation) -> None:
-    """A worker had it for a while, and the next one stops at once: it had begun in time all the same, and counts."""
+def test_a_release_at_once_does_not_undo_an_earlier_start(sim: Simulation) -> None:
+    """One worker had started the run, the next one releases it at once: it still counts as started in time."""
     offer(sim, "a", expiration=HOUR)
     for minutes in (4, 0):
         sim.advance(40 * MINUTE)
@@ -384,22 +374,20 @@ def test_giving_back_at_once_does_not_undo_what_another_had_begun(sim: Simulatio
 
 
 @pytest.mark.parametrize("is_at_the_store", [True, False])
-def test_an_occurrence_that_found_all_places_taken_comes_with_the_end_of_a_run(
-    sim: Simulation, *, is_at_the_store: bool
-) -> None:
-    """Its own dispatch was dropped, so it is sent again: wherever the worker is, and with no help of the sweep."""
+def test_an_occurrence_beyond_the_run_limit_starts_when_a_run_ends(sim: Simulation, *, is_at_the_store: bool) -> None:
+    """Its own dispatch was dropped; the end of a run dispatches it again, without the sweep."""
     every_minute = Schedule.every(MINUTE, start=sim.now + MINUTE)
     more: dict[str, Any] = {"overlap": Overlap.ALLOW, "catch_up": {"mode": "all"}, "expected_duration": HOUR}
     offer(sim, "a", schedule=every_minute, **more)
     sim.advance((MAX_OPEN_RUNS + 5) * MINUTE)
     found: list[WorkerClaim] = [require_claim(sim) for _ in range(MAX_OPEN_RUNS)]
-    begun = [sim.app.worker_claims.start(each) for each in found]
+    started = [sim.app.worker_claims.start(each) for each in found]
     sim.queue.deliver_due()
     sim.advance(5 * SECOND)
-    for each, beginning in zip(found, begun, strict=True):
-        assert beginning
+    for each, attempt in zip(found, started, strict=True):
+        assert attempt
         if is_at_the_store:
-            sim.app.worker_claims.finish(beginning, DONE)
+            sim.app.worker_claims.finish(attempt, DONE)
         else:
             sim.app.worker_claims.finish_by_token(*claim_keys(each), DONE)
     sim.queue.deliver_due()

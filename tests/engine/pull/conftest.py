@@ -1,0 +1,29 @@
+"""The app of the tests of pull workers, which replaces the empty one of all tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.engine.pull.harness import work_app
+
+if TYPE_CHECKING:
+    from cloudsched import App
+
+
+@pytest.fixture
+def app_and_runs() -> tuple[App, list[str]]:
+    """An app whose handler ``work`` is for the queue ``gpu``, and the list of the tasks that it has run."""
+    return work_app()
+
+
+@pytest.fixture
+def app(app_and_runs: tuple[App, list[str]]) -> App:
+    """An app whose handler ``work`` is for the queue ``gpu``."""
+    return app_and_runs[0]
+
+
+@pytest.fixture
+def ran(app_and_runs: tuple[App, list[str]]) -> list[str]:
+    """The ids of the tasks that the handler ``work`` of `app` has run."""
+    return app_and_runs[1]

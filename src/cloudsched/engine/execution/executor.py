@@ -127,9 +127,7 @@ class Executor:
             if stored is None:
                 return None, Drop("there is no such task")
             run = stored.task.find_run(dispatch.execution_id)
-            if (
-                run and run.lease and run.lease.token_hash == token_hash
-            ):  # the commit took effect, although its answer was lost
+            if run and run.lease and run.lease.token_hash == token_hash:  # committed, but its answer was lost
                 return stored, Claim(Transition(stored.task), run, f"attempt {run.attempt}")
             decision = on_dispatch(stored.task, dispatch, self._clock.now(), token_hash)
             if not isinstance(decision, Claim):

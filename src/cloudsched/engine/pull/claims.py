@@ -95,9 +95,7 @@ class WorkerClaims:
         """
         finished = self._attempt_runner.commit_outcome(attempt, report)
         self._dispatch_after_finish(attempt.claimed_run, attempt.run, finished, attempt.sent_wakeups)
-        if (
-            finished is None and attempt.run.lease is not None
-        ):  # its own commit may have ended it, although its answer was lost
+        if finished is None and attempt.run.lease is not None:  # the commit may have succeeded, but its answer was lost
             with suppress(LeaseLost, NotFound):
                 return self._replay_of_finished(
                     attempt.claimed_run.task, attempt.run.execution_id, attempt.run.lease.token_hash

@@ -1,4 +1,4 @@
-"""A task with the calls below it, also where there are too many to show."""
+"""The tree of a task and its calls, including a tree that is too large to be returned whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.engine.harness import DAY, MINUTE, create, register_work_handler
 
-from cloudsched import App, Context, Schedule, Settings
+from cloudsched import App, Context, Schedule
 from cloudsched.testing import START, Simulation
 
 if TYPE_CHECKING:
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from cloudsched.engine.children.task_tree import Tree
 
 LIMITS = "cloudsched.engine.children.task_tree"
-
-
-@pytest.fixture
-def app() -> App:
-    return App(Settings())
 
 
 @pytest.fixture
@@ -69,13 +64,13 @@ def day(call: Task) -> str:
 def test_a_tree_is_cut_from_its_oldest_leaves_on(
     app: App, monkeypatch: pytest.MonkeyPatch, most: int, branches: object, left_out: int
 ) -> None:
-    """What is nearest to the root is shown, of that the newest, and each node says how many calls it leaves out."""
+    """Upper levels come first, then the newest calls; each node says how many of its calls are left out."""
     monkeypatch.setattr(f"{LIMITS}.MAX_TREE", most)
     assert shape(app.tree("root")) == (branches, left_out)
 
 
 def test_a_tree_of_one_execution(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls of the others are neither shown nor counted."""
+    """Calls of other executions are neither shown nor counted."""
     ids = [each.id for each in sim.executions("root")]
     for each in ids:
         assert shape(app.tree("root", each)) == ([(each[6:8], 2, 0)] * 2, 0)
@@ -85,21 +80,22 @@ def test_a_tree_of_one_execution(app: App, sim: Simulation, monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("sim")
-def test_no_more_is_counted_than_can_be_read(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that was not looked at any more still says that it has calls."""
+def test_the_number_of_calls_read_is_limited(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node whose calls were not read still says that it has calls."""
     monkeypatch.setattr(f"{LIMITS}.MAX_TREE", 2)
     monkeypatch.setattr(f"{LIMITS}.MAX_READ", 3)
     assert shape(app.tree("root")) == ([("02", 0, 1), ("02", 0, 1)], 1)
 
 
-def test_what_has_made_no_calls_is_not_asked_for_them(app: App, sim: Simulation) -> None:
+def test_tasks_without_calls_cost_no_read(app: App, sim: Simulation) -> None:
+    """The root and its twelve descendants are read, and no list of calls of a leaf."""
     before = sim.counts.copy()
     app.tree("root")
     assert sim.counts.since(before).reads == 1 + 4 + 8
 
 
-def test_calls_of_a_handler_that_runs_are_shown(app: App) -> None:
-    """Also those that no commit of it tells of yet."""
+def test_calls_of_a_running_handler_are_shown(app: App) -> None:
+    """This includes calls that no commit of the handler's run has recorded yet."""
     seen = list[int]()
 
     @app.handler("late")

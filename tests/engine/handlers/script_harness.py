@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from cloudsched import App, Context, Execution, Schedule, Settings, Task
+from cloudsched import App, Context, Execution, Schedule, Task
 from cloudsched.config.sandbox import Sandbox
 from cloudsched.testing import START, Simulation
 
@@ -28,17 +28,17 @@ class Query(BaseModel):
 
 
 class Found(BaseModel):
-    """What it returns."""
+    """What the tool `lookup` returns."""
 
     name: str
     owner: str
 
 
 class ToolApp:
-    """An app with tools, and what they did."""
+    """An app with tools, and the record of their calls."""
 
-    def __init__(self) -> None:
-        self.app = App(Settings())
+    def __init__(self, app: App) -> None:
+        self.app = app
         self.did: list[str] = []
 
         @self.app.handler("lookup", tool=True)
@@ -66,7 +66,7 @@ class ToolApp:
 def script_task(
     tools: ToolApp, source: str, *, replay: bool = False, **fields: Any
 ) -> Iterator[tuple[Simulation, Task]]:
-    """Create a task with a script in a world of its own."""
+    """Create a task with a script in a simulation of its own."""
     script = {"source": source, **({"tools": fields.pop("names")} if "names" in fields else {})}
     sandbox = fields.pop("sandbox", Sandbox())
     with Simulation(tools.app, replay=replay, sandbox=sandbox) as sim:
@@ -90,14 +90,14 @@ def error_of(execution: Execution) -> tuple[str, str]:
 
 
 class CompromisedInterpreter:
-    """An interpreter that a script has taken over: it asks for what it was not given."""
+    """An interpreter that a script has taken over: it requests calls that the script may not make."""
 
     def __init__(self, *rounds: Round | Exception) -> None:
         self.rounds = list(rounds)
         self.answers: list[Any] = []
 
     def check(self, source: str) -> None:
-        """Take it."""
+        """Accept any script."""
 
     @contextmanager
     def run(self, script_input: ScriptInput) -> Iterator[CompromisedInterpreter]:

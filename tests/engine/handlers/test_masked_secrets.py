@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel, Field, Secret, SecretBytes, SecretStr, field_serializer
@@ -11,7 +11,9 @@ from tests.engine.harness import create, register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.errors import InvalidInput
-from cloudsched.testing import Simulation
+
+if TYPE_CHECKING:
+    from cloudsched.testing import Simulation
 
 
 class Login(BaseModel):
@@ -62,30 +64,29 @@ def app() -> App:
 
 
 @pytest.mark.parametrize("case", SECRETS)
-def test_a_secret_is_no_payload(app: App, case: str) -> None:
-    """Of a task, of a call, or in an edit; the error says where it stands and what to do, and not what it is."""
+def test_a_secret_in_a_payload_is_refused(sim: Simulation, app: App, case: str) -> None:
+    """This holds for a task, a call and an edit; the error names the field and what to do, but not the secret."""
     payload, field = SECRETS[case]
-    said = list[InvalidInput]()
+    errors = list[InvalidInput]()
 
     def ask(ctx: Context) -> None:
         with pytest.raises(InvalidInput) as refused:
             ctx.call("login", payload)
-        said.append(refused.value)
+        errors.append(refused.value)
 
     register_work_handler(app, ask)
-    with Simulation(app) as sim:
-        with pytest.raises(InvalidInput) as refused:
-            app.create(owner="ada", title="Log in", handler="login", payload=payload)
-        said.append(refused.value)
-        task = create(app, handler="login")
-        with pytest.raises(InvalidInput) as refused:
-            app.update(task.id, payload=payload)
-        said.append(refused.value)
-        create(app)
-        sim.run_until_idle()
-    assert [each.field for each in said] == [field] * 3
-    assert all("is a secret" in str(each) and "name of the secret" in str(each) for each in said)
-    assert not any("hunter2" in str(each) or "4711" in str(each) for each in said)
+    with pytest.raises(InvalidInput) as refused:
+        app.create(owner="ada", title="Log in", handler="login", payload=payload)
+    errors.append(refused.value)
+    task = create(app, handler="login")
+    with pytest.raises(InvalidInput) as refused:
+        app.update(task.id, payload=payload)
+    errors.append(refused.value)
+    create(app)
+    sim.run_until_idle()
+    assert [each.field for each in errors] == [field] * 3
+    assert all("is a secret" in str(each) and "name of the secret" in str(each) for each in errors)
+    assert not any("hunter2" in str(each) or "4711" in str(each) for each in errors)
 
 
 @pytest.mark.parametrize(
@@ -98,14 +99,15 @@ def test_a_secret_is_no_payload(app: App, case: str) -> None:
     ],
     ids=["no secret", "stars", "shown stars", "shown"],
 )
-def test_what_hides_nothing_is_a_payload(app: App, payload: BaseModel, stored: dict[str, str]) -> None:
+def test_a_payload_that_masks_nothing_is_accepted(app: App, payload: BaseModel, stored: dict[str, str]) -> None:
+    """It has no secret, or its model serializes the secret in plain text."""
     register_work_handler(app, lambda ctx: ctx.call("login", payload).result())
     assert run(app).content == stored
 
 
 @pytest.mark.parametrize("result", [SecretStr("hunter2"), Login(pw=SecretStr("hunter2")), [Plain(SecretStr("x"))]])
-def test_a_secret_is_no_result_of_a_step(app: App, result: object) -> None:
-    """A replay would be given what hides it."""
+def test_a_secret_in_the_result_of_a_step_is_refused(app: App, result: object) -> None:
+    """A replay would get its mask instead of the secret."""
     register_work_handler(app, lambda ctx: ctx.step("log in", lambda: result))
     execution = run(app)
     assert execution.error
@@ -114,7 +116,8 @@ def test_a_secret_is_no_result_of_a_step(app: App, result: object) -> None:
     assert "hunter2" not in str(execution)
 
 
-def test_a_secret_is_no_result_of_a_handler(app: App) -> None:
+def test_a_secret_in_the_result_of_a_handler_is_refused(app: App) -> None:
+    """The attempt fails, without a retry."""
     register_work_handler(app, lambda _: {"token": SecretStr("hunter2")})
     execution = run(app)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)

@@ -63,8 +63,8 @@ def test_a_function_that_cannot_be_called_is_refused(function: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, None, fine])
-def test_a_name_is_needed(name: Any) -> None:
-    """Also the decorator without its parentheses is a mistake that is told, not a handler that is never there."""
+def test_a_handler_needs_a_name(name: Any) -> None:
+    """The decorator without parentheses is refused as well, rather than never registering the handler."""
     with pytest.raises(Misconfigured, match="is registered by its name"):
         App(Settings()).handler(name)
 
@@ -81,47 +81,42 @@ def test_a_name_is_needed(name: Any) -> None:
     ],
 )
 def test_an_option_that_no_task_could_be_stored_with_is_refused(option: dict[str, Any]) -> None:
-    """What a task's own fields may not be, a handler's defaults for them may not be either."""
+    """The defaults of a handler are held to the limits of the task's own fields."""
     with pytest.raises(Misconfigured, match="it"):
         App(Settings()).handler("it", **option)
 
 
-def test_a_name_is_taken_once() -> None:
-    """Two handlers of one name are a mistake, whichever came first."""
-    app = App(Settings())
+def test_a_duplicate_name_is_refused(app: App) -> None:
+    """Two handlers cannot have the same name."""
     app.handler("it")(fine)
     with pytest.raises(Misconfigured, match="two handlers"):
         app.handler("it")(fine)
 
 
-def test_a_decorated_function_stays_callable() -> None:
-    """Decorating registers, and changes nothing."""
-    app = App(Settings())
+def test_a_decorated_function_stays_callable(app: App) -> None:
+    """The decorator registers the function and returns it unchanged."""
     assert app.handler("it")(fine) is fine
 
 
 @pytest.mark.parametrize(
     ("retry", "most"), [(None, None), (True, 3), (False, 0), (5, 5), (RetryPolicy(max_retries=7), 7)]
 )
-def test_retry_is_a_policy_a_number_or_a_switch(retry: Any, most: int | None) -> None:
-    """`retry=True / 5 / RetryPolicy` are three ways to say it."""
-    app = App(Settings())
+def test_retry_is_a_policy_a_number_or_a_switch(app: App, retry: Any, most: int | None) -> None:
+    """`retry` takes True or False, a number of retries, or a RetryPolicy."""
     app.handler("it", retry=retry)(fine)
     found = app.registry.get("it").retry
     assert (found and found.max_retries) == most
 
 
-def test_an_unknown_handler_is_told_with_those_that_there_are() -> None:
-    """The hint lists the names."""
-    app = App(Settings())
+def test_the_error_for_an_unknown_handler_lists_the_known_ones(app: App) -> None:
+    """Their names are in the hint."""
     app.handler("it")(fine)
     with pytest.raises(UnknownHandler, match="Registered: it"):
         app.registry.get("that")
 
 
-def test_a_handler_without_a_payload_takes_none() -> None:
-    """What would be ignored is refused."""
-    app = App(Settings())
+def test_a_handler_without_a_payload_refuses_one(app: App) -> None:
+    """A payload that the handler would ignore is refused."""
 
     @app.handler("it")
     def it(ctx: Context) -> None: ...
@@ -144,8 +139,8 @@ def context_last(payload: Model, ctx: Context) -> None: ...
         (context_last, "has its Context in 'ctx', after another parameter; make it the first."),
     ],
 )
-def test_a_context_that_is_not_found_is_said(function: Any, says: str) -> None:
-    """What is mended in a word is named, and not called too many parameters."""
+def test_a_misplaced_context_parameter_is_explained(function: Any, says: str) -> None:
+    """The error names the correction instead of reporting too many parameters."""
     with pytest.raises(Misconfigured) as refused:
         App(Settings()).handler("greet")(function)
     assert str(refused.value) == f"Handler 'greet' {says}"
@@ -163,8 +158,8 @@ def test_a_context_that_is_not_found_is_said(function: Any, says: str) -> None:
         ({"user_max_priority": "LOW"}, 'are for handlers with access="users"'),
     ],
 )
-def test_a_mistake_in_what_users_may_ask_for_is_found_at_import(options: dict[str, Any], problem: str) -> None:
-    """A misspelled access must not leave a handler open, or closed, in silence."""
+def test_invalid_user_permissions_are_refused_at_import(options: dict[str, Any], problem: str) -> None:
+    """A misspelled access must not silently open or close a handler."""
     with pytest.raises(Misconfigured) as raised:
         App(Settings()).handler("render", **options)
     assert problem in str(raised.value)

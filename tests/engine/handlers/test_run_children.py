@@ -1,4 +1,4 @@
-"""Tasks that run others, without code."""
+"""Tasks that run other tasks as children, without code."""
 
 from __future__ import annotations
 
@@ -129,10 +129,10 @@ def test_a_failed_child_fails_skips_or_continues(
     ("before", "given"),
     [(["whole", "name"], ("sum", "payload.given.1")), (["long"], ("add", "bytes")), (["deep"], ("add", "deep"))],
 )
-def test_a_child_that_cannot_take_the_results_before_it_has_failed(
+def test_a_child_that_cannot_accept_the_earlier_results_has_failed(
     app: App, before: list[str], given: tuple[str, str], policy: str, fate: list[str], *, replay: bool
 ) -> None:
-    """It begins no task; the task's policy says what follows, at once."""
+    """No child task is created; the failure policy of the parent applies at once."""
     name, why = given
     children = [*({"handler": each} for each in before), {"handler": name, "resultsAs": "given"}, add(5)]
     task, execution, ended = run(app, children, replay=replay, onChildFailure=policy)
@@ -163,18 +163,17 @@ def test_a_child_that_cannot_take_the_results_before_it_has_failed(
         (["numbers", "name", "numbers", "deep"], [2, 3]),
     ],
 )
-def test_results_that_no_record_keeps_together_are_left_out_and_listed(
-    app: App, names: list[str], left_out: list[int], *, parallel: bool
+def test_results_that_do_not_fit_into_one_record_are_omitted_and_listed(
+    sim: Simulation, app: App, names: list[str], left_out: list[int], *, parallel: bool
 ) -> None:
-    """The task succeeds as its children did; each step of its execution names the child that has its result whole."""
-    with Simulation(app) as sim:
-        children = [{"handler": name} for name in names]
-        draft = {"title": "All", "owner": "ada", "children": children, "parallel": parallel}
-        task = app.create(TaskDraft.from_wire({**draft, "schedule": {"at": START.isoformat()}}))
-        sim.run_until_idle()
-        (listed,) = sim.executions(task.id)
-        execution = app.execution(task.id, listed.id)
-        given = [sim.executions(step.child or "")[0].content for step in execution.steps]
+    """The task succeeds; each step of its execution names the child, whose own execution has the full result."""
+    children = [{"handler": name} for name in names]
+    draft = {"title": "All", "owner": "ada", "children": children, "parallel": parallel}
+    task = app.create(TaskDraft.from_wire({**draft, "schedule": {"at": START.isoformat()}}))
+    sim.run_until_idle()
+    (listed,) = sim.executions(task.id)
+    execution = app.execution(task.id, listed.id)
+    given = [sim.executions(step.child or "")[0].content for step in execution.steps]
     assert execution.status == "SUCCEEDED"
     assert execution.content.get("omittedChildren", []) == left_out
     whole = [RESULTS[name] for name in names]
@@ -183,19 +182,18 @@ def test_results_that_no_record_keeps_together_are_left_out_and_listed(
     assert given == whole
 
 
-def test_a_task_whose_child_could_not_begin_can_be_mended(app: App) -> None:
-    """By an edit, and a retry by hand, which goes on from there."""
-    with Simulation(app) as sim:
-        named, summed = {"handler": "name"}, {"handler": "sum", "resultsAs": "given"}
-        draft = {"title": "All", "owner": "ada", "children": [named, summed], "schedule": {"at": START.isoformat()}}
-        task = app.create(TaskDraft.from_wire(draft))
-        sim.run_until_idle()
-        assert app.get(task.id).status == "FAILED"
-        app.patch(task.id, {"children": [named, add(5)]})
-        app.retry(task.id)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content["results"] == ["Ada", 5]
-        assert len(app.tree(task.id).children) == 2
+def test_a_task_whose_child_could_not_start_can_be_fixed(sim: Simulation, app: App) -> None:
+    """After an edit, a retry continues from that child."""
+    named, summed = {"handler": "name"}, {"handler": "sum", "resultsAs": "given"}
+    draft = {"title": "All", "owner": "ada", "children": [named, summed], "schedule": {"at": START.isoformat()}}
+    task = app.create(TaskDraft.from_wire(draft))
+    sim.run_until_idle()
+    assert app.get(task.id).status == "FAILED"
+    app.patch(task.id, {"children": [named, add(5)]})
+    app.retry(task.id)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content["results"] == ["Ada", 5]
+    assert len(app.tree(task.id).children) == 2
 
 
 def test_a_failed_parallel_child_lets_the_others_finish(app: App) -> None:
@@ -203,40 +201,37 @@ def test_a_failed_parallel_child_lets_the_others_finish(app: App) -> None:
     assert (task.status, ended) == ("FAILED", ["FAILED", "COMPLETED", "COMPLETED"])
 
 
-def test_cancelling_the_task_cancels_the_child_that_runs(app: App) -> None:
-    with Simulation(app) as sim:
-        draft = {"title": "All", "owner": "ada", "children": [add(1), add(2)], "schedule": {"at": START.isoformat()}}
-        task = app.create(TaskDraft.from_wire(draft))
-        sim.advance(timedelta(minutes=5))
-        app.cancel(task.id)
-        sim.run_until_idle()
-        assert [each.task.status for each in app.tree(task.id).children] == ["CANCELLED"]
+def test_cancelling_the_task_cancels_the_child_that_runs(sim: Simulation, app: App) -> None:
+    draft = {"title": "All", "owner": "ada", "children": [add(1), add(2)], "schedule": {"at": START.isoformat()}}
+    task = app.create(TaskDraft.from_wire(draft))
+    sim.advance(timedelta(minutes=5))
+    app.cancel(task.id)
+    sim.run_until_idle()
+    assert [each.task.status for each in app.tree(task.id).children] == ["CANCELLED"]
 
 
-def test_a_recurring_task_runs_its_children_each_time(app: App) -> None:
-    with Simulation(app) as sim:
-        daily = Schedule.every(timedelta(days=1), start=START + timedelta(hours=1))
-        task = app.create(owner="ada", title="All", children=[add(1)], schedule=daily)
-        sim.advance(timedelta(days=3))
-        assert [e.content["results"] for e in sim.executions(task.id)] == [[1]] * 3
+def test_a_recurring_task_runs_its_children_each_time(sim: Simulation, app: App) -> None:
+    daily = Schedule.every(timedelta(days=1), start=START + timedelta(hours=1))
+    task = app.create(owner="ada", title="All", children=[add(1)], schedule=daily)
+    sim.advance(timedelta(days=3))
+    assert [e.content["results"] for e in sim.executions(task.id)] == [[1]] * 3
 
 
 @pytest.mark.parametrize(("children", "field"), [([], "children"), (None, "handler")])
-def test_children_can_be_edited_but_not_taken_away(app: App, children: object, field: str) -> None:
-    with Simulation(app):
-        task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
-        with pytest.raises(InvalidInput) as caught:
-            app.patch(task.id, {"children": children})
-        assert caught.value.field == field
-        assert app.patch(task.id, {"children": None, "handler": "add"}).children == ()
+@pytest.mark.usefixtures("sim")
+def test_children_cannot_be_removed_without_another_handler(app: App, children: object, field: str) -> None:
+    task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
+    with pytest.raises(InvalidInput) as caught:
+        app.patch(task.id, {"children": children})
+    assert caught.value.field == field
+    assert app.patch(task.id, {"children": None, "handler": "add"}).children == ()
 
 
-def test_children_can_be_edited(app: App) -> None:
-    with Simulation(app) as sim:
-        task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
-        assert app.patch(task.id, {"children": [add(7)], "parallel": True}).children[0].payload == {"n": 7}
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content["results"] == [7]
+def test_children_can_be_edited(sim: Simulation, app: App) -> None:
+    task = app.create(owner="ada", title="All", children=[add(1)], schedule=Schedule.once(START))
+    assert app.patch(task.id, {"children": [add(7)], "parallel": True}).children[0].payload == {"n": 7}
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content["results"] == [7]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +250,7 @@ def test_children_can_be_edited(app: App) -> None:
         ({}, "handler"),
     ],
 )
-def test_what_is_wrong_is_named_when_the_task_is_created(app: App, fields: dict[str, Any], field: str) -> None:
+def test_the_invalid_field_is_named_at_creation(app: App, fields: dict[str, Any], field: str) -> None:
     with Simulation(app), pytest.raises(InvalidInput) as caught:
         app.create(TaskDraft.from_wire({"title": "All", "owner": "ada", **fields}))
     assert caught.value.field == field
@@ -321,19 +316,23 @@ Looped.model_rebuild()
         (dict[str, Any], ["other"], []),
     ],
 )
-def test_results_are_put_where_they_are_kept(kind: Any, taken: list[str], refused: list[str]) -> None:  # noqa: ANN401 - any annotation
-    """A field that the payload's model would ignore is refused; what cannot be known is not."""
+def test_results_are_accepted_only_in_fields_that_the_payload_keeps(
+    app: App,
+    kind: Any,  # noqa: ANN401 - any annotation
+    taken: list[str],
+    refused: list[str],
+) -> None:
+    """A field that the payload's model would ignore is refused; if that cannot be known, it is accepted."""
 
     def take(payload: Any) -> None:  # noqa: ANN401 - the same
         """Do nothing."""
 
     take.__annotations__["payload"] = kind
-    app = App(Settings())
     app.handler("take")(take)
     handler = app.registry.get("take")
     assert [name for name in [*taken, *refused] if handler.accepts_field(name)] == taken
 
 
-def test_a_handlers_name_does_not_begin_like_the_built_in_ones(app: App) -> None:
+def test_the_prefix_of_built_in_handlers_is_reserved(app: App) -> None:
     with pytest.raises(Misconfigured, match=r"cloudsched\."):
         app.handler("cloudsched.children")(lambda: None)

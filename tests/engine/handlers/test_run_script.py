@@ -1,4 +1,4 @@
-"""Tasks that bring their own script: what it can do, and that its calls are tasks and it is replayed."""
+"""Tasks with a script of their own: what it can do, that its calls are tasks, and that it is replayed."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tests.engine.handlers.script_harness import (
     task_with_interpreter,
 )
 
-from cloudsched import Context  # noqa: TC001 - a handler's annotation, read at run time
+from cloudsched import App, Context  # noqa: TC001 - a handler's annotation, read at run time
 from cloudsched.engine.ports.interpreter import Round, ScriptRequest
 from cloudsched.errors import InvalidInput
 from cloudsched.testing import START, Simulation
 
 
 @pytest.fixture
-def tools() -> ToolApp:
-    return ToolApp()
+def tools(app: App) -> ToolApp:
+    return ToolApp(app)
 
 
 # ── What a script can do ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_script_is_given_its_payload_and_calls_tools(tools: ToolApp) -> None:
-    """The call is a task of its own, of the same owner, below the script's."""
+    """The call is a child task of the same owner."""
     source = """
         const found = await tools.lookup({id: input.id});
         return {found, title: task.title, id: task.id};
@@ -64,8 +64,8 @@ QUARTER = f"""
 """
 
 
-def test_a_script_of_ninety_days_does_each_thing_once(tools: ToolApp) -> None:
-    """It sleeps and calls through replays, its clock goes on, and being replayed at each point changes nothing."""
+def test_a_script_of_ninety_days_makes_each_call_once(tools: ToolApp) -> None:
+    """It sleeps and calls across replays, its clock advances, and a replay at each durable point changes nothing."""
     once = run(tools, QUARTER)
     assert tools.did == ["lookup 1", "lookup 2", "lookup 3"]
     assert [each[:2] for each in once.content] == [
@@ -78,8 +78,8 @@ def test_a_script_of_ninety_days_does_each_thing_once(tools: ToolApp) -> None:
     assert [step.kind for step in once.steps] == ["NOW", *["SLEEP", "CALL"] * 3]
 
 
-def test_each_replay_says_the_same(tools: ToolApp) -> None:
-    """Chance, the clock and the log do not depend on how often a script was replayed."""
+def test_each_replay_is_the_same(tools: ToolApp) -> None:
+    """Random numbers, the clock and the log do not depend on the number of replays."""
     source = """
         const all = [Math.random(), Date.now()];
         log("first");
@@ -93,8 +93,8 @@ def test_each_replay_says_the_same(tools: ToolApp) -> None:
     assert [step.text for step in replayed.progress] == ["first"]
 
 
-def test_calls_of_one_round_run_side_by_side(tools: ToolApp) -> None:
-    """What is waited for together begins together, also without Promise.all, and with a sleep."""
+def test_calls_of_one_round_run_in_parallel(tools: ToolApp) -> None:
+    """Calls that are awaited together start together, without Promise.all and beside a sleep as well."""
     source = """
         const calls = [5, 3, 4].map(minutes => tools.slow({minutes}));
         return await Promise.all([...calls, sleep(60)]);
@@ -106,14 +106,14 @@ def test_calls_of_one_round_run_side_by_side(tools: ToolApp) -> None:
 
 
 def test_a_round_waits_for_all_of_it(tools: ToolApp) -> None:
-    """Promise.race decides by what was asked first, once everything of the round is there."""
+    """Promise.race returns the first request of the round, once all of the round have finished."""
     source = "return await Promise.race([tools.slow({minutes: 9}), tools.slow({minutes: 3})])"
     execution = run(tools, source)
     assert execution.content == 9
     assert execution.finished_at == START + timedelta(minutes=10)
 
 
-def test_a_script_can_catch_what_a_tool_failed_with(tools: ToolApp) -> None:
+def test_a_script_can_catch_the_failure_of_a_tool(tools: ToolApp) -> None:
     """The error has a name, a message and the call's status."""
     source = """
         try { await tools.broken(); } catch (error) {
@@ -129,10 +129,10 @@ def test_a_script_can_catch_what_a_tool_failed_with(tools: ToolApp) -> None:
     ("payload", "why"),
     [('{id: "x"}', "payload.id"), ('"text"', "object"), ('{id: 1, text: "\\ud800"}', "surrogate"), ("[]", "object")],
 )
-def test_what_a_tool_does_not_take_is_refused_to_the_script(
+def test_arguments_that_a_tool_does_not_accept_are_refused(
     tools: ToolApp, payload: str, why: str, *, replay: bool
 ) -> None:
-    """No task is made, and the script may go on, in every replay the same."""
+    """No task is created; the script may catch the error, and every replay goes the same way."""
     source = f"""
         const refused = await tools.lookup({payload}).catch(error => error);
         await tools.lookup({{id: 2}});
@@ -144,8 +144,8 @@ def test_what_a_tool_does_not_take_is_refused_to_the_script(
     assert tools.did == ["lookup 2"]
 
 
-def test_a_script_is_given_what_its_tools_recorded(tools: ToolApp) -> None:
-    """Not what their annotations make of it: that may be another thing in another process, as the order of a set is."""
+def test_a_script_gets_the_recorded_results_of_its_tools(tools: ToolApp) -> None:
+    """They are not parsed by the annotations, which may differ between processes, as the order of a set does."""
 
     @tools.app.handler("turned", tool=True)
     def turned() -> Annotated[list[int], AfterValidator(lambda given: [*reversed(given)])]:
@@ -164,7 +164,7 @@ def test_a_script_is_given_what_its_tools_recorded(tools: ToolApp) -> None:
 def test_no_number_changes_on_its_way_through_a_script(
     tools: ToolApp, number: int, *, is_exact: bool, replay: bool
 ) -> None:
-    """What JavaScript would make another number of is refused; the call is done all the same."""
+    """A number that JavaScript cannot represent exactly is refused; the call itself is still made."""
 
     @tools.app.handler("count", tool=True)
     def count(payload: dict[str, int]) -> dict[str, int]:
@@ -184,15 +184,15 @@ class Longer(Found):
     more: bool
 
 
-def test_a_call_that_nobody_waits_for_is_made(tools: ToolApp) -> None:
-    """As one by any other handler is."""
+def test_a_call_that_is_not_awaited_is_made(tools: ToolApp) -> None:
+    """Calls of any other handler behave alike."""
     assert run(tools, "tools.lookup({id: 5}); return 1").content == 1
     assert tools.did == ["lookup 5"]
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_a_call_that_was_begun_before_an_exception_is_made(tools: ToolApp, *, replay: bool) -> None:
-    """And what was logged is kept: how a script ends changes nothing of what it did before."""
+def test_a_call_started_before_an_exception_is_made(tools: ToolApp, *, replay: bool) -> None:
+    """The log is kept as well: how a script ends does not undo what it did before."""
     source = "await tools.lookup({id: 4}); tools.lookup({id: 5}); log('soon over'); throw new Error('over')"
     with script_task(tools, source, replay=replay) as (sim, task):
         sim.run_until_idle()
@@ -204,8 +204,8 @@ def test_a_call_that_was_begun_before_an_exception_is_made(tools: ToolApp, *, re
     assert [step.text for step in execution.progress] == ["soon over"]
 
 
-def test_a_script_without_tools_costs_what_a_handler_does(tools: ToolApp) -> None:
-    """One read and two commits for its occurrence: asking for the time writes nothing."""
+def test_a_script_without_tools_costs_as_much_as_a_handler(tools: ToolApp) -> None:
+    """Its occurrence costs one read and two commits; reading the clock writes nothing."""
     with script_task(tools, "log('a'); return [Date.now(), Math.random()]") as (sim, _):
         before = sim.counts.reads, sim.counts.commits
         sim.run_until_idle()
@@ -221,33 +221,33 @@ def test_the_log_is_bounded(tools: ToolApp) -> None:
     assert lines[-3:] == ['{"a":[1]}', "undefined", "\\ud800"]
 
 
-def test_a_handler_may_call_a_script(tools: ToolApp) -> None:
-    """Below it, as any call."""
+def test_a_handler_may_call_a_script(sim: Simulation, tools: ToolApp) -> None:
+    """The script is a child of the handler's task, like any call."""
 
     @tools.app.handler("parent")
     def parent(ctx: Context) -> Any:  # noqa: ANN401 - whatever the script returns
         source = {"source": "return (await tools.lookup({id: input.n})).name"}
         return ctx.call("cloudsched.script", {"n": 3}, script=source).result()
 
-    with Simulation(tools.app) as sim:
-        task = tools.app.create(owner="ada", title="T", handler="parent", schedule=SOON)
-        sim.run_until_idle()
-        assert sim.executions(task.id)[0].content == "customer 3"
+    task = tools.app.create(owner="ada", title="T", handler="parent", schedule=SOON)
+    sim.run_until_idle()
+    assert sim.executions(task.id)[0].content == "customer 3"
 
 
 # ── Which tools ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("name", ["secret", "nope", "cloudsched.script", "cloudsched.children"])
-def test_what_is_no_tool_is_refused_at_creation(tools: ToolApp, name: str) -> None:
-    """Only handlers that are marked can be named."""
-    with Simulation(tools.app), pytest.raises(InvalidInput) as refused:
+@pytest.mark.usefixtures("sim")
+def test_a_name_that_is_no_tool_is_refused_at_creation(tools: ToolApp, name: str) -> None:
+    """A script can name only handlers that are registered with `tool=True`."""
+    with pytest.raises(InvalidInput) as refused:
         tools.app.create(owner="ada", title="T", script={"source": "return 1", "tools": ["lookup", name]})
     assert (refused.value.field, "broken, lookup, slow" in refused.value.hint) == ("script.tools.1", True)
 
 
 def test_a_script_sees_its_tools_and_no_other_handler(tools: ToolApp) -> None:
-    """All that are marked if it names none; what it names, else."""
+    """It sees the tools that it names, or all tools if it names none."""
     assert run(tools, "return Object.keys(tools)").content == ["broken", "lookup", "slow"]
     assert run(tools, "return Object.keys(tools)", names=["lookup"]).content == ["lookup"]
     assert run(tools, "return Object.keys(tools)", names=[]).content == []
@@ -257,8 +257,8 @@ def test_a_script_sees_its_tools_and_no_other_handler(tools: ToolApp) -> None:
 
 
 @pytest.mark.parametrize("name", ["secret", "slow", "cloudsched.script", "", "\ud800", "x" * 1000])
-def test_what_is_not_allowed_is_refused_at_run_whoever_asks(tools: ToolApp, name: str) -> None:
-    """The engine believes no interpreter: not even a compromised one calls what the script may not."""
+def test_a_call_that_is_not_allowed_is_refused_at_run_time(tools: ToolApp, name: str) -> None:
+    """The engine does not trust the interpreter: even a compromised one cannot call a handler that is not allowed."""
     interpreter = CompromisedInterpreter(Round((ScriptRequest(1, name, {}),)), Round(has_ended=True, result="done"))
     with task_with_interpreter(tools, interpreter) as (sim, task):
         sim.run_until_idle()

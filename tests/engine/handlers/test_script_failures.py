@@ -1,4 +1,4 @@
-"""Scripts that fail, that are changed while they run, and that are refused at once."""
+"""Scripts that fail, that are edited during their execution, and that are refused at creation."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def tools() -> ToolApp:
-    return ToolApp()
+def tools(app: App) -> ToolApp:
+    return ToolApp(app)
 
 
 # ── How it fails ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -51,8 +51,8 @@ def tools() -> ToolApp:
         ("for (let i = 0; i < 4; i++) await sleep(1)", "LimitExceeded", "more than 3 calls and sleeps"),
     ],
 )
-def test_a_script_that_fails_is_not_tried_again(tools: ToolApp, source: str, kind: str, message: str) -> None:
-    """Every attempt would meet the same; a limit is named."""
+def test_a_script_that_fails_is_not_retried(tools: ToolApp, source: str, kind: str, message: str) -> None:
+    """Every attempt would fail in the same way; an exceeded limit is named."""
     sandbox = Sandbox(time=timedelta(seconds=30), output=1024, calls=3)
     execution = run(tools, source, sandbox=sandbox, retry=RetryPolicy(max_retries=5))
     assert error_of(execution)[0] == kind
@@ -60,7 +60,7 @@ def test_a_script_that_fails_is_not_tried_again(tools: ToolApp, source: str, kin
     assert len(execution.attempts) == 1
 
 
-def test_a_script_that_runs_for_too_long_is_not_tried_again(tools: ToolApp) -> None:
+def test_a_script_that_exceeds_its_time_limit_is_not_retried(tools: ToolApp) -> None:
     """Its limit is named as any other is. It is short only once the script is compiled, which has to be in time."""
     with script_task(tools, "while (true);", retry=RetryPolicy(max_retries=5)) as (sim, task):
         short = QuickJs(memory=Sandbox().memory, time=timedelta(seconds=0.1), output=Sandbox().output)
@@ -74,15 +74,15 @@ def test_a_script_that_runs_for_too_long_is_not_tried_again(tools: ToolApp) -> N
 @pytest.mark.parametrize(
     "result", ["'\\ud800'", "JSON.parse('['.repeat(20) + ']'.repeat(20))", "{'': 1}", "{['__a__']: 1}"]
 )
-def test_a_result_that_no_store_keeps_fails_the_execution(tools: ToolApp, result: str) -> None:
-    """As that of any handler does, at once."""
+def test_a_result_that_cannot_be_stored_fails_the_execution(tools: ToolApp, result: str) -> None:
+    """It fails at once, as for any handler."""
     execution = run(tools, f"return {result}", retry=RetryPolicy(max_retries=5))
     assert error_of(execution)[0] == "InvalidInput"
     assert len(execution.attempts) == 1
 
 
-def test_an_interpreter_that_dies_is_an_attempt(tools: ToolApp) -> None:
-    """It may have been the machine: the task's own policy says how often it is tried again."""
+def test_a_crash_of_the_interpreter_costs_an_attempt(tools: ToolApp) -> None:
+    """The machine may be the cause, so the retry policy of the task applies."""
     dead = InterpreterUnavailable("The interpreter", "died")
     with task_with_interpreter(tools, CompromisedInterpreter(dead), retry=RetryPolicy(max_retries=2)) as (sim, task):
         sim.run_until_idle()
@@ -100,8 +100,8 @@ STACKS: dict[str, Round | Exception] = {
 
 
 @pytest.mark.parametrize("what", STACKS)
-def test_no_failure_shows_a_scripts_author_the_code_around_it(tools: ToolApp, what: str) -> None:
-    """Its author is a stranger, who is told why and in which line, and nothing of the service's files."""
+def test_no_failure_shows_the_service_s_code_to_the_author(tools: ToolApp, what: str) -> None:
+    """The author, who is not trusted, sees the reason and the line of the script, but no files of the service."""
     with task_with_interpreter(tools, CompromisedInterpreter(STACKS[what]), retry=RetryPolicy(max_retries=1)) as (
         sim,
         task,
@@ -114,7 +114,7 @@ def test_no_failure_shows_a_scripts_author_the_code_around_it(tools: ToolApp, wh
 
 
 def test_a_tool_that_fails_keeps_its_traceback(tools: ToolApp) -> None:
-    """It is the developer's own, who looks for the fault there."""
+    """A tool is the developer's own code, who needs the traceback to find the fault."""
     with script_task(tools, "await tools.broken()") as (sim, task):
         sim.run_until_idle()
         (call,) = tools.app.tree(task.id).children
@@ -124,7 +124,7 @@ def test_a_tool_that_fails_keeps_its_traceback(tools: ToolApp) -> None:
 
 
 def mended(tools: ToolApp, sim: Simulation, task: Task, source: str) -> Execution:
-    """Give a failed task another script, retry it by hand, and return what became of it."""
+    """Give a failed task another script, retry it, and return the execution."""
     tools.app.update(task.id, script={"source": source})
     tools.app.retry(task.id)
     sim.run_until_idle()
@@ -132,8 +132,8 @@ def mended(tools: ToolApp, sim: Simulation, task: Task, source: str) -> Executio
     return execution
 
 
-def test_a_failed_script_can_be_mended_and_goes_on(tools: ToolApp) -> None:
-    """After an edit, a retry by hand replays what was done and goes on from there."""
+def test_a_failed_script_continues_after_it_is_fixed(tools: ToolApp) -> None:
+    """After an edit, a retry replays what was done and continues from there."""
     source = "const {name} = await tools.lookup({id: 1});\nreturn nme;"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
@@ -142,8 +142,8 @@ def test_a_failed_script_can_be_mended_and_goes_on(tools: ToolApp) -> None:
     assert (execution.status, execution.content, tools.did) == ("SUCCEEDED", "customer 1", ["lookup 1"])
 
 
-def test_what_a_script_has_caught_stays_as_it_is_when_it_is_mended(tools: ToolApp) -> None:
-    """Nothing that it did after the failure is done again."""
+def test_a_caught_failure_stays_recorded_when_the_script_is_fixed(tools: ToolApp) -> None:
+    """Calls that the script made after the failure are not repeated."""
     source = "try { await tools.broken() } catch {}\nfor (const id of [1, 2]) await tools.lookup({id});\nreturn nme"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
@@ -152,8 +152,8 @@ def test_what_a_script_has_caught_stays_as_it_is_when_it_is_mended(tools: ToolAp
 
 
 @pytest.mark.parametrize("catch", ["", "catch (e) { await tools.lookup({id: 9}); throw e }"])
-def test_what_made_a_script_fail_is_called_again(tools: ToolApp, catch: str) -> None:
-    """It may be another tool in a mended one; what was done for the failure is left out with it."""
+def test_the_call_that_made_a_script_fail_is_made_again(tools: ToolApp, catch: str) -> None:
+    """The fixed script may call another tool; calls made because of the failure are dropped with it."""
     broken = f"try {{ await tools.broken() }} {catch or 'finally {}'}"
     source = f"await tools.lookup({{id: 1}});\n{broken}\nreturn 'done'"
     with script_task(tools, source) as (sim, task):
@@ -165,8 +165,8 @@ def test_what_made_a_script_fail_is_called_again(tools: ToolApp, catch: str) -> 
 
 
 @pytest.mark.parametrize("before", ["1", "'no number'"])
-def test_a_script_whose_call_was_refused_can_be_mended(tools: ToolApp, before: str) -> None:
-    """What it caught stays as it was; what it failed with is asked for again, with what it gives now."""
+def test_a_script_whose_call_was_refused_can_be_fixed(tools: ToolApp, before: str) -> None:
+    """A refusal that it caught stays; the call that it failed with is requested again, with the new arguments."""
     source = f"await tools.lookup({{id: {before}}}).catch(() => 1); return (await tools.lookup({{id: 'x'}})).name"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
@@ -176,8 +176,8 @@ def test_a_script_whose_call_was_refused_can_be_mended(tools: ToolApp, before: s
     assert tools.did == (["lookup 1", "lookup 2"] if before == "1" else ["lookup 2"])
 
 
-def test_what_a_script_asked_for_beside_a_refused_call_is_not_done_again(tools: ToolApp) -> None:
-    """It was told of the refusal only when all that it had asked for was done."""
+def test_calls_beside_a_refused_call_are_not_repeated(tools: ToolApp) -> None:
+    """The script got the refusal only when all calls of the round had finished."""
     source = "const all = await Promise.all([tools.lookup({id: 'x'}), tools.lookup({id: 1})]);\nreturn all.length"
     with script_task(tools, source) as (sim, task):
         sim.run_until_idle()
@@ -195,8 +195,8 @@ class RepeatingInterpreter(CompromisedInterpreter):
         yield self
 
 
-def test_what_was_refused_is_checked_again_when_it_is_asked_for_again(tools: ToolApp) -> None:
-    """A retry by hand is no way round the list of tools, whatever the interpreter says."""
+def test_a_refused_call_is_checked_again_on_a_retry(tools: ToolApp) -> None:
+    """A retry does not bypass the list of tools, whatever the interpreter requests."""
     asks = (ScriptRequest(1, "secret", {}), ScriptRequest(2, "lookup", {"id": 1}))
     text = "tool: there is no tool 'secret' for this script (It was one, or never was.)"
     thrown = Round(has_ended=True, failure=ScriptFailed(text, "InvalidInput"))
@@ -223,8 +223,10 @@ BEFORE = "await sleep(86400); await tools.lookup({id: 1}); return 'before'"
         ("return 'after'", "JournalMismatch"),
     ],
 )
-def test_an_edit_while_it_sleeps_goes_on_if_it_begins_the_same(tools: ToolApp, after: str, outcome: str) -> None:
-    """What has been done is replayed against the new text, as with the code of any handler."""
+def test_a_sleeping_script_continues_after_an_edit_that_keeps_its_past(
+    tools: ToolApp, after: str, outcome: str
+) -> None:
+    """The recorded steps are replayed against the new source, as with the code of any handler."""
     with script_task(tools, BEFORE) as (sim, task):
         sim.advance(timedelta(hours=1))
         tools.app.update(task.id, script={"source": after})
@@ -255,8 +257,8 @@ def find_stricter(query: Stricter) -> int:
 
 @pytest.mark.parametrize("given", ["{id: 1}", "{id: 'x'}", "7"])
 @pytest.mark.parametrize(("later", "tool"), [(find_stricter, True), (find, False)])
-def test_a_call_that_was_made_or_refused_is_so_for_ever(given: str, later: Callable[..., int], *, tool: bool) -> None:
-    """Whatever a deployment makes of the tool meanwhile; what is asked for first after it is judged by it."""
+def test_a_recorded_call_or_refusal_survives_a_deployment(given: str, later: Callable[..., int], *, tool: bool) -> None:
+    """The recorded outcome stays even if a deployment changes the tool; later calls are checked by the new tool."""
     source = f"""
         const ask = () => tools.find({given}).catch(error => [error.status, error.message]);
         const first = await ask();
@@ -281,7 +283,7 @@ def test_a_call_that_was_made_or_refused_is_so_for_ever(given: str, later: Calla
 
 
 def test_cancelling_ends_a_script_and_its_calls(tools: ToolApp) -> None:
-    """As with any handler that waits."""
+    """It works as for any handler that waits."""
     with script_task(tools, "return await tools.slow({minutes: 60})") as (sim, task):
         sim.advance(timedelta(minutes=10))
         tools.app.cancel(task.id)
@@ -293,8 +295,8 @@ def test_cancelling_ends_a_script_and_its_calls(tools: ToolApp) -> None:
 # ── What is refused at once ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_does_not_compile_is_refused_and_nothing_is_stored(tools: ToolApp) -> None:
-    """At creation, and by an edit, with line and message; the task stays as it is."""
+def test_a_script_that_does_not_compile_is_refused_and_not_stored(tools: ToolApp) -> None:
+    """Creation and edit are refused with line and message; an existing task stays as it is."""
     with script_task(tools, "return 1") as (sim, task):
         before = sim.counts.commits
         script = {"source": "return 1;\nreturn (;"}
@@ -307,22 +309,20 @@ def test_what_does_not_compile_is_refused_and_nothing_is_stored(tools: ToolApp) 
 
 
 def test_a_script_is_compiled_once(tools: ToolApp) -> None:
-    """An edit of something else, and another task with the same script, start no process."""
+    """An edit of another field, or another task with the same script, starts no process."""
     with script_task(tools, "return 'only once'") as (_, task):
         tools.app.__dict__["interpreter"] = None
         tools.app.update(task.id, title="Other")
         tools.app.create(owner="ada", title="T", script={"source": "return 'only once'"})
 
 
-def test_without_the_package_scripts_are_refused_and_nothing_else_is(
-    tools: ToolApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The hint has the command that installs it."""
+@pytest.mark.usefixtures("sim")
+def test_only_scripts_are_refused_without_the_package(tools: ToolApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint has the command that installs the package."""
     monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.find_spec", lambda _: None)
-    with Simulation(tools.app):
-        tools.app.create(owner="ada", title="T", handler="secret")
-        with pytest.raises(InvalidInput) as refused:
-            tools.app.create(owner="ada", title="T", script={"source": "return 1"})
+    tools.app.create(owner="ada", title="T", handler="secret")
+    with pytest.raises(InvalidInput) as refused:
+        tools.app.create(owner="ada", title="T", script={"source": "return 1"})
     assert refused.value.field == "script"
     assert "pip install 'cloudsched[sandbox]'" in refused.value.hint
 
@@ -346,15 +346,16 @@ def test_without_the_package_scripts_are_refused_and_nothing_else_is(
         ({"script": {"source": "return 1"}, "payload": {"a": -(2**53) - 1}}, "payload.a"),
     ],
 )
-def test_what_a_draft_may_not_say(tools: ToolApp, fields: dict[str, Any], field: str) -> None:
-    """One thing to run, of a bounded size."""
-    with Simulation(tools.app), pytest.raises(InvalidInput) as refused:
+@pytest.mark.usefixtures("sim")
+def test_an_invalid_script_draft_is_refused(tools: ToolApp, fields: dict[str, Any], field: str) -> None:
+    """A task has exactly one of handler, children and script, and the script has a limited size."""
+    with pytest.raises(InvalidInput) as refused:
         tools.app.put(TaskDraft.from_wire({"owner": "ada", "title": "T", **fields}))
     assert refused.value.field == field
 
 
 def test_a_task_can_change_between_a_handler_and_a_script(tools: ToolApp) -> None:
-    """By an edit that takes the one away and gives the other."""
+    """An edit that removes the one and sets the other does it."""
     with script_task(tools, "return 1") as (_, task):
         changed = tools.app.patch(task.id, {"script": None, "handler": "secret"})
         assert (changed.handler, changed.script) == ("secret", None)

@@ -1,4 +1,4 @@
-"""What the world's clients do: create, edit, hold, run by hand and remove a few tasks, all policies mixed."""
+"""The clients of a history: they create, edit, pause, trigger and delete a few tasks, with all policies mixed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 IDS = ("a", "b", "c")
 MORE_IDS = ("d", "e")
-"""Where there are workers, there is more to do."""
+"""With workers there are more tasks."""
 _TO_CALLS = 0.15
-"""How likely a client turns to a call rather than to a task of its own."""
+"""The probability that a client acts on a call rather than on a task of its own."""
 _COMMON = ("create", "edit", "edit", "limit", "pause", "resume", "resume", "trigger", "trigger")
 _RARE = ("backfill", "retry", "cancel", "delete")
 _WORKERS = (*_COMMON, *_RARE, "move", "move", "move")
@@ -30,7 +30,7 @@ _DURABLE = (*("event",) * 8, "create", "edit", "pause", "resume", "resume", "tri
 
 
 def apply_random_change(world: World, app: App) -> None:
-    """Do one thing to one task."""
+    """Make one random change to one task."""
     task_id = _task_id(world)
     verb = _verb(world, task_id, is_there=app.store.load(task_id) is not None)
     world.log(f"wants to {verb} {task_id}")
@@ -101,7 +101,7 @@ def _draft(world: World, task_id: str) -> TaskDraft:
 
 
 def _handler(world: World, task_id: str) -> dict[str, Any]:
-    """Return what a task runs: always the same, since an edit of that is no replay's to go along with."""
+    """Return what a task runs: always the same, since a replay cannot follow a change of its handler."""
     kind = world.kinds[task_id]
     return child_fields(Random(f"{world.seed} {task_id}"), world) if kind == "children" else {"handler": kind}  # noqa: S311
 
@@ -124,7 +124,7 @@ def _schedule(world: World) -> Schedule:
     local = start.replace(tzinfo=None, microsecond=0)
     if world.fault_profile.is_crowded:
         local = local.replace(minute=0, second=0)
-    # A start in the past is the way of recurring schedules; they go on from now.
+    # A recurring schedule may start in the past; it continues from now.
     begun = local - choose([timedelta(0), timedelta(hours=5), timedelta(days=40)])
     zone = choose(["UTC", "Europe/Paris", "America/New_York"])
     return Schedule(
@@ -153,7 +153,7 @@ def _for_workers(world: World, task_id: str) -> dict[str, Any]:
     pull = None if world.kinds.get(task_id) == "children" else random_pull(world.random)
     lock_key = world.random.choice([None, "one thing", "one thing"])
     chosen = {"pull": pull, "priority": world.random.choice(list(Priority)), "lock_key": lock_key}
-    long = {"expected_duration": timedelta(minutes=5)}  # in calm weather no lease ends before its work does
+    long = {"expected_duration": timedelta(minutes=5)}  # without faults no lease expires before its work is done
     return {**chosen, **(long if world.fault_profile.is_fault_free else {})}
 
 

@@ -1,7 +1,7 @@
-"""The durable handler of the world: what it asks for is drawn from its task, so that every replay asks for the same.
+"""The durable handler of a history: its operations are drawn from its task, so every replay asks for the same ones.
 
-What its steps do, and how it ends, is drawn from the world's own chance: a step that is called again returns something
-else, and nobody could take it for its recorded self.
+The results of its steps and its outcome are drawn from the world's random numbers: a step that is called again returns
+something else, so a repeated call cannot be mistaken for the recorded result.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 EVENTS = ("go", "stop")
 _LENGTHS = ((2, 3, 5), (1, 2, 3), (1, 2))
-"""How many things a flow asks for, by how deep it is nested."""
+"""How many operations a flow asks for, by nesting depth."""
 _LATER = RetryPolicy(max_retries=2, first_delay=timedelta(seconds=90))
 
 
 def register_durable_handlers(app: App, world: World) -> None:
-    """Give an app the world's durable handler."""
+    """Register the durable handler on an app."""
 
     @app.handler("flow")
     def flow(ctx: Context) -> object:
@@ -44,7 +44,7 @@ def register_durable_handlers(app: App, world: World) -> None:
 
 
 def child_fields(script: random.Random, world: World) -> dict[str, Any]:
-    """Return what a task says that runs others in place of a handler."""
+    """Return the fields of a task that runs child tasks instead of a handler."""
     handlers = script.choices(["work", "flow"], k=script.choice([1, 2, 3]))
     return {
         "children": [
@@ -91,7 +91,7 @@ class _RandomWorkflow:
         }
 
     def run(self) -> object:
-        """Ask for one thing after the other; return how the attempt ends."""
+        """Ask for one operation after the other; return the outcome of the attempt."""
         try:
             return self._run_operations()
         finally:
@@ -127,7 +127,7 @@ class _RandomWorkflow:
         return self._world.random.choice(endings)
 
     def _maybe_raise(self) -> None:
-        """Extend the lease or fail between two things, as chance will have it."""
+        """Extend the lease or fail between two operations, at random."""
         draw = self._world.random.random()
         if draw < 0.05:
             self._world.rules.on_heartbeat(self._ctx, is_held=self._ctx.heartbeat())
@@ -135,7 +135,7 @@ class _RandomWorkflow:
             raise HandlerError("broke between two steps")
 
     def _fails(self, *numbers: int) -> None:
-        """Note that it was told that some of these have failed."""
+        """Note that the handler has seen the failure of some of these."""
         at, failed = self._told
         self._told = (self._number(), {*numbers, *(failed if at == self._number() else ())})
 
@@ -207,6 +207,6 @@ class _RandomWorkflow:
         self._world.journals.check_random_value(self._ctx, place, f"{self._ctx.uuid()} {self._ctx.random.random()}")
 
     def _version(self, place: int) -> None:
-        newest = self._world.random.choice([2, 3])  # the code changes all the time
+        newest = self._world.random.choice([2, 3])  # the code changes during the history
         version = self._ctx.version(f"change {place}", newest)
         self._world.journals.check_result_seen(self._ctx, self._number(), version)

@@ -1,4 +1,4 @@
-"""The handler of the world: it takes a while, may extend its lease, and ends in every way that there is."""
+"""The handler of a history: it takes time, may extend its lease, and ends with every possible outcome."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class HandlerError(Exception):
-    """What a handler raises that fails."""
+    """The error of a failing handler."""
 
 
 def register_handlers(app: App, world: World) -> None:
-    """Give an app the world's handler."""
+    """Register the handler on an app."""
 
     @app.handler("chore")
     @app.handler("work")
@@ -38,7 +38,7 @@ def register_handlers(app: App, world: World) -> None:
 
 
 def take_time(world: World) -> None:
-    """Let others go on; with a worker, work takes time."""
+    """Let other processes run; on a worker, time passes as well."""
     assert world.current
     if world.current.wanted is None:
         world.yield_control()

@@ -31,30 +31,30 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.offers import WorkerClaim
 
 _SKILLS = {"gpu": ("cuda", "metal"), "press": ("ink",)}
-"""What there is in the two queues."""
+"""The two queues, with and without a skill."""
 QUEUE_KEYS = tuple(lane for queue, skills in _SKILLS.items() for lane in queue_keys(queue, skills))
 _PULLS = (None, None, "gpu", "gpu", "press", {"queue": "gpu", "skill": "cuda"}, {"queue": "press", "skill": "ink"})
 _MOST_PLANNED = 4
 
 
-def random_pull(chance: Random) -> Any:  # noqa: ANN401 - all that a task may say
-    """Return which workers a task is for, or None."""
+def random_pull(chance: Random) -> Any:  # noqa: ANN401 - all that a task accepts
+    """Return the workers that a task is for, or None."""
     return chance.choice(_PULLS)
 
 
 class Workers:
-    """When workers come, and for what."""
+    """When workers poll, and for what."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._visits: list[datetime] = []
 
     def next_at(self) -> datetime | None:
-        """Return when the next one comes, if something has rung."""
+        """Return when the next worker polls, if workers were notified."""
         return self._visits[0] if self._visits else None
 
     def notify(self, soonest: float = 0) -> None:
-        """Let somebody come before long, since something may be offered."""
+        """Let a worker poll soon, since something may be offered."""
         insort(self._visits, self._world.now + timedelta(seconds=soonest + self._delay()))
         del self._visits[_MOST_PLANNED:]
 
@@ -66,14 +66,14 @@ class Workers:
         return world.random.choice(waits) * world.random.random()
 
     def next_pause(self) -> float:
-        """Return how many seconds a bit of work takes."""
+        """Return how many seconds a piece of work takes."""
         world = self._world
         if world.fault_profile.is_fault_free or not world.faults_enabled:
             return (15 if world.faults_enabled else 4) * world.random.random()
         return world.random.choice([0, 1, 10, 30, 60, 400]) * world.random.random()
 
     def start_visit(self) -> None:
-        """Let some workers come at the same time; others follow as long as something is offered."""
+        """Let some workers poll at the same time; others follow while something is offered."""
         world = self._world
         self._visits.pop(0)
         for _ in range(world.random.choice([1, 1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])):
@@ -129,10 +129,10 @@ class ClaimedTask:
     def _rest(self) -> None:
         self._world.wait(self._world.workers.next_pause())
 
-    # ── At the store ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── With the store ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def run_at_store(self) -> None:
-        """Call the handler and bring its result, with a thread beside it that sends heartbeats, if it does."""
+        """Run the handler and report its result; a second process may send heartbeats."""
         world = self._world
         begun = self._app.worker_claims.start(self._claim)
         if begun is None:
@@ -168,7 +168,7 @@ class ClaimedTask:
     # ── From afar ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run_through_api(self) -> None:
-        """Do what a worker does that reaches its tasks through the API alone, which any process may answer."""
+        """Work through the API alone, where any process may answer a request."""
         world, rules = self._world, self._world.rules
         left = self._until - self._app.clock.now()
         if left <= timedelta(0):
@@ -195,7 +195,7 @@ class ClaimedTask:
             self._finish(report)
 
     def _renew(self) -> bool:
-        """Send a heartbeat; return whether to go on."""
+        """Send a heartbeat; return whether to continue."""
         world, app = self._world, self._world.random.choice(self._world.apps)
         said = world.random.choice([None, self._progress()])
         try:
@@ -222,7 +222,7 @@ class ClaimedTask:
     # ── How it ends ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, report: AttemptReport) -> None:
-        """Say how it ended: once, or again and again, and perhaps when nobody waits for it any more."""
+        """Report the result once or repeatedly, perhaps after the lease was lost."""
         world = self._world
         for _ in range(world.random.choice([1, 1, 2, 3])):
             try:

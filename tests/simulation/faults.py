@@ -1,4 +1,4 @@
-"""What sort of world a history lives in."""
+"""Fault profiles: how often what goes wrong in a history, and what its workload is."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from datetime import timedelta
 
 @dataclass(frozen=True)
 class FaultProfile:
-    """What sort of world a history lives in."""
+    """How often what goes wrong in a history, and what its workload is."""
 
     name: str
     fault: float = 0.0
-    """How likely a call to a port fails, before or after it took effect, or is made twice."""
+    """The probability that a call to a port fails, before or after it took effect, or is made twice."""
     kill: float = 0.0
-    """How likely a call is the last thing that its process does."""
+    """The probability that a process crashes at a call."""
     linger: float = 0.0
-    """How likely time passes while something is under way."""
+    """The probability that time passes while processes are running."""
     drift: timedelta = timedelta(0)
-    """How far a process's clock may be from the true time, either way."""
+    """The largest difference between a process's clock and the true time, either way."""
     purge: float = 0.0
-    """How likely the queue forgets everything, at each change by a client."""
+    """The probability, at each change by a client, that the queue loses everything."""
     changes: int = 12
-    """How many things clients do."""
+    """How many changes clients make."""
     length: timedelta = timedelta(hours=6)
-    """How long they do it."""
+    """The period in which they make them, and in which faults happen."""
     is_crowded: bool = False
     """Whether all tasks want the same lock at the same time, and their runs take long."""
     is_long: bool = False
-    """Whether tasks are days and months apart rather than minutes."""
+    """Whether occurrences are days and months apart rather than minutes."""
     is_durable: bool = False
-    """Whether most handlers are durable ones, and are told things."""
+    """Whether most handlers are durable and receive events."""
     has_workers: bool = False
-    """Whether many tasks are for workers, who come and fetch them."""
+    """Whether many tasks are for workers, which poll for them."""
 
     @property
     def is_fault_free(self) -> bool:
-        """Whether nothing goes wrong at all, so that everything happens on its instant."""
+        """Whether nothing goes wrong, so that everything happens exactly when it is due."""
         return not (self.fault or self.kill or self.linger or self.purge)
 
 
 PROFILES = (
-    FaultProfile("calm"),
+    FaultProfile("fault-free"),
     FaultProfile("slow", linger=0.2),
     FaultProfile("faults", fault=0.08, linger=0.05),
-    FaultProfile("deaths", kill=0.05, linger=0.1),
-    FaultProfile("storm", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
+    FaultProfile("crashes", kill=0.05, linger=0.1),
+    FaultProfile("all faults", fault=0.1, kill=0.04, linger=0.15, purge=0.1, drift=timedelta(seconds=2)),
     FaultProfile("crowd", fault=0.02, kill=0.01, linger=0.4, is_crowded=True),
     FaultProfile("years", fault=0.05, kill=0.02, purge=0.05, changes=8, length=timedelta(days=70), is_long=True),
-    FaultProfile("calm years", changes=8, length=timedelta(days=70), is_long=True),
+    FaultProfile("fault-free years", changes=8, length=timedelta(days=70), is_long=True),
 )
 
 _HOURS = timedelta(hours=3)
 DURABLE_PROFILES = (
-    FaultProfile("durable calm", changes=24, length=_HOURS, is_durable=True),
+    FaultProfile("durable fault-free", changes=24, length=_HOURS, is_durable=True),
     FaultProfile("durable slow", linger=0.5, changes=24, length=_HOURS, is_durable=True),
     FaultProfile("durable faults", fault=0.04, linger=0.05, changes=24, length=_HOURS, is_durable=True),
-    FaultProfile("durable deaths", kill=0.025, linger=0.1, changes=24, length=_HOURS, is_durable=True),
+    FaultProfile("durable crashes", kill=0.025, linger=0.1, changes=24, length=_HOURS, is_durable=True),
     FaultProfile(
-        "durable storm",
+        "durable all faults",
         fault=0.05,
         kill=0.02,
         linger=0.15,
@@ -74,12 +74,12 @@ DURABLE_PROFILES = (
 )
 
 WORKER_PROFILES = (
-    FaultProfile("workers calm", changes=24, length=_HOURS, has_workers=True),
+    FaultProfile("workers fault-free", changes=24, length=_HOURS, has_workers=True),
     FaultProfile("workers slow", linger=0.3, changes=24, length=_HOURS, has_workers=True),
     FaultProfile("workers faults", fault=0.06, linger=0.05, changes=24, length=_HOURS, has_workers=True),
-    FaultProfile("workers deaths", kill=0.04, linger=0.1, changes=24, length=_HOURS, has_workers=True),
+    FaultProfile("workers crashes", kill=0.04, linger=0.1, changes=24, length=_HOURS, has_workers=True),
     FaultProfile(
-        "workers storm",
+        "workers all faults",
         fault=0.06,
         kill=0.03,
         linger=0.15,

@@ -1,4 +1,4 @@
-"""The world's ports: the real store and queue model behind calls that fail, lie, repeat themselves or never return."""
+"""The ports of a history: the real store and queue model behind calls that fail, lose answers, repeat or crash."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ T = TypeVar("T")
 
 
 class DriftingClock:
-    """A clock that is always so much off."""
+    """A clock with a constant error."""
 
     def __init__(self, world: World, drift: timedelta) -> None:
         self._world = world
         self._drift = drift
 
     def now(self) -> datetime:
-        """Return what this process takes for the present."""
+        """Return the time as this process sees it."""
         return self._world.now + self._drift
 
 
 class FaultyStore:
-    """A `Store` whose every call may fail before or after it took effect, or be the last of its process."""
+    """A `Store` whose every call may fail before or after it took effect, or crash its process."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -142,7 +142,7 @@ class FaultyStore:
         self._world.real_store.check()
 
     def close(self) -> None:
-        """The world closes its store."""
+        """Do nothing: the world closes its store."""
 
     def _call(self, name: str, effect: Callable[[], T], *, is_commit: bool = False) -> T:
         world = self._world
@@ -162,7 +162,7 @@ class FaultyStore:
 
 
 class FaultyQueue:
-    """A `Dispatcher` over the model of Cloud Tasks, with the same troubles."""
+    """A `Dispatcher` over the model of Cloud Tasks, with the same faults."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -187,4 +187,4 @@ class FaultyQueue:
             raise QueueUnavailable("The queue", "its answer was lost")
 
     def close(self) -> None:
-        """The model needs no closing."""
+        """Do nothing: the model has nothing to close."""

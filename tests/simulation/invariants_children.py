@@ -1,9 +1,9 @@
-"""The rules of calls and those who make them, as somebody outside sees them.
+"""The invariants of calls and their parents, checked from outside.
 
 T1  A call has one task, made after its entry in the journal; it is made once, and not after its end was recorded.
-T2  What a journal says of a call's end is what became of the call's own run: not of one that was asked for by hand.
-T3  Who waits for calls goes on when the last of them has ended; if the word of that is lost, it looks by itself.
-T4  When a task is cancelled or deleted, no call goes on below it: not of its executions, and not of its ended calls.
+T2  The outcome that a journal records for a call is that of the call's own run, not of one triggered manually.
+T3  A run that waits for calls resumes when the last one has ended; if that notification is lost, it polls.
+T4  When a task is cancelled or deleted, none of its descendants keeps running, not even below calls that have ended.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _AT_ONCE = timedelta(seconds=1)
 
 
 class CallInvariants:
-    """Watches the calls of a world and raises as soon as a rule does not hold."""
+    """Watches the calls of a history and raises as soon as an invariant is violated."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._records: dict[str, list[Execution]] = {}
-        """The final records of each call, also those that are removed by now."""
+        """The final records of each call, including removed ones."""
         self._ended_at: dict[str, datetime] = {}
-        """When each call ended that goes on no more."""
+        """When each call ended, if it does not run again."""
         self._once_ended: set[str] = set()
         self._leases: dict[tuple[str, str], tuple[Process, datetime]] = {}
-        """Who has claimed which execution last, and until when."""
+        """The last claim of each execution, and when its lease ends."""
         self._stopped: set[tuple[str, str]] = set()
         """The executions that were cancelled with their task, or deleted with it, and those that had called before."""
         self._callers: dict[str, Parent] = {}
-        """Who made each call."""
+        """The parent of each call."""
         self._deleted: set[str] = set()
         self._on_their_own: set[str] = set()
         """Calls made by somebody whose lease had ended, when nobody could know that they were still to come; those that
@@ -81,7 +81,7 @@ class CallInvariants:
     def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], entries: Sequence[JournalEntry]
     ) -> None:
-        """Watch a commit, before the rules of journals do."""
+        """Check a commit, before the journals' invariants do."""
         assert self._world.current
         if before is None and after.parent:
             self._callers[after.id] = after.parent
@@ -128,7 +128,7 @@ class CallInvariants:
             self.check_recorded_result(entry)
 
     def check_recorded_result(self, entry: StepRecord) -> None:
-        """Look at what is recorded for the first time of a call's end."""
+        """Check the outcome of a call when it is first recorded."""
         assert entry.child is not None
         ends = self._records.get(entry.child, [])
         if entry.status is StepStatus.SUCCEEDED:
@@ -145,7 +145,7 @@ class CallInvariants:
     def _note_what_stops(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
         if self._world.rules.current_verb() == "retry":
             self._stopped -= {(after.id, each.id) for each in executions}
-        if after.status is TaskStatus.ACTIVE:  # a new schedule gives a cancelled task new life, with what still runs
+        if after.status is TaskStatus.ACTIVE:  # a new schedule reactivates a cancelled task, with what still runs
             self._stopped = {each for each in self._stopped if each[0] != after.id}
         if after.deleted_at:
             self._deleted.add(after.id)
@@ -158,7 +158,7 @@ class CallInvariants:
             ended = {each.execution_id for each in self._callers.values() if each.task_id == after.id}
             ended -= {run.execution_id for run in before.runs}
             if not is_cancelled and self._world.rules.current_verb() != "delete":
-                ended = set()  # it is removed since its retention is over: what it left behind goes on
+                ended = set()  # it is removed since its retention is over; the calls it left continue
                 self._on_their_own |= {call for call, each in self._callers.items() if each.task_id == after.id}
             self._stopped |= {(after.id, each) for each in (*ended, *(run.execution_id for run in gone))}
 
@@ -172,7 +172,7 @@ class CallInvariants:
         return max(known) if known and len(known) == len(ends) else None
 
     def _goes_on_at_once(self, task: Task, run: Run) -> None:
-        """In a calm world nobody has to look by itself whether its calls have ended."""
+        """Without faults no parent has to poll to learn that its calls have ended."""
         end = self._last_end(task, run)
         since = max(end, task.updated_at, self._world.pulls.lock_free_since(task.lock_key)) if end else None
         if self._world.fault_profile.is_fault_free and since and self._world.now - since > _AT_ONCE:
@@ -181,7 +181,7 @@ class CallInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Judge what is left when everything has had time to settle."""
+        """Check what is left when everything has settled."""
         for task in self._world.tasks():
             if not task.has_ended and (above := self._stopped_above(task.id)) is not None:
                 self._break(f"T4: {task.id} goes on, though the execution of {above}, above it, was stopped")

@@ -1,11 +1,12 @@
-"""The rules of durable handlers, as somebody outside sees them: from commits, and from what handlers are told.
+"""The invariants of durable handlers, checked from outside: from commits and from what handlers receive.
 
 J1  An entry of a journal is written under the lease of its run, in its order, and never changes once it is final.
-J2  When an execution ends, its journal becomes part of its record, whole, and nothing of it is left elsewhere. What
-    its calls came to that nobody has waited for is recorded then.
+J2  When an execution ends, its whole journal becomes part of its record, and nothing is left elsewhere. The outcomes
+    of unawaited calls are recorded then.
 J3  A step that was recorded is not called again.
-J4  What a handler is told is what is recorded, in every replay.
-J5  An event is kept once, taken once by one that it is for, and not lost while that lives; who waits for it goes on.
+J4  A handler receives what is recorded, in every replay.
+J5  An event is stored once, consumed once by an execution that it is for, and not lost while that is open; an
+    execution that waits for it resumes.
 J6  Neither a suspension nor a mismatch is ever recorded as a failure of a handler that asks for the same each time.
 """
 
@@ -44,24 +45,24 @@ class KnownExecution:
     entries: dict[int, StepRecord] = field(default_factory=dict)
     """Its journal as it was committed."""
     draws: dict[int, str] = field(default_factory=dict)
-    """What it drew by chance, by place."""
+    """What it drew at random, by position."""
     holder: Process | None = None
-    """Who has claimed it."""
+    """The process that has claimed it."""
     record: Execution | None = None
-    """How it ended last."""
+    """Its last outcome."""
     told: tuple[int, set[int]] = (0, set())
     """How much it had asked for when its last attempt ended, and which of that it had just been told had failed."""
 
 
 class JournalInvariants:
-    """Watches the durable handlers of a world and raises as soon as a rule does not hold."""
+    """Watches the durable handlers of a history and raises as soon as an invariant is violated."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._known: dict[Key, KnownExecution] = {}
         self._newest: dict[tuple[str, str], KnownExecution] = {}
         self._kept: set[int] = set()
-        """The events that were kept on their task, by their numbers."""
+        """The events that were stored on their task, by number."""
 
     def _break(self, rule: str) -> NoReturn:
         raise InvariantViolated(rule)
@@ -321,7 +322,7 @@ class JournalInvariants:
                 self._break(f"J5: {after.id}'s {run.execution_id} waits for {run.suspension.events}, which have come")
 
     def _is_new_end(self, task: Task, entry: JournalEntry) -> bool:
-        """Whether an entry says for the first time that an event was taken."""
+        """Whether an entry records for the first time that an event was consumed."""
         old = self._of(_key(task, entry.execution_id)).entries.get(entry.number)
         is_new = old is None or old.status is StepStatus.WAITING
         return is_new and entry.kind is StepKind.EVENT and entry.status is StepStatus.SUCCEEDED
@@ -329,7 +330,7 @@ class JournalInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Judge what is left when everything has had time to settle."""
+        """Check what is left when everything has settled."""
         open_runs = {(task.id, run.execution_id) for task in self._world.tasks() for run in task.runs}
         for key in self._world.open_journals():
             if key not in open_runs:

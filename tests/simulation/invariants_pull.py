@@ -1,13 +1,13 @@
-"""The rules of what is fetched, as somebody outside sees them.
+"""The invariants of work for workers, checked from outside.
 
-W1  What is for workers is claimed by a worker that may have it, and by nobody else; what is for executors by no worker.
-W2  A worker is given what was offered: due, of an ACTIVE task, not expired, and of that its task's own first.
+W1  Work for workers is claimed only by a worker that matches it; work for executors is claimed by no worker.
+W2  A worker receives what was offered: due, of an ACTIVE task, not expired, and the first of its task.
 W3  A task's offer says exactly what waits for a worker: it is there as soon as that is due, and no longer.
-W4  In calm weather the most urgent is claimed first, and of that what came due first; and nothing is left lying.
+W4  Without faults the most urgent work is claimed first, among equals what is due first, and nothing stays unclaimed.
 W5  A lease that has not lapsed is renewed and ended by its holder alone, and its place at the lock ends with it.
-W6  What is given back costs no attempt, and is offered again by the same commit.
-W7  A result counts once, however often it is said; who is told that it counted can rely on it, and so can who is not.
-W8  Nothing that is offered waits for ever where workers come by, and nothing waits for a lock that is free.
+W6  Released work costs no attempt, and the same commit offers it again.
+W7  A result counts once, however often it is reported; a worker can rely on the answer, accepted or refused.
+W8  Nothing that is offered waits for ever while workers poll, and nothing waits for a lock that is free.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class ClaimableRun:
-    """What is offered at this moment."""
+    """A run that is offered now."""
 
     task: Task
     run: Run
@@ -50,7 +50,7 @@ class ClaimableRun:
 
 
 class PullInvariants:
-    """Watches the workers of a world and raises as soon as a rule does not hold."""
+    """Watches the workers of a history and raises as soon as an invariant is violated."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -59,15 +59,15 @@ class PullInvariants:
         self._offered_at: dict[tuple[str, str], datetime] = {}
         self._lock_changed_at: dict[str, datetime] = {}
         self._ended: dict[str, ExecutionStatus] = {}
-        """How each claim's attempt ended that was counted, by its mark."""
+        """How each counted attempt ended, by its claim."""
         self._let_go: set[str] = set()
-        """The leases that their holders have ended."""
+        """The leases that their holders have released or finished."""
         self._counted: dict[str, datetime] = {}
         """The leases whose holders' results were counted as attempts, and when the tasks were created."""
         self._came: dict[str, int] = {}
-        """The number of the last commit before each worker began to look."""
+        """The number of the last commit before each worker polled."""
         self._in_a_crowd: set[str] = set()
-        """The workers that take any of the first few, since they have lost races."""
+        """The workers that claim in random order among the first few, since they have lost races."""
         self._commits = 0
         self.claims = 0
         """How many claims there were."""
@@ -76,10 +76,10 @@ class PullInvariants:
         raise InvariantViolated(rule)
 
     def lock_free_since(self, key: str | None) -> datetime:
-        """Return when a lock last changed: before that, nobody could have had it who has waited for it."""
+        """Return when a lock last changed; nothing that waits for it could have had it before that."""
         never = datetime.min.replace(tzinfo=UTC)
         if key is None or not self._world.fault_profile.has_workers:
-            return never  # where there are no workers, no time passes in calm weather while it is held
+            return never  # without workers and faults, no time passes while it is held
         return self._lock_changed_at.get(key, never)
 
     # ── The store ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,7 +87,7 @@ class PullInvariants:
     def on_commit(
         self, before: Task | None, after: Task, executions: Sequence[Execution], lock: VersionedLock | None
     ) -> None:
-        """Watch a commit."""
+        """Check a commit."""
         self._commits += 1
         self._lying_before = dict(self._lying)
         self._is_offered_rightly(before, after)
@@ -108,7 +108,7 @@ class PullInvariants:
             self._world.workers.notify()
 
     def on_lock_change(self, lock: VersionedLock) -> None:
-        """Note that somebody has taken, freed or asked for a lock."""
+        """Note that a lock was acquired, released or requested."""
         self._lock_changed_at[lock.lock.key] = self._world.now
 
     def _is_offered_rightly(self, before: Task | None, after: Task) -> None:
@@ -146,7 +146,7 @@ class PullInvariants:
                     self._is_offered_in_time(before, after, run)
 
     def _is_offered_in_time(self, before: Task | None, after: Task, run: Run) -> None:
-        """In a calm world what is for workers is offered on its instant."""
+        """Without faults, work for workers is offered exactly when it is due."""
         if before is None or not self._world.fault_profile.is_fault_free:
             return
         since = max(run.due_at, before.updated_at, self.lock_free_since(after.lock_key))
@@ -234,7 +234,7 @@ class PullInvariants:
             return
         if new is None or (new.attempt, new.attempts, new.due_at) != (old.attempt, old.attempts, old.due_at):
             self._break(f"W6: {where} is given back, and becomes {new}")
-        is_due = new.due_at <= task.updated_at  # by the clock of whoever gives it back
+        is_due = new.due_at <= task.updated_at  # by the clock of the process that releases it
         if is_due and task.is_active and task.pull and new.waiting_for is not WaitingFor.WORKER:
             self._break(f"W6: {where} is given back, and is not offered: {new}")
 
@@ -248,22 +248,22 @@ class PullInvariants:
                 if each.claim and self._ended.setdefault(each.claim, each.status) is not each.status:
                     self._break(f"W7: {after.id} counts {each}, and had counted it as {self._ended[each.claim]}")
 
-    # ── What workers hear ────────────────────────────────────────────────────────────────────────────────────────
+    # ── What workers see ────────────────────────────────────────────────────────────────────────────────────────
 
     def on_worker_visit(self) -> None:
-        """Note that a worker begins to look."""
+        """Note that a worker polls."""
         assert self._world.current
         self._came[self._world.current.name] = self._commits
 
     def on_claim_request(self) -> None:
-        """Note that a worker looks at the queue, and whether it goes by the order in it."""
+        """Note that a worker reads the queue, and whether it will follow the queue's order."""
         process = self._world.current
         assert process
-        if process.app.worker_claims._work_queue._contention.competitors:  # noqa: SLF001 - nobody else can tell
+        if process.app.worker_claims._work_queue._contention.competitors:  # noqa: SLF001 - it is not visible from outside
             self._in_a_crowd.add(process.name)
 
     def on_claimed(self, wanted: WorkerFilter, limit: int, claims: Sequence[WorkerClaim]) -> None:
-        """Judge what a worker was given that had come for so much."""
+        """Check what a worker received that asked for up to `limit` claims."""
         process = self._world.current
         assert process
         if len(claims) > limit:
@@ -279,7 +279,7 @@ class PullInvariants:
                 self._break(f"W4: {len(claims)} of {limit} are claimed, and {each.task.id} is left lying: {each.offer}")
 
     def on_result_accepted(self, key: Key) -> None:
-        """Judge that a worker was told that its result counts, or that it has given back."""
+        """Check an answer that accepted a worker's result or release."""
         if lease_fingerprint(key[2]) not in self._let_go:
             self._break(f"W7: somebody is told that {key} has ended, and it has not")
 
@@ -316,7 +316,7 @@ class PullInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Judge what is left when everything has had time to settle."""
+        """Check what is left when everything has settled."""
         now = self._world.now
         for task in self._world.tasks():
             for run in task.runs if task.is_active else ():

@@ -1,4 +1,4 @@
-"""The rules of the design, as somebody outside sees them: from commits, dispatches, handler calls and answers."""
+"""The invariants of the design, checked from outside: from commits, dispatches, handler calls and answers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _NO_FUTURE = timedelta(days=30)
 LATE = timedelta(minutes=2)
-"""How late anything may be once the sky is clear: the sweep's grace, its minute, and a little."""
+"""How late anything may be after the last fault: the sweep's grace, its minute, and a margin."""
 
 
 class InvariantViolated(BaseException):
-    """A rule of the design does not hold; its number comes first. No handler catches it."""
+    """An invariant of the design is violated; its number comes first. No handler catches it."""
 
 
 @dataclass(eq=False)
@@ -199,19 +199,19 @@ class RunInvariants:
                 self._is_punctual(before, run, since, now)
 
     def _is_renewed(self, key: tuple[str, datetime, str], left: timedelta) -> None:
-        """Note that a handler's lease ends later, if it was its own process that has renewed it."""
+        """Note that a handler's lease was extended, if its own process did that."""
         for call in self._calls:
             is_ours = self._world.current and call.process.tokens is self._world.current.tokens
             if is_ours and call.key == key:
                 call.until = self._world.now + left
 
     def _is_punctual(self, task: Task, run: Run, due_at: datetime, now: datetime) -> None:
-        """In a calm world each claim comes on its instant, without the sweep's help."""
+        """Without faults each run is claimed exactly when it is due, without the sweep."""
         if self._world.fault_profile.is_fault_free and now - due_at > timedelta(seconds=1):
             self._break(f"4: {task.id}'s {run.execution_id}, attempt {run.attempt}, was {now - due_at} late")
 
     def _nothing_is_lost(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:
-        """Every occurrence that the plan went past was claimed or recorded."""
+        """Check that every occurrence the plan went past was claimed or recorded."""
         ends = after.deleted_at or after.status in {TaskStatus.PAUSED, TaskStatus.CANCELLED}
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
             return
@@ -239,7 +239,7 @@ class RunInvariants:
             occurrence = before.schedule.after(occurrence)
 
     def on_purge(self, task: Task | None) -> None:
-        """Watch a task's removal: its owner's wish, or the end of its retention."""
+        """Check the removal of a task: its owner deleted it, or its retention is over."""
         if task is None:
             return
         if task.deleted_at is None and task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
@@ -261,7 +261,7 @@ class RunInvariants:
 
     def on_client_reply(self, task: Task) -> None:
         stored = self._world.real_store.load(task.id)
-        if stored and stored.task.created_at == task.created_at:  # else somebody has deleted it before its client heard
+        if stored and stored.task.created_at == task.created_at:  # else it was deleted before its client got the answer
             self._told[task.id] = task
 
     def _no_secret(self, *texts: str) -> None:
@@ -273,7 +273,7 @@ class RunInvariants:
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_end_state(self) -> None:
-        """Judge what is left when everything has had time to settle."""
+        """Check what is left when everything has settled."""
         open_runs: set[tuple[str, datetime, str]] = set()
         for task_id in self._told.keys() - {task.id for task in self._world.tasks()}:
             self._break(f"8: {task_id} is gone, though its client was told that it is stored")
@@ -313,7 +313,7 @@ class RunInvariants:
 
 
 def _waits_until(task: Task, run: Run) -> datetime | None:
-    """Return when somebody has to look at a run that is not under way; None if it may wait for a worker for ever."""
+    """Return when a run that is not in progress must be processed; None if it may wait for a worker for ever."""
     if run.waiting_for is not WaitingFor.WORKER:
         return run.due_at
     return run.due_at + task.expiration if task.expiration and run.started_at is None else None

@@ -1,10 +1,10 @@
 """Random histories: the rules of the design under crashes, duplicates, delays, lost answers and reordering.
 
-In the durable weathers most handlers are durable ones, which call each other: there, each step's effect is recorded
-once, whatever dies when. In the workers' weathers much of the work is fetched, by workers that fail in their own ways.
+In the durable profiles most handlers are durable and call each other; there, each step's effect is recorded once,
+whatever crashes when. In the worker profiles workers claim much of the work, and fail in ways of their own.
 
-``pytest tests/simulation --histories 5000`` lives through more of them, ``--seed N`` through one of them
-again. One that fails prints its course.
+``pytest tests/simulation --histories 5000`` runs more of them, and ``--seed N`` repeats one. A history that fails
+prints its trace.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from tests.simulation.faults import DURABLE_PROFILES, PROFILES, WORKER_PROFILES,
 from tests.simulation.world import SECRET, World
 
 
-def run_history(seed: int, weather: FaultProfile) -> str | None:
-    world = World(seed, weather)
+def run_history(seed: int, profile: FaultProfile) -> str | None:
+    world = World(seed, profile)
     try:
         world.run()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told with its history
-        course = "\n".join(world.trace)
+    except BaseException as error:  # noqa: BLE001 - any failure is reported with its history
+        trace = "\n".join(world.trace)
         why = "".join(traceback.format_exception(error)[-6:])
-        return f"{course}\n{why}\nagain: pytest {__file__} -k '{weather.name.replace(' ', ' and ')}' --seed {seed}"
+        return f"{trace}\n{why}\nagain: pytest {__file__} -k '{profile.name.replace(' ', ' and ')}' --seed {seed}"
     return None
 
 
-@pytest.mark.parametrize("weather", [*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES], ids=lambda weather: weather.name)
-def test_the_rules_hold_in_every_history(
-    weather: FaultProfile, histories: int, seed: int | None, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("profile", [*PROFILES, *DURABLE_PROFILES, *WORKER_PROFILES], ids=lambda profile: profile.name)
+def test_every_history_keeps_the_invariants(
+    profile: FaultProfile, histories: int, seed: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rules hold, whatever fails, dies, comes twice, late or in another order; no log has the secret."""
+    """The invariants hold under failures, crashes, duplicates, delays and reordering; no log contains the secret."""
     caplog.set_level(logging.INFO)
     share = histories // len(PROFILES) + 1
-    if weather.is_durable or weather.has_workers:  # each of them takes longer
-        share = share // (5 if weather.has_workers else 4) + 1
+    if profile.is_durable or profile.has_workers:  # each of them takes longer
+        share = share // (5 if profile.has_workers else 4) + 1
     seeds = range(share) if seed is None else [seed]
     for number in seeds:
-        failure = run_history(number, weather)
+        failure = run_history(number, profile)
         assert SECRET not in caplog.text
         caplog.clear()
         if failure:
@@ -47,14 +47,14 @@ def test_the_rules_hold_in_every_history(
 
 
 @pytest.mark.parametrize(
-    "weather", [PROFILES[4], DURABLE_PROFILES[4], WORKER_PROFILES[4]], ids=lambda weather: weather.name
+    "profile", [PROFILES[4], DURABLE_PROFILES[4], WORKER_PROFILES[4]], ids=lambda profile: profile.name
 )
-def test_a_seed_is_one_history(weather: FaultProfile) -> None:
-    """The same seed gives the same history, so that a failure can be looked at again."""
-    courses = []
+def test_a_seed_repeats_its_history(profile: FaultProfile) -> None:
+    """The same seed gives the same history, so a failure can be reproduced."""
+    traces = []
     for _ in range(2):
-        world = World(3, weather)
+        world = World(3, profile)
         world.run()
-        courses.append([line.split("records")[0] for line in world.trace])
-    assert courses[0] == courses[1]
-    assert len(courses[0]) > 50
+        traces.append([line.split("records")[0] for line in world.trace])
+    assert traces[0] == traces[1]
+    assert len(traces[0]) > 50

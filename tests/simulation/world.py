@@ -1,7 +1,7 @@
-"""One seeded world of executors, workers, sweeps, clients, a queue and a store, where anything may break at any call.
+"""A simulated deployment: executors, workers, sweeps, clients, a queue and a store, where any call may fail.
 
-Every process is a thread, and only one of them runs at a time: at each call to a port it hands over to the world, which
-draws who goes on. So a seed is one history, and the same one every time. A process that dies raises `Killed`.
+Every process is a thread, and only one runs at a time: at each call to a port it yields to the world, which draws the
+process that runs next. So a seed always gives the same history. A process that crashes raises `Killed`.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.offers import WorkerFilter
 
 START = datetime(2027, 3, 27, 20, 0, tzinfo=UTC)
-"""The night in which Europe's clocks go forward."""
+"""The night in which European clocks go forward."""
 SECRET = "the-secret-of-this-world-0123456789"  # noqa: S105 - it guards nothing but this test
 _MINUTE = timedelta(minutes=1)
 _TICK = timedelta(microseconds=1)
 
 
 class Killed(BaseException):
-    """The last thing that a process ever did."""
+    """The process has crashed. No handler catches it."""
 
 
 @dataclass(eq=False)
 class Process:
-    """Something under way: a delivery, a sweep, a client's request or a worker."""
+    """Something that runs: a delivery, a sweep, a client's request or a worker."""
 
     name: str
     work: Callable[[], None]
@@ -64,13 +64,13 @@ class Process:
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     sent: Sent | None = None
     revision: int | None = None
-    """Which revision the dispatch is of that it was given."""
+    """The task's revision in the dispatch that it received."""
     wanted: WorkerFilter | None = None
     """What it may claim, if it is a worker."""
     tokens: set[str] = field(default_factory=set)
     """The leases that it may act for."""
     rests_until: datetime | None = None
-    """When it goes on, if it is waiting for time to pass."""
+    """When it resumes, if it waits for time to pass."""
     is_done: bool = False
     is_ok: bool = False
     failure: BaseException | None = None
@@ -78,11 +78,11 @@ class Process:
 
 
 class World:
-    """A history: made by a seed, run once, judged by `RunInvariants` as it goes and at its end."""
+    """One history: generated from a seed, run once, and checked against the invariants throughout and at its end."""
 
-    def __init__(self, seed: int, weather: FaultProfile) -> None:
+    def __init__(self, seed: int, fault_profile: FaultProfile) -> None:
         self.seed = seed
-        self.fault_profile = weather
+        self.fault_profile = fault_profile
         self.random = random.Random(seed)  # noqa: S311 - a history is to be repeatable
         self.now = START
         self.faults_enabled = True
@@ -102,21 +102,21 @@ class World:
         self._baton = threading.Semaphore(0)
         self._number = 0
         self._swept_at = START
-        self.faults_end_at = START + weather.length
-        self.ids = (*IDS, *MORE_IDS) if weather.has_workers else IDS
+        self.faults_end_at = START + fault_profile.length
+        self.ids = (*IDS, *MORE_IDS) if fault_profile.has_workers else IDS
         self.kinds = dict.fromkeys(self.ids, "work")
-        """Which sort of handler each task has."""
+        """The kind of handler that each task has."""
         self._paces: dict[str, Any] = {}
-        if weather.is_durable:
+        if fault_profile.is_durable:
             self.kinds = {each: self.random.choice(["flow", "flow", "children", "work"]) for each in self.ids}
             self._paces = self.random.choice([{}, {}, {"replays_each_step": True}, {"time_limit": _MINUTE}])
-        elif weather.has_workers:
+        elif fault_profile.has_workers:
             self.kinds = {each: self.random.choice(["work", "work", "chore"]) for each in self.ids}
-        self.apps = [self._app() for _ in range(6 if weather.has_workers else 4)]
-        """Three of executors, one of clients, and where there are workers, two of theirs."""
-        spread = weather.length.total_seconds()
+        self.apps = [self._app() for _ in range(6 if fault_profile.has_workers else 4)]
+        """Three for executors, one for clients and, where there are workers, two for them."""
+        spread = fault_profile.length.total_seconds()
         self._changes = deque(
-            sorted(START + timedelta(seconds=self.random.random() * spread) for _ in range(weather.changes))
+            sorted(START + timedelta(seconds=self.random.random() * spread) for _ in range(fault_profile.changes))
         )
 
     def _app(self) -> App:
@@ -136,12 +136,12 @@ class World:
     # ── What processes call ──────────────────────────────────────────────────────────────────────────────────────
 
     def log(self, text: str) -> None:
-        """Note what happened, for whoever reads a failing history."""
+        """Add a line to the trace that a failing history prints."""
         who = self.current.name if self.current else "-"
         self.trace.append(f"{self.now:%m-%dT%H:%M:%S.%f} {who:<12} {text}")
 
     def yield_control(self) -> None:
-        """Let somebody else go on first."""
+        """Let other processes run first."""
         process = self.current
         assert process
         self._baton.release()
@@ -149,7 +149,7 @@ class World:
         self.maybe_crash("while it waited")
 
     def wait(self, seconds: float) -> None:
-        """Let so much time pass before the current process goes on; at least."""
+        """Suspend the current process for at least so many seconds."""
         process = self.current
         assert process
         process.rests_until = self.now + timedelta(seconds=seconds)
@@ -157,19 +157,19 @@ class World:
         process.rests_until = None
 
     def spawn_sibling(self, kind: str, work: Callable[[], None]) -> None:
-        """Let another process of the current one's sort begin when its turn comes; it may act for the same leases."""
+        """Create a process with the same app and the same leases; the world draws when it starts."""
         process = self.current
         assert process
         self._create_process(kind, process.app, work).tokens = process.tokens
 
     def maybe_crash(self, when: str) -> None:
-        """End the current process, if it is so drawn."""
+        """Crash the current process, with the probability that the fault profile gives."""
         if self.faults_enabled and self.random.random() < self.fault_profile.kill / 2:
-            self.log(f"DIES {when}")
+            self.log(f"CRASHES {when}")
             raise Killed
 
     def is_faulty(self) -> bool:
-        """Draw whether a call goes wrong."""
+        """Draw whether a call fails."""
         return self.faults_enabled and self.random.random() < self.fault_profile.fault
 
     def tasks(self) -> list[Task]:
@@ -185,10 +185,10 @@ class World:
         self._task_ids.add(task.id)
         self._journal_keys.update((task.id, each.execution_id) for each in entries)
 
-    # ── What the world does ──────────────────────────────────────────────────────────────────────────────────────
+    # ── How a history runs ──────────────────────────────────────────────────────────────────────────────────────
 
     def run(self) -> None:
-        """Live through the history, then let the sky clear and everything settle, and judge."""
+        """Run the history, then stop all faults, let everything settle, and check what is left."""
         try:
             while self.now < self.faults_end_at:
                 self._step(self.faults_end_at)
@@ -277,7 +277,7 @@ class World:
     def _start_change(self) -> None:
         self._changes.popleft()
         if self.random.random() < self.fault_profile.purge:
-            self.log("THE QUEUE FORGETS EVERYTHING")
+            self.log("THE QUEUE LOSES EVERYTHING")
             self.model.purge(self.now)
         self.start_process("client", self.apps[3], lambda: self._run_change(self.apps[3]))
 
@@ -293,7 +293,7 @@ class World:
         sent: Sent | None = None,
         wanted: WorkerFilter | None = None,
     ) -> None:
-        """Let a new process live until it first hands over."""
+        """Start a process and run it until it first yields."""
         process = self._create_process(kind, app, work)
         process.sent, process.wanted = sent, wanted
         self._resume_process(process)
@@ -317,7 +317,7 @@ class World:
                 process.failure = error
         except Killed:
             pass
-        except BaseException as error:  # noqa: BLE001 - the world judges it in its own thread
+        except BaseException as error:  # noqa: BLE001 - the world raises it in its own thread
             process.failure = error
         self.rules.on_handler_end(process)
         process.is_done = True
@@ -337,7 +337,7 @@ class World:
             self.model.finish_attempt(process.sent, HttpResult(status=204 if process.is_ok else 503), self.now)
 
     def _kill_remaining(self) -> None:
-        """End what is still under way, when a history has failed."""
+        """Crash all processes that are left when a history has failed."""
         self.faults_enabled = True
         self.fault_profile = FaultProfile("the end", kill=2.0)
         while self.processes:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
-from tests.greeting_app import app
+from tests import greeting_app
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched.client import client
-from cloudsched.testing import Simulation
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from werkzeug.test import TestResponse
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
 
 
 class Call(Protocol):
@@ -32,10 +34,9 @@ def _patience() -> Iterator[None]:
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    """A world of its own for each test."""
-    with Simulation(app) as simulation:
-        yield simulation
+def app() -> App:
+    """The app with the greeting handlers, in place of one without handlers."""
+    return greeting_app.app
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Right
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 SECOND = timedelta(seconds=1)
 PULL_CHILD = {"handler": "work", "pull": "gpu"}
@@ -37,7 +37,8 @@ CHANGES: dict[str, tuple[str, str, object]] = {
 
 
 @pytest.fixture
-def world() -> Iterator[ApiWorld]:
+def app() -> App:
+    """An app with a handler for workers, and handlers that call it or fail, all of them open to users."""
     app = App(Settings())
 
     @app.handler("work", tool=True, pull="gpu", access="users")
@@ -56,9 +57,14 @@ def world() -> Iterator[ApiWorld]:
     def nest(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
         return ctx.call(CHILDREN_HANDLER, {}, children=[PULL_CHILD])
 
+    return app
+
+
+@pytest.fixture
+def world(simulate: Callable[..., Simulation]) -> ApiWorld:
     made = {name: create_key(name, *rest) for name, rest in KEYS.items()}
-    with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in made.values()))) as sim:
-        yield ApiWorld(sim, {name: key for name, (key, _) in made.items()})
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    return ApiWorld(sim, {name: key for name, (key, _) in made.items()})
 
 
 def create(world: ApiWorld, **fields: Any) -> str:

@@ -28,7 +28,8 @@ TASK: dict[str, Any] = {"owner": "ada", "title": "x", "handler": "work"}
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
+def app() -> App:
+    """An app with a handler for workers, one that fails and one that waits for an event."""
     app = App(Settings())
 
     @app.handler("work", pull="gpu")
@@ -42,8 +43,7 @@ def sim() -> Iterator[Simulation]:
     def wait(ctx: Context) -> Any:  # noqa: ANN401 - what it was told
         return ctx.wait_for("approved")
 
-    with Simulation(app) as simulation:
-        yield simulation
+    return app
 
 
 @pytest.fixture

@@ -22,20 +22,6 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-app = App(Settings())
-
-
-@app.handler("part")
-def part(payload: dict[str, int]) -> int:
-    return payload["n"]
-
-
-@app.handler("whole")
-def whole(ctx: Context) -> dict[str, Any]:
-    parts = ctx.gather(*[ctx.call("part", {"n": n}) for n in range(3)])
-    return {"parts": parts, "by": ctx.wait_for("approved").by}
-
-
 WHOLE: dict[str, Any] = {
     "id": "w",
     "owner": "ada",
@@ -46,9 +32,20 @@ WHOLE: dict[str, Any] = {
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    with Simulation(app) as opened:
-        yield opened
+def app() -> App:
+    """An app with a durable handler that calls another one three times, and then waits for an event."""
+    app = App(Settings())
+
+    @app.handler("part")
+    def part(payload: dict[str, int]) -> int:
+        return payload["n"]
+
+    @app.handler("whole")
+    def whole(ctx: Context) -> dict[str, Any]:
+        parts = ctx.gather(*[ctx.call("part", {"n": n}) for n in range(3)])
+        return {"parts": parts, "by": ctx.wait_for("approved").by}
+
+    return app
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.web.conftest import Call
 
 
@@ -176,37 +178,37 @@ def _limited(**limits: Any) -> tuple[Access, dict[str, str]]:
     return access, {name: key for name, (key, _) in made.items()}
 
 
-def test_an_owner_has_so_many_tasks_and_no_more() -> None:
+def test_an_owner_has_so_many_tasks_and_no_more(simulate: Callable[..., Simulation]) -> None:
     """The limit is each user's own; a paused task counts, one that has ended does not; servers have none."""
     access, keys = _limited(max_active_tasks=3)
-    with Simulation(app, access=access) as sim:
-        world = RoleHarness(sim, keys)
-        made = [world.ask("ada", "POST", "/v1/tasks", TASK) for _ in range(4)]
-        assert [answer.status_code for answer in made] == [201, 201, 201, 429]
-        world.ask("ada", "POST", f"{made[0].headers['Location']}/pause")
-        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
-        assert world.ask("bob", "POST", "/v1/tasks", TASK).status_code == 201
-        assert world.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
-        world.ask("admin", "DELETE", made[2].headers["Location"])
-        world.ask("ada", "POST", f"{made[0].headers['Location']}/cancel")
-        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
-        batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 3}).get_json()["results"]
-        assert [result["status"] for result in batch] == [429, 429, 429]
+    sim = simulate(access=access)
+    world = RoleHarness(sim, keys)
+    made = [world.ask("ada", "POST", "/v1/tasks", TASK) for _ in range(4)]
+    assert [answer.status_code for answer in made] == [201, 201, 201, 429]
+    world.ask("ada", "POST", f"{made[0].headers['Location']}/pause")
+    assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
+    assert world.ask("bob", "POST", "/v1/tasks", TASK).status_code == 201
+    assert world.ask("admin", "POST", "/v1/tasks", {**TASK, "owner": "ada"}).status_code == 201
+    world.ask("admin", "DELETE", made[2].headers["Location"])
+    world.ask("ada", "POST", f"{made[0].headers['Location']}/cancel")
+    assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
+    batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 3}).get_json()["results"]
+    assert [result["status"] for result in batch] == [429, 429, 429]
 
 
-def test_an_owner_creates_so_many_a_minute() -> None:
+def test_an_owner_creates_so_many_a_minute(simulate: Callable[..., Simulation]) -> None:
     """Over any minute, and again in the next; the refusal says when to come back; a batch is cut where room ends."""
     access, keys = _limited(max_creations=5)
-    with Simulation(app, access=access) as sim:
-        world = RoleHarness(sim, keys)
-        batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]
-        assert [result["status"] for result in batch] == [201] * 5 + [429] * 2
-        refused = world.ask("ada", "POST", "/v1/tasks", TASK)
-        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
-        sim.advance(timedelta(seconds=59))
-        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
-        sim.advance(timedelta(seconds=1))
-        assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
+    sim = simulate(access=access)
+    world = RoleHarness(sim, keys)
+    batch = world.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [TASK] * 7}).get_json()["results"]
+    assert [result["status"] for result in batch] == [201] * 5 + [429] * 2
+    refused = world.ask("ada", "POST", "/v1/tasks", TASK)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    sim.advance(timedelta(seconds=59))
+    assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 429
+    sim.advance(timedelta(seconds=1))
+    assert world.ask("ada", "POST", "/v1/tasks", TASK).status_code == 201
 
 
 def _client(sim: Simulation) -> LocalClient:

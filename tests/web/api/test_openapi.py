@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator
-from tests.greeting_app import app
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.local.wsgi_server import WebServer
-from cloudsched.testing import Simulation
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.responses import INTERNAL
@@ -27,7 +25,11 @@ from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.web.conftest import Call
+
+    from cloudsched.testing import Simulation
 
 CONFIG = Path(__file__).parent / "schemathesis.toml"
 EXAMPLES = 10
@@ -58,13 +60,13 @@ def test_the_open_api_does_what_its_document_says(sim: Simulation, tmp_path: Pat
     assert re.search(rf"Operations:\s+{asked} selected / {asked} total", done.stdout), done.stdout
 
 
-def test_the_closed_api_does_what_its_document_says(tmp_path: Path) -> None:
+def test_the_closed_api_does_what_its_document_says(tmp_path: Path, simulate: Callable[..., Simulation]) -> None:
     """The same for a server with a key; and without one, or with another, every operation refuses it."""
     key, kept = create_key("tests", Role.ADMIN)
-    with Simulation(app, access=Access(api_keys=(str(kept),))) as sim:
-        config = tmp_path / "schemathesis.toml"
-        config.write_text(f'{CONFIG.read_text()}\n[auth.openapi.key]\napi_key = "{key}"\n')
-        schemathesis(sim, config, tmp_path, "--phases=fuzzing", "--max-examples=6")
+    sim = simulate(access=Access(api_keys=(str(kept),)))
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(f'{CONFIG.read_text()}\n[auth.openapi.key]\napi_key = "{key}"\n')
+    schemathesis(sim, config, tmp_path, "--phases=fuzzing", "--max-examples=6")
 
 
 @pytest.mark.parametrize("handlers", [None, ("greet", "report")])

@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-app = App(Settings())
-
-
-@app.handler("double", tool=True)
-def double(payload: dict[str, int]) -> int:
-    return payload["n"] * 2
-
-
-@app.handler("internal")
-def internal() -> None:
-    """Do what is not for users."""
-
-
 SOON = {"at": (START + timedelta(minutes=1)).isoformat()}
 DOUBLE: dict[str, Any] = {
     "owner": "ada",
@@ -48,9 +35,18 @@ DOUBLE: dict[str, Any] = {
 
 
 @pytest.fixture
-def sim() -> Iterator[Simulation]:
-    with Simulation(app) as opened:
-        yield opened
+def app() -> App:
+    """An app with a tool for scripts, and a handler that scripts cannot call."""
+    app = App(Settings())
+
+    @app.handler("double", tool=True)
+    def double(payload: dict[str, int]) -> int:
+        return payload["n"] * 2
+
+    @app.handler("internal")
+    def internal() -> None: ...
+
+    return app
 
 
 @pytest.fixture

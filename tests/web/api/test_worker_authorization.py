@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from tests.greeting_app import app
 from tests.harness import LocalClient
 from tests.web.api.test_invalid_input import problem
 from tests.web.api.test_worker_routes import run_of
@@ -17,16 +16,17 @@ from werkzeug.wrappers import Request
 from cloudsched.cli.main import cloudsched
 from cloudsched.config.access import Access
 from cloudsched.errors import Misconfigured
-from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.authentication import Authenticator
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from werkzeug.test import TestResponse
+
+    from cloudsched.testing import Simulation
 
 ERROR = {"error": {"type": "E", "message": "m"}}
 VERBS = ("heartbeat", "complete", "fail", "release")
@@ -67,10 +67,10 @@ class WorkerRoleHarness:
 
 
 @pytest.fixture
-def worker_roles() -> Iterator[WorkerRoleHarness]:
+def worker_roles(simulate: Callable[..., Simulation]) -> WorkerRoleHarness:
     made = {name: create_key(name, *rest) for name, rest in WORKERS.items()}
-    with Simulation(app, access=Access(api_keys=tuple(str(kept) for _, kept in made.values()))) as sim:
-        yield WorkerRoleHarness(sim, {name: key for name, (key, _) in made.items()})
+    sim = simulate(access=Access(api_keys=tuple(str(kept) for _, kept in made.values())))
+    return WorkerRoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def may(who: str, task_id: str) -> bool:

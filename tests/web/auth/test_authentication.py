@@ -33,7 +33,7 @@ from cloudsched.web.auth.authentication import _cached_authenticator, authentica
 from cloudsched.web.functions import serve_api, serve_sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROBOT = "robot@demo.iam.gserviceaccount.com"
 ACCESS = Access(firebase_project=PROJECT, service_accounts=(f"{ROBOT}=admin",), audiences=(AUDIENCE, "https://b"))
@@ -88,13 +88,18 @@ def test_a_users_and_an_accounts_token_let_in(issuer: Issuer) -> None:
 
 
 @pytest.mark.parametrize(("claim", "sees"), [(True, True), (False, False), ("true", False), (1, False), (None, False)])
-def test_an_admin_claim_sees_all(issuer: Issuer, claim: object, sees: bool) -> None:  # noqa: FBT001 - a parameter
+def test_an_admin_claim_sees_all(
+    issuer: Issuer,
+    simulate: Callable[..., Simulation],
+    claim: object,
+    sees: bool,  # noqa: FBT001 - a parameter
+) -> None:
     """A user whose token says `admin: true` sees everybody's tasks; nothing that merely looks like it does."""
-    with Simulation(app, access=ACCESS) as sim:
-        sim.app.create(owner="bob", title="T", handler="anything")
-        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-        answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.user(admin=claim)}"})
-        assert len(answer.get_json()["tasks"]) == sees
+    sim = simulate(access=ACCESS)
+    sim.app.create(owner="bob", title="T", handler="anything")
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    answer = client.get("/v1/tasks", headers={"Authorization": f"Bearer {issuer.user(admin=claim)}"})
+    assert len(answer.get_json()["tasks"]) == sees
 
 
 def test_keys_are_fetched_once(issuer: Issuer, asked: list[str]) -> None:
@@ -231,13 +236,15 @@ def test_the_emulator_is_refused_in_the_cloud() -> None:
         Settings.from_environment({"FIREBASE_AUTH_EMULATOR_HOST": "localhost:9099", "K_SERVICE": "api"})
 
 
-def test_a_function_in_the_cloud_that_lets_nobody_in_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_function_in_the_cloud_that_lets_nobody_in_says_so(
+    caplog: pytest.LogCaptureFixture, simulate: Callable[..., Simulation]
+) -> None:
     """Without any way in, a deployed API refuses everything but the question whether it lives, and logs what to set."""
-    with Simulation(app, is_deployed=True, tasks_emulator="none") as sim:
-        client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
-        paths = ("/v1/tasks", "/readyz", "/v1/tasks/x", "/v1/inboxes/ada/messages")
-        assert {client.get(path).status_code for path in paths} == {503}
-        assert client.get("/healthz").status_code == 200
+    sim = simulate(is_deployed=True, tasks_emulator="none")
+    client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
+    paths = ("/v1/tasks", "/readyz", "/v1/tasks/x", "/v1/inboxes/ada/messages")
+    assert {client.get(path).status_code for path in paths} == {503}
+    assert client.get("/healthz").status_code == 200
     assert "CLOUDSCHED_FIREBASE_PROJECT" in caplog.text
 
 
@@ -265,23 +272,23 @@ def test_cloud_runs_word_counts_only_where_it_is_trusted(issuer: Issuer) -> None
     assert {status(token, trusting) for token in (old, other, user)} == {401}
 
 
-def test_the_sweep_knows_its_caller(issuer: Issuer) -> None:
+def test_the_sweep_knows_its_caller(issuer: Issuer, simulate: Callable[..., Simulation]) -> None:
     """With a sweeper named, only a token of that account for this service sweeps."""
-    with Simulation(app, access=Access(sweeper=ROBOT, audiences=(AUDIENCE,))) as sim:
-        client = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))
+    sim = simulate(access=Access(sweeper=ROBOT, audiences=(AUDIENCE,)))
+    client = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))
 
-        def swept(token: str) -> int:
-            return client.post("/", headers={"Authorization": f"Bearer {token}"}).status_code
+    def swept(token: str) -> int:
+        return client.post("/", headers={"Authorization": f"Bearer {token}"}).status_code
 
-        assert swept(issuer.account(ROBOT)) == 200
-        others = (
-            issuer.account("eve@x.iam.gserviceaccount.com"),
-            issuer.account(ROBOT, aud="https://other"),
-            issuer.user(),
-            Issuer(kid=issuer.kid).account(ROBOT),
-            "",
-        )
-        assert {swept(token) for token in others} == {401}
+    assert swept(issuer.account(ROBOT)) == 200
+    others = (
+        issuer.account("eve@x.iam.gserviceaccount.com"),
+        issuer.account(ROBOT, aud="https://other"),
+        issuer.user(),
+        Issuer(kid=issuer.kid).account(ROBOT),
+        "",
+    )
+    assert {swept(token) for token in others} == {401}
 
 
 def test_googles_keys_out_of_reach_are_not_the_callers_fault(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,23 +7,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from tests.greeting_app import app
 from tests.harness import LocalClient
 from werkzeug.wrappers import Request
 
 from cloudsched.config.access import Access
 from cloudsched.domain.documents.task import Task
 from cloudsched.errors import Misconfigured, Unauthenticated
-from cloudsched.testing import Simulation
 from cloudsched.web.api.operations import OPERATIONS, Operation
 from cloudsched.web.auth.api_keys import ApiKey, ApiKeys, create_key
 from cloudsched.web.auth.roles import Caller, Right, Role
 from cloudsched.web.functions import serve_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from werkzeug.test import TestResponse
+
+    from cloudsched.testing import Simulation
 
 WHO = {"ada": (Role.USER, "ada"), "bob": (Role.USER, "bob"), "reader": (Role.READER, "ada")}
 SERVERS = {"viewer": Role.VIEWER, "admin": Role.ADMIN, "worker": Role.WORKER}
@@ -54,13 +54,13 @@ class RoleHarness:
 
 
 @pytest.fixture
-def roles() -> Iterator[RoleHarness]:
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
     """Ada and Bob, who are users; a reader of Ada's; two servers; and a worker of all queues."""
     made = {name: create_key(name, role, owner) for name, (role, owner) in WHO.items()}
     made |= {name: create_key(name, role) for name, role in SERVERS.items()}
     access = Access(api_keys=tuple(str(kept) for _, kept in made.values()))
-    with Simulation(app, access=access) as sim:
-        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+    sim = simulate(access=access)
+    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def body_for(operation: Operation) -> object:

@@ -9,12 +9,13 @@ from tests.web.auth.test_roles import RoleHarness
 
 from cloudsched import App, Context, Settings
 from cloudsched.config.access import Access
-from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
 
 SCRIPT = "return await tools.{}({{}})"
 
@@ -41,11 +42,11 @@ def app() -> App:
 
 
 @pytest.fixture
-def roles(app: App) -> Iterator[RoleHarness]:
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
     """Ada, a user, and a server."""
     made = {"ada": create_key("ada", Role.USER, "ada"), "admin": create_key("admin", Role.ADMIN)}
-    with Simulation(app, access=Access(api_keys=tuple(str(stored) for _, stored in made.values()))) as sim:
-        yield RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+    sim = simulate(access=Access(api_keys=tuple(str(stored) for _, stored in made.values())))
+    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
 
 
 def task(**fields: Any) -> dict[str, Any]:
@@ -170,11 +171,10 @@ def test_a_users_script_calls_tools_at_priorities_for_users(roles: RoleHarness) 
         assert call["task"]["priority"] == expected
 
 
-def test_an_open_api_allows_every_handler(app: App) -> None:
+def test_an_open_api_allows_every_handler(sim: Simulation) -> None:
     """On the local stack, where nobody authenticates, everybody is an admin."""
-    with Simulation(app) as sim:
-        answer = RoleHarness(sim, {}).ask(None, "POST", "/v1/tasks", task(handler="closed", priority="CRITICAL"))
-        assert answer.status_code == 201
+    answer = RoleHarness(sim, {}).ask(None, "POST", "/v1/tasks", task(handler="closed", priority="CRITICAL"))
+    assert answer.status_code == 201
 
 
 # ── Whose events count ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -24,7 +24,7 @@ class Flaky:
     """Stands before an API, and may fail for it; keeps what was asked for."""
 
     def __init__(self, sim: Simulation) -> None:
-        self._sim = sim
+        self.sim = sim
         self.asked: list[Request] = []
         self.fails: list[Callable[[], Response]] = []
         """How the next requests are answered instead."""
@@ -34,13 +34,14 @@ class Flaky:
     def __call__(self, request: Request) -> Response:
         self.asked.append(request)
         if not self.fails:
-            return serve_api(self._sim.app, request)
+            return serve_api(self.sim.app, request)
         if self.loses:
-            serve_api(self._sim.app, request)
+            serve_api(self.sim.app, request)
         return self.fails.pop(0)()
 
 
-def _error(call: Callable[[], object]) -> CloudschedError:
+def catch_error(call: Callable[[], object]) -> CloudschedError:
+    """Return the error that a call raises, which must be one of the library's."""
     with pytest.raises(CloudschedError) as caught:
         call()
     return caught.value

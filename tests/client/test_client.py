@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.client.harness import DAILY, GREET, Flaky, _error
+from tests.client.harness import DAILY, GREET, Flaky, catch_error
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.cli import tasks as tasks_command
@@ -94,12 +94,12 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
         (PreconditionFailed, lambda: client.update("t", etag='"0-0"', title="x"), ""),
     ]
     for kind, call, field in expected:
-        error = _error(call)
+        error = catch_error(call)
         assert type(error) is kind
         assert getattr(error, "field", "") == field
         assert str(error)
     client.cancel(task.id)
-    assert type(_error(lambda: client.trigger(task.id))) is NotAllowed
+    assert type(catch_error(lambda: client.trigger(task.id))) is NotAllowed
     (result,) = client.create_many([{**GREET, "handler": "x"}])
     assert isinstance(result.error, UnknownHandler)
     assert client.create(**GREET, idempotency_key="k") == seen
@@ -113,11 +113,11 @@ def test_errors_of_access(simulate: Callable[..., Simulation]) -> None:
     with WebServer(Request.application(Flaky(sim))) as server:
         server.serve()
         url = f"http://{server.address}"
-        assert type(_error(lambda: Client(url).get("x"))) is Unauthenticated
-        assert type(_error(lambda: Client(url, key=looking).create(**GREET))) is Forbidden
+        assert type(catch_error(lambda: Client(url).get("x"))) is Unauthenticated
+        assert type(catch_error(lambda: Client(url, key=looking).create(**GREET))) is Forbidden
         client = Client(url, key=key)
         client.create(**GREET)
-        full = _error(lambda: client.create(**GREET))
+        full = catch_error(lambda: client.create(**GREET))
         assert isinstance(full, QuotaExceeded)
         assert full.retry_after is None
 
@@ -137,9 +137,9 @@ def test_what_is_not_safe_is_not_repeated(client: Client, flaky: Flaky, waits: l
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.asked.clear()
     flaky.fails = [lambda: Response(status=503)] * 10
-    assert type(_error(lambda: client.trigger("t"))) is Unavailable
+    assert type(catch_error(lambda: client.trigger("t"))) is Unavailable
     assert len(flaky.asked) == 1
-    assert type(_error(lambda: client.get("t"))) is Unavailable
+    assert type(catch_error(lambda: client.get("t"))) is Unavailable
     assert len(flaky.asked) == 1 + 1 + RETRIES
     assert sum(waits) < 10
 
@@ -149,7 +149,7 @@ def test_a_quota_is_not_waited_for(client: Client, flaky: Flaky, waits: list[flo
     problem = json.dumps({"type": "x/quota-exceeded", "detail": "enough"})
     headers = {"Retry-After": "60", "Content-Type": "application/problem+json"}
     flaky.fails = [lambda: Response(problem, 429, headers)]
-    error = _error(lambda: client.create(**GREET))
+    error = catch_error(lambda: client.create(**GREET))
     assert isinstance(error, QuotaExceeded)
     assert error.retry_after == 60
     assert waits == []
@@ -159,7 +159,7 @@ def test_a_token_goes_nowhere_else(url: str, flaky: Flaky) -> None:
     """A redirect is not followed: it would carry the token along."""
     flaky.fails = [lambda: Response(status=307, headers={"Location": "http://127.0.0.1:1/"})]
     with Client(url, token=lambda: "t-1", platform_token="p-1", key="k-1") as client:  # noqa: S106 - no secrets
-        assert type(_error(lambda: client.get("x"))) is Unavailable
+        assert type(catch_error(lambda: client.get("x"))) is Unavailable
     sent = flaky.asked[0].headers
     proof = [sent[name] for name in ("Authorization", "X-Serverless-Authorization", "X-Api-Key")]
     assert proof == ["Bearer t-1", "Bearer p-1", "k-1"]
@@ -167,7 +167,7 @@ def test_a_token_goes_nowhere_else(url: str, flaky: Flaky) -> None:
 
 def test_an_api_that_is_not_there_is_unavailable(waits: list[float]) -> None:
     """No answer is an error of the tree, too."""
-    assert type(_error(lambda: Client("http://127.0.0.1:1").get("x"))) is Unavailable
+    assert type(catch_error(lambda: Client("http://127.0.0.1:1").get("x"))) is Unavailable
     assert len(waits) <= RETRIES
 
 
@@ -200,7 +200,7 @@ def test_waiting_ends_in_time_whatever_is_silent(monkeypatch: pytest.MonkeyPatch
 def test_waiting_says_that_time_is_up_if_there_ever_was_an_answer(client: Client, flaky: Flaky) -> None:
     """An outage at the end of the wait does not make it another error."""
     task = client.create(**GREET, schedule=DAILY)
-    flaky.fails = [lambda: serve_api(flaky._sim.app, flaky.asked[-1])] + [lambda: Response(status=503)] * 50  # noqa: SLF001
+    flaky.fails = [lambda: serve_api(flaky.sim.app, flaky.asked[-1])] + [lambda: Response(status=503)] * 50
     with pytest.raises(TimeoutError):
         client.wait(task.id, timedelta(seconds=0.05), every=timedelta(seconds=0.02))
 

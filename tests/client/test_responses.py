@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.client.harness import DAILY, GREET, Flaky, _error
+from tests.client.harness import DAILY, GREET, Flaky, catch_error
 from werkzeug.wrappers import Response
 
 from cloudsched.client import Client
@@ -56,7 +56,7 @@ def test_whatever_answers_without_being_the_api_is_unavailable(
     """A captive portal's page, or any JSON that was not asked for, is one error for all calls, and says where."""
     for name, call in CALLS.items():
         flaky.fails = [NOT_THE_API[what]]
-        error = _error(lambda call=call: call(client))  # type: ignore[misc]
+        error = catch_error(lambda call=call: call(client))  # type: ignore[misc]
         assert type(error) is Unavailable, name
         assert f"The API at {url} cannot be reached: what answered is not the API: " in str(error), name
     assert waits == []
@@ -66,7 +66,7 @@ def test_a_deletion_needs_an_answer_of_the_api(client: Client, flaky: Flaky) -> 
     """A page that says 200 has deleted nothing."""
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.fails = [NOT_THE_API["a page"]]
-    assert type(_error(lambda: client.delete("t"))) is Unavailable
+    assert type(catch_error(lambda: client.delete("t"))) is Unavailable
     client.delete("t")
 
 
@@ -110,7 +110,7 @@ def test_an_answer_that_does_not_end_is_unavailable(head: bytes) -> None:
     """The timeout is that of the whole answer, not one for each of its bytes."""
     began = time.monotonic()
     with serve_slowly(head, 400) as where, Client(where, timeout=0.3) as client:
-        error = _error(lambda: client.trigger("t"))
+        error = catch_error(lambda: client.trigger("t"))
     assert isinstance(error, Unavailable)
     assert "not the API" not in str(error)
     assert time.monotonic() - began < 15  # it drips for twenty
@@ -129,7 +129,7 @@ def test_an_answer_without_measure_is_not_read(client: Client, flaky: Flaky, mon
 def test_a_proof_that_no_header_carries_is_the_caller_s_mistake(url: str, flaky: Flaky, proof: str) -> None:
     """A key or token with a line break, say, is told at once, without repeating it; nothing is sent."""
     for named in ({"key": proof}, {"token": proof}, {"platform_token": lambda: proof}):
-        error = _error(lambda named=named: Client(url, **named).get("t"))  # type: ignore[misc]
+        error = catch_error(lambda named=named: Client(url, **named).get("t"))  # type: ignore[misc]
         assert isinstance(error, Misconfigured)
         assert proof not in str(error)
     assert flaky.asked == []
@@ -141,6 +141,6 @@ def test_waits_that_a_server_asks_for_have_a_bound(client: Client, flaky: Flaky,
     assert list(client.tasks()) == []
     assert max(waits) <= 10
     flaky.fails = [lambda: Response("{}", 429, headers={"Retry-After": "²"})]
-    error = _error(lambda: client.create(**GREET))
+    error = catch_error(lambda: client.create(**GREET))
     assert isinstance(error, QuotaExceeded)
     assert error.retry_after is None

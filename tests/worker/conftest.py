@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.worker.harness import Gate, WorkerHarness
 
-from cloudsched import App, Settings
 from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
@@ -19,11 +18,7 @@ from cloudsched.worker import slot, worker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-@pytest.fixture
-def app() -> App:
-    """An app for a test's own handlers."""
-    return App(Settings())
+    from cloudsched import App
 
 
 @pytest.fixture(autouse=True)

@@ -194,8 +194,8 @@ def test_a_refusal_ends_it(harness: WorkerHarness, refusal: CloudschedError) -> 
 def test_a_refusal_lets_what_runs_end(harness: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that is taken back in the middle ends the worker, after what it has begun."""
     harness.offer("wait")
-    worker = harness.worker(concurrency=2, poll=timedelta(seconds=0.02))
-    desk: Any = worker._source  # noqa: SLF001 - whose key is taken back
+    source = harness.source()
+    worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
 
     def refused(_limit: int) -> None:
         gate.open()
@@ -204,7 +204,7 @@ def test_a_refusal_lets_what_runs_end(harness: WorkerHarness, gate: Gate, monkey
     def lead() -> None:
         with harness.run_beside(worker) as thread:
             gate.wait_until_inside()
-            monkeypatch.setattr(desk, "claim", refused)
+            monkeypatch.setattr(source, "claim", refused)
             harness.wait_for_outcomes("succeeded")
             wait_until(lambda: not thread.is_alive(), "it ends by itself")
 
@@ -219,11 +219,11 @@ def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
 ) -> None:
     """While something runs, a refusal is an outage like any other: who took the key away may give it back."""
     harness.offer("wait")
-    worker = harness.worker(concurrency=2, poll=timedelta(seconds=0.02))
-    desk: Any = worker._source  # noqa: SLF001 - whose key is taken away
-    claim, refusals = desk.claim, [Unauthenticated("The API key is not known.")] * 2
+    source = harness.source()
+    worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
+    claim, refusals = source.claim, [Unauthenticated("The API key is not known.")] * 2
 
-    def refused(limit: int) -> Any:  # noqa: ANN401 - the desk's own
+    def refused(limit: int) -> Any:  # noqa: ANN401 - whatever the source returns
         if refusals:
             raise refusals.pop()
         gate.open()
@@ -231,7 +231,7 @@ def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
 
     with harness.run_beside(worker):
         gate.wait_until_inside()
-        monkeypatch.setattr(desk, "claim", refused)
+        monkeypatch.setattr(source, "claim", refused)
         harness.wait_for_outcomes("succeeded")
         harness.offer("wait")
         harness.wait_for_outcomes("succeeded", "succeeded")

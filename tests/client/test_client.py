@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from cloudsched.testing import Simulation
 
 
-def test_a_task_goes_the_whole_way(client: Client, sim: Simulation) -> None:
-    """All that the API does, by the client's methods, with typed answers."""
+def test_every_client_method_works_against_the_api(client: Client, sim: Simulation) -> None:
+    """Everything that the API does, through the client's methods, with typed results."""
     task = client.create(**GREET, schedule=DAILY, expected_duration=timedelta(seconds=30))
     assert task.next_execution_time == datetime(2027, 1, 1, 9, tzinfo=UTC)
     assert client.get(task.id) == task
@@ -105,8 +105,8 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
     assert client.create(**GREET, idempotency_key="k") == seen
 
 
-def test_errors_of_access(simulate: Callable[..., Simulation]) -> None:
-    """Who is not let in, may not, or has enough, is told so."""
+def test_denied_requests_raise_the_matching_error(simulate: Callable[..., Simulation]) -> None:
+    """Missing credentials, missing rights and an exhausted quota each raise their own error."""
     (key, kept), (looking, viewer) = create_key("ada", Role.USER, "ada"), create_key("v", Role.VIEWER)
     access = Access(api_keys=(str(kept), str(viewer)), max_active_tasks=1)
     sim = simulate(access=access)
@@ -132,8 +132,8 @@ def test_a_creation_is_repeated_and_made_once(client: Client, flaky: Flaky, wait
     assert len(waits) <= 2
 
 
-def test_what_is_not_safe_is_not_repeated(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """A trigger whose answer was lost is for its caller to judge: it may have run. Reads are repeated, some times."""
+def test_unsafe_requests_are_not_repeated(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A trigger whose response was lost is not repeated, because it may have run. Reads are repeated, a few times."""
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.asked.clear()
     flaky.fails = [lambda: Response(status=503)] * 10
@@ -144,8 +144,8 @@ def test_what_is_not_safe_is_not_repeated(client: Client, flaky: Flaky, waits: l
     assert sum(waits) < 10
 
 
-def test_a_quota_is_not_waited_for(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """A refusal with Retry-After: 60 is told at once."""
+def test_an_exhausted_quota_raises_at_once(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """A refusal with Retry-After: 60 is raised at once."""
     problem = json.dumps({"type": "x/quota-exceeded", "detail": "enough"})
     headers = {"Retry-After": "60", "Content-Type": "application/problem+json"}
     flaky.fails = [lambda: Response(problem, 429, headers)]
@@ -155,8 +155,8 @@ def test_a_quota_is_not_waited_for(client: Client, flaky: Flaky, waits: list[flo
     assert waits == []
 
 
-def test_a_token_goes_nowhere_else(url: str, flaky: Flaky) -> None:
-    """A redirect is not followed: it would carry the token along."""
+def test_redirects_are_not_followed(url: str, flaky: Flaky) -> None:
+    """A redirect is not followed: it would pass the token to another server."""
     flaky.fails = [lambda: Response(status=307, headers={"Location": "http://127.0.0.1:1/"})]
     with Client(url, token=lambda: "t-1", platform_token="p-1", key="k-1") as client:  # noqa: S106 - no secrets
         assert type(catch_error(lambda: client.get("x"))) is Unavailable
@@ -185,8 +185,8 @@ def test_waiting_outlasts_an_outage(client: Client, flaky: Flaky, sim: Simulatio
     assert len(waits) == 13
 
 
-def test_waiting_ends_in_time_whatever_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look is one request, and may take no longer than what is left, or a little more."""
+def test_wait_ends_in_time_if_the_server_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each poll is one request, which may take hardly longer than the time that is left."""
     monkeypatch.setattr(client_module, "MIN_POLL_TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, Client(f"http://127.0.0.1:{silent.getsockname()[1]}") as it:
         with pytest.raises(Unavailable):
@@ -197,8 +197,8 @@ def test_waiting_ends_in_time_whatever_is_silent(monkeypatch: pytest.MonkeyPatch
             silent.accept()
 
 
-def test_waiting_says_that_time_is_up_if_there_ever_was_an_answer(client: Client, flaky: Flaky) -> None:
-    """An outage at the end of the wait does not make it another error."""
+def test_wait_raises_a_timeout_if_the_api_ever_responded(client: Client, flaky: Flaky) -> None:
+    """An outage at the end of the wait does not change the error."""
     task = client.create(**GREET, schedule=DAILY)
     flaky.fails = [lambda: serve_api(flaky.sim.app, flaky.asked[-1])] + [lambda: Response(status=503)] * 50
     with pytest.raises(TimeoutError):
@@ -271,8 +271,8 @@ def test_logs_follow_through_an_outage(
     assert "will retry: The API at" in capsys.readouterr().err
 
 
-def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> None:
-    """Titles are anybody's: their control characters and their markup are not interpreted."""
+def test_control_characters_and_markup_are_not_interpreted(url: str, client: Client) -> None:
+    """Anybody can choose a title: its control characters and markup have no effect on the terminal."""
     client.create(**{**GREET, "title": "\x1b[2Jx[red]y[/red]\u202e"})
     shown = run(url, "list").stdout
     assert "\x1b" not in shown
@@ -280,8 +280,8 @@ def test_what_a_task_says_cannot_fool_the_terminal(url: str, client: Client) -> 
     assert "[red]y[/" in shown
 
 
-def test_a_new_key_lets_in(simulate: Callable[..., Simulation]) -> None:
-    """`cloudsched keys new` prints what to keep, and, apart from it, the key; the one fits the other."""
+def test_a_new_key_gives_access(simulate: Callable[..., Simulation]) -> None:
+    """`cloudsched keys new` prints the entry to store and, separately, the key; the entry accepts the key."""
     done = CliRunner().invoke(cloudsched, ["keys", "new", "billing", "--role", "admin"])
     key = done.stderr.split()[-1]
     assert key not in done.stdout

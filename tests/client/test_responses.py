@@ -62,8 +62,8 @@ def test_whatever_answers_without_being_the_api_is_unavailable(
     assert waits == []
 
 
-def test_a_deletion_needs_an_answer_of_the_api(client: Client, flaky: Flaky) -> None:
-    """A page that says 200 has deleted nothing."""
+def test_a_deletion_needs_a_response_of_the_api(client: Client, flaky: Flaky) -> None:
+    """A page with status 200 has deleted nothing."""
     client.create(**GREET, id="t", schedule=DAILY)
     flaky.fails = [NOT_THE_API["a page"]]
     assert type(catch_error(lambda: client.delete("t"))) is Unavailable
@@ -106,8 +106,8 @@ OK = b"HTTP/1.1 200 OK\r\n"
     [OK + b"X-Long: ", OK + b"Content-Length: 100\r\n\r\n{", OK + b"Transfer-Encoding: chunked\r\n\r\n"],
     ids=["head", "body", "chunks"],
 )
-def test_an_answer_that_does_not_end_is_unavailable(head: bytes) -> None:
-    """The timeout is that of the whole answer, not one for each of its bytes."""
+def test_a_response_that_does_not_end_is_unavailable(head: bytes) -> None:
+    """The timeout applies to the whole response, not to each of its bytes."""
     began = time.monotonic()
     with serve_slowly(head, 400) as where, Client(where, timeout=0.3) as client:
         error = catch_error(lambda: client.trigger("t"))
@@ -116,8 +116,8 @@ def test_an_answer_that_does_not_end_is_unavailable(head: bytes) -> None:
     assert time.monotonic() - began < 15  # it drips for twenty
 
 
-def test_an_answer_without_measure_is_not_read(client: Client, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is larger than any answer of the API fills no memory."""
+def test_an_oversized_response_is_not_read(client: Client, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response larger than any of the API's does not fill the memory."""
     monkeypatch.setattr(client_answers, "MAX_RESPONSE_BYTES", 1000)
     flaky.fails = [lambda: Response(json.dumps({"tasks": [], "more": "x" * 2000}))]
     with pytest.raises(Unavailable, match="longer than 1000 bytes"):
@@ -126,8 +126,8 @@ def test_an_answer_without_measure_is_not_read(client: Client, flaky: Flaky, mon
 
 
 @pytest.mark.parametrize("proof", ["a\n", "ä", "\ud800", "a\0b"])
-def test_a_proof_that_no_header_carries_is_the_caller_s_mistake(url: str, flaky: Flaky, proof: str) -> None:
-    """A key or token with a line break, say, is told at once, without repeating it; nothing is sent."""
+def test_credentials_that_fit_no_header_raise_at_once(url: str, flaky: Flaky, proof: str) -> None:
+    """A key or token with a line break, say, is refused at once without being repeated; nothing is sent."""
     for named in ({"key": proof}, {"token": proof}, {"platform_token": lambda: proof}):
         error = catch_error(lambda named=named: Client(url, **named).get("t"))  # type: ignore[misc]
         assert isinstance(error, Misconfigured)
@@ -135,8 +135,8 @@ def test_a_proof_that_no_header_carries_is_the_caller_s_mistake(url: str, flaky:
     assert flaky.asked == []
 
 
-def test_waits_that_a_server_asks_for_have_a_bound(client: Client, flaky: Flaky, waits: list[float]) -> None:
-    """Retry-After cannot hold a client for an hour, and what is no number in it is left out."""
+def test_retry_after_has_an_upper_bound(client: Client, flaky: Flaky, waits: list[float]) -> None:
+    """Retry-After cannot make a client wait for an hour, and a value that is not a number is ignored."""
     flaky.fails = [lambda: Response(status=503, headers={"Retry-After": "3600"})]
     assert list(client.tasks()) == []
     assert max(waits) <= 10

@@ -52,8 +52,8 @@ def task_id(client: Client, sim: Simulation) -> str:
     return made
 
 
-def test_a_worker_goes_the_whole_way(client: Client, sim: Simulation, task_id: str) -> None:
-    """Claimed, kept, completed; the one who asked awaits the result."""
+def test_a_worker_claims_renews_and_completes(client: Client, sim: Simulation, task_id: str) -> None:
+    """A run is claimed, renewed and completed; the client that created the task waits for its result."""
     waiting = client.get(task_id)
     assert (waiting.pull, waiting.offered_at) == ({"queue": "gpu"}, sim.now)
     assert client.claim("gpu", handlers=["other"]) == []
@@ -88,8 +88,8 @@ def test_the_run_of_an_ended_task_is_awaited(client: Client, task_id: str, monke
     assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, 7)
 
 
-def test_how_long_to_wait_is_a_duration(client: Client, task_id: str) -> None:
-    """A bare number would not say of what."""
+def test_a_wait_timeout_must_be_a_duration(client: Client, task_id: str) -> None:
+    """A bare number would not state its unit."""
     with pytest.raises(TypeError, match="timedelta"):
         client.wait(task_id, 3)  # type: ignore[arg-type]
 
@@ -101,8 +101,8 @@ def test_a_claim_does_not_show_its_token(client: Client, task_id: str) -> None:
     assert claim.lease_token not in repr(claim) + str(claim)
 
 
-def test_failing_giving_back_and_cancelling(client: Client, sim: Simulation, task_id: str) -> None:
-    """Each end has its method, and its record."""
+def test_fail_release_and_cancel_are_recorded(client: Client, sim: Simulation, task_id: str) -> None:
+    """Each way to end an attempt has its method and its record."""
 
     def status() -> tuple[ExecutionStatus, str | None]:
         (record,) = client.executions(task_id)
@@ -154,10 +154,10 @@ def test_a_lost_lease_is_an_error_of_its_own(client: Client, sim: Simulation, ta
 
 @pytest.mark.parametrize("is_lost", [True, False], ids=["after it was done", "before"])
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail"])
-def test_what_is_safe_is_said_again(
+def test_idempotent_requests_are_retried(
     client: Client, flaky: Flaky, waits: list[float], task_id: str, verb: str, *, is_lost: bool
 ) -> None:
-    """An answer that is lost, before or after the work was done, is asked for again; it happens once."""
+    """A request whose response is lost, before or after it took effect, is sent again; it takes effect once."""
     (claim,) = client.claim("gpu")
     flaky.loses = is_lost
     flaky.fails = [lambda: Response(status=503), lambda: Response(status=502)]
@@ -174,10 +174,10 @@ def test_what_is_safe_is_said_again(
     assert len(record.attempts) == (0 if verb == "heartbeat" else 1)
 
 
-def test_a_claim_is_asked_for_once(
+def test_a_claim_is_not_retried(
     client: Client, flaky: Flaky, sim: Simulation, waits: list[float], task_id: str
 ) -> None:
-    """A claim whose answer was lost is not repeated, which might take more: it is offered again when its lease ends."""
+    """A claim whose response was lost is not repeated, which might claim more: its lease has to end first."""
     flaky.asked.clear()
     flaky.loses = True
     flaky.fails = [lambda: Response(status=503)]
@@ -191,10 +191,10 @@ def test_a_claim_is_asked_for_once(
     assert claim.attempt == 2
 
 
-def test_claims_are_read_one_by_one(
+def test_an_unreadable_claim_is_released_and_the_others_returned(
     client: Client, flaky: Flaky, sim: Simulation, task_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What cannot be read is given back, at no cost and for a minute; the others are there."""
+    """A claim that cannot be parsed is released, at no cost and for a minute; the others are returned."""
     other = client.create(**GREET, pull="gpu").id
     sim.advance(SOON)
 
@@ -217,8 +217,10 @@ def test_claims_are_read_one_by_one(
 
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release"])
 @pytest.mark.parametrize("what", NOT_THE_API)
-def test_nobody_else_hears_of_a_claim(client: Client, flaky: Flaky, task_id: str, verb: str, what: str) -> None:
-    """An answer that is not the API's is no answer: it is said again, and then it counts."""
+def test_a_response_not_from_the_api_is_retried(
+    client: Client, flaky: Flaky, task_id: str, verb: str, what: str
+) -> None:
+    """Any other response counts as none: the request is sent again, and then takes effect."""
     (claim,) = client.claim("gpu")
     more = ["E", "m"] if verb == "fail" else []
     flaky.fails = [NOT_THE_API[what]]
@@ -228,8 +230,8 @@ def test_nobody_else_hears_of_a_claim(client: Client, flaky: Flaky, task_id: str
     assert client.get(task_id).is_running is (verb == "heartbeat")
 
 
-def test_what_is_given_back_twice_is_back_once(client: Client, flaky: Flaky, waits: list[float], task_id: str) -> None:
-    """Where the first answer was lost the second one is as good; by then somebody else may have it."""
+def test_a_repeated_release_takes_effect_once(client: Client, flaky: Flaky, waits: list[float], task_id: str) -> None:
+    """If the first response was lost, the repeated request succeeds; by then another worker may have claimed the run."""
     (claim,) = client.claim("gpu")
     flaky.loses = True
     flaky.fails = [lambda: Response(status=503)]
@@ -242,10 +244,10 @@ def test_what_is_given_back_twice_is_back_once(client: Client, flaky: Flaky, wai
 
 
 @pytest.mark.parametrize("content", [float("nan"), {"a": 2**63}, "x" * 600_000, object(), "\ud800"])
-def test_a_result_that_cannot_be_kept_is_told_at_once(
+def test_a_result_that_cannot_be_stored_raises_at_once(
     client: Client, flaky: Flaky, task_id: str, content: object
 ) -> None:
-    """It is the caller's mistake, not a network's, and nothing is sent; the claim stands."""
+    """It is the caller's mistake, not the network's: nothing is sent, and the claim stays valid."""
     (claim,) = client.claim("gpu")
     flaky.asked.clear()
     with pytest.raises(InvalidInput) as caught:
@@ -255,14 +257,14 @@ def test_a_result_that_cannot_be_kept_is_told_at_once(
     assert client.complete(claim, "ü" * 200_000).id == task_id
 
 
-def test_texts_that_utf_8_cannot_say_reach_the_api(client: Client, task_id: str) -> None:
-    """A lone surrogate in a message is kept as an escape, as it is of a handler in process."""
+def test_lone_surrogates_reach_the_api_as_escapes(client: Client, task_id: str) -> None:
+    """A lone surrogate in a message is stored as an escape, as for a handler that runs in process."""
     (claim,) = client.claim("gpu")
     client.fail(claim, "E", "bad \ud800")
     assert next(client.executions(task_id)).error == ExecutionError(type="E", message="bad \\ud800")
 
 
-def test_waiting_looks_less_often_the_longer_it_takes(
+def test_wait_polls_less_often_the_longer_it_takes(
     client: Client, task_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The waits grow to ten times the first, and their sum is the timeout."""

@@ -50,10 +50,10 @@ def test_the_hook_is_called_once(harness: WorkerHarness, app: App) -> None:
 @pytest.mark.parametrize("when", ["", "before", "after"])
 @pytest.mark.parametrize("known", ["with a hook", "without", "not at all"])
 @pytest.mark.parametrize("harness", ["api"], indirect=True)
-def test_what_the_api_has_not_called_the_worker_calls(
+def test_the_worker_calls_the_hook_if_the_api_did_not(
     harness: WorkerHarness, app: App, known: str, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has the hook is told, once, with the record; so it is if the answer to the failure is lost."""
+    """The hook is called once, with the record, on the side that has it; also if the response to `fail` is lost."""
     told: Told = []
     breaking = FailingCommits(harness, monkeypatch)
     mine = App(Settings())

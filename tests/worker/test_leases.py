@@ -139,8 +139,10 @@ def test_a_handler_is_told_that_its_task_is_cancelled(
     assert harness.app.get(task.id).status == "CANCELLED"
 
 
-def test_a_lost_lease(harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
-    """What comes of an attempt whose lease has ended is dropped: it is TIMED_OUT, and the next one's to answer."""
+def test_a_result_after_a_lost_lease_is_discarded(
+    harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An attempt whose lease has ended is TIMED_OUT and its result discarded: the next attempt's counts."""
     with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
         harness.sim.clock.advance(timedelta(minutes=5))
@@ -172,8 +174,10 @@ def elapsed(monkeypatch: pytest.MonkeyPatch) -> Elapsed:
     return made
 
 
-def test_the_time_limit(harness: WorkerHarness, app: App, gate: Gate, elapsed: Elapsed) -> None:
-    """After the time limit nothing renews the lease, not even the handler, so that it lapses."""
+def test_no_lease_is_renewed_after_the_time_limit(
+    harness: WorkerHarness, app: App, gate: Gate, elapsed: Elapsed
+) -> None:
+    """After the time limit nothing renews the lease, not even the handler, so that it expires."""
     answers: list[bool] = []
 
     @app.handler("linger", expected_duration=BRIEF)
@@ -199,10 +203,10 @@ def test_the_time_limit(harness: WorkerHarness, app: App, gate: Gate, elapsed: E
     assert [attempt.status for attempt in harness.record(task).attempts] == ["TIMED_OUT", "SUCCEEDED"]
 
 
-def test_a_heartbeat_that_is_answered_after_the_time_limit_is_the_worker_s_last(
+def test_a_heartbeat_answered_after_the_time_limit_is_the_last(
     harness: WorkerHarness, app: App, elapsed: Elapsed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit may pass while a heartbeat is under way: then, too, the handler's own renew the lease no more."""
+    """The limit may pass while a heartbeat is under way: even then the handler's own no longer renew it."""
     answers: list[bool] = []
     is_late = threading.Event()
     renew = source.LeaseKeeper.renew
@@ -276,10 +280,10 @@ def test_an_unacknowledged_result_is_delivered_again(
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_a_result_that_nobody_ever_hears_of_does_not_keep_a_worker_from_stopping(
+def test_an_undeliverable_result_does_not_keep_a_worker_from_stopping(
     harness: WorkerHarness, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the store is away, a worker that is to stop at once does, and says what it could not bring."""
+    """While the store is away, a worker told to stop at once does so, and logs what it could not deliver."""
     breaking = FailingCommits(harness, monkeypatch)
 
     @app.handler("act")
@@ -295,10 +299,10 @@ def test_a_result_that_nobody_ever_hears_of_does_not_keep_a_worker_from_stopping
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_heartbeats_go_on_after_an_outage(
+def test_heartbeats_continue_after_an_outage(
     harness: WorkerHarness, lingering: Task, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A heartbeat that was not answered is no reason to give up: the next one renews the lease."""
+    """After an unanswered heartbeat the worker keeps trying: the next one renews the lease."""
     breaking = FailingCommits(harness, monkeypatch)
     with harness.run_beside(harness.worker()):
         gate.wait_until_inside()
@@ -312,8 +316,8 @@ def test_heartbeats_go_on_after_an_outage(
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_a_handler_s_own_heartbeats_take_the_place_of_the_worker_s(harness: WorkerHarness, app: App) -> None:
-    """Nobody pays for a heartbeat that comes right after another one."""
+def test_a_handler_s_heartbeats_replace_the_worker_s(harness: WorkerHarness, app: App) -> None:
+    """No heartbeat is sent right after another one."""
 
     @app.handler("ask", expected_duration=NEVER)
     def ask(ctx: Context) -> None:
@@ -345,10 +349,10 @@ def test_a_result_after_an_expired_lease_counts_if_nobody_took_over(
     assert "dropped" not in caplog.text
 
 
-def test_what_nobody_took_over_is_given_back(
+def test_a_run_with_an_expired_lease_is_released_on_stop(
     harness: WorkerHarness, lingering: Task, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A worker that is to stop tries to give it back, though its lease has ended."""
+    """A worker that was told to stop tries to release it, although its lease has ended."""
     with harness.run_beside(harness.worker(grace=timedelta(0))):
         gate.wait_until_inside()
         until_lost(harness, caplog)

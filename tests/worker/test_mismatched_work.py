@@ -65,10 +65,10 @@ class Wrong:
 
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG[:4], ids=str)
-def test_what_does_not_fit_is_given_back(
+def test_mismatched_work_is_released(
     harness: WorkerHarness, ran: list[str], wrong: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Another queue's, skill's, handler's or owner's task is never run: it is offered as before, and a line says so."""
+    """A task of another queue, skill, handler or owner is never run: it is released, offered as before, and logged."""
     task = harness.offer(**{"handler": "act", **wrong})
     harness.worker(Wrong(harness, "cpu" if "cpu" in why else "gpu")).run(once=True)
     (run,) = harness.app.get(task.id).runs
@@ -78,16 +78,16 @@ def test_what_does_not_fit_is_given_back(
 
 @pytest.mark.parametrize("wrong", [None, *WRONG], ids=str)
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
-def test_what_fits(harness: WorkerHarness, wrong: tuple[dict[str, Any], str] | None) -> None:
-    """A worker may run what is of its queue, asks for a skill and a handler that it has, and is of its owner."""
+def test_matching_work_is_accepted(harness: WorkerHarness, wrong: tuple[dict[str, Any], str] | None) -> None:
+    """A worker may run a task of its queue and owner, whose handler and required skill it has."""
     fields, why = wrong or ({}, "")
     task = harness.offer(**{"handler": "act", **fields})
     found = mismatch_reason(WorkerFilter("gpu", ("cuda",), {"act"}, "ada", "box-1"), task)
     assert why in found if found else wrong is None
 
 
-def test_more_than_was_asked_for_is_given_back(harness: WorkerHarness, ran: list[str]) -> None:
-    """A desk that gives out too much does not make a worker hold more than it runs."""
+def test_work_beyond_the_limit_is_released(harness: WorkerHarness, ran: list[str]) -> None:
+    """A source that returns more than the limit does not make a worker hold more than it can run."""
     tasks = [harness.offer("act") for _ in range(3)]
     desk: Any = harness.source()
     claim = desk.claim
@@ -109,10 +109,10 @@ CLAIM = {
 
 @pytest.mark.parametrize("harness", ["api"], indirect=True)
 @pytest.mark.parametrize("garbage", [{"schedule": {"at": "soon"}}, {"expectedDuration": "x"}, {"owner": "a/b"}])
-def test_what_cannot_be_understood_is_given_back(
+def test_work_that_cannot_be_parsed_is_released(
     harness: WorkerHarness, garbage: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A task that this version cannot read is given back with a line, and the worker goes on."""
+    """A task that this version cannot parse is released and logged, and the worker continues."""
     task = {**harness.offer("act").to_wire(), **garbage, "isRunning": True, "something": "new"}
     client = Mock()
     client.claim.side_effect = [[ClaimView.from_response({**CLAIM, "task": task})], []]
@@ -123,7 +123,7 @@ def test_what_cannot_be_understood_is_given_back(
 
 
 @pytest.mark.parametrize("harness", ["api"], indirect=True)
-def test_what_a_newer_api_says_besides_is_left_out(harness: WorkerHarness, ran: list[str]) -> None:
+def test_unknown_fields_of_a_newer_api_are_ignored(harness: WorkerHarness, ran: list[str]) -> None:
     """Fields that this version does not know do not keep it from running a task."""
     task = {**harness.offer("act").to_wire(), "isRunning": True, "offeredAt": "2027-01-01T00:00:00Z", "novel": [1]}
     client = Mock()
@@ -135,10 +135,10 @@ def test_what_a_newer_api_says_besides_is_left_out(harness: WorkerHarness, ran: 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
 @pytest.mark.parametrize("code", ["PERMISSION_DENIED", "UNAUTHENTICATED"])
-def test_an_account_that_may_not_use_the_store_is_told(
+def test_an_account_without_access_to_the_store_stops_the_worker(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    """Firestore's refusal is no outage: no new try would mend it."""
+    """A refusal by Firestore is not treated as an outage: a retry would not cure it."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise StoreUnavailable("Firestore", f"{code}: Missing or insufficient permissions.")
@@ -165,8 +165,8 @@ def test_a_local_clock_that_does_not_answer_is_an_outage(
         desk.claim(1)
 
 
-def test_the_server_s_clock() -> None:
-    """It tells the system's time until it is set, and runs on from where it was set."""
+def test_the_server_clock_follows_the_last_time_set() -> None:
+    """It returns the system's time until it is set, and runs on from the time that was set."""
     clock = ServerClock()
     assert clock.now().year >= 2024
     claim = ClaimView.from_response({**CLAIM, "task": _task()})

@@ -66,7 +66,7 @@ class Unusual(BaseException):
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_each_outcome(
+def test_every_outcome_ends_the_attempt_but_not_the_worker(
     harness: WorkerHarness, app: App, outcome: Outcome | BaseException, status: str, what: str
 ) -> None:
     """Every outcome of the closed set, and whatever a handler raises, ends its attempt and not the worker."""
@@ -93,8 +93,8 @@ def test_each_outcome(
         assert "in act" in (record.error.traceback or "")
 
 
-def test_waits_of_a_handler_s_choosing(harness: WorkerHarness, app: App) -> None:
-    """What was put off is offered again at its time, not before; a snooze costs no attempt, a retry does."""
+def test_a_handler_chooses_when_to_run_again(harness: WorkerHarness, app: App) -> None:
+    """A postponed task is offered again at its time, not before; a snooze costs no attempt, a retry does."""
 
     @app.handler("act")
     def act(ctx: Context, when: Frame) -> object:
@@ -113,8 +113,8 @@ def test_waits_of_a_handler_s_choosing(harness: WorkerHarness, app: App) -> None
     assert [harness.record(task).content for task in (snoozed, failed)] == [1, 2]
 
 
-def test_attempts_end(harness: WorkerHarness, app: App) -> None:
-    """A handler that always fails is tried as often as its policy says, and then not again."""
+def test_attempts_are_limited_by_the_retry_policy(harness: WorkerHarness, app: App) -> None:
+    """A handler that always fails is tried as often as its policy allows, and then not again."""
 
     @app.handler("act", retry=2)
     def act() -> None:
@@ -128,8 +128,8 @@ def test_attempts_end(harness: WorkerHarness, app: App) -> None:
     assert harness.what() == ["retrying", "retrying", "failed"]
 
 
-def test_a_result_that_cannot_be_kept_is_a_failure(harness: WorkerHarness, app: App) -> None:
-    """What JSON cannot say, or is too large, fails the occurrence, and the worker goes on."""
+def test_a_result_that_cannot_be_stored_is_a_failure(harness: WorkerHarness, app: App) -> None:
+    """A result that JSON cannot express, or that is too large, fails the occurrence, and the worker continues."""
 
     @app.handler("act")
     def act(ctx: Context) -> object:
@@ -181,8 +181,8 @@ def test_durable_handlers(harness: WorkerHarness, app: App) -> None:
     ],
 )
 @pytest.mark.parametrize("harness", ["api"], indirect=True)
-def test_what_has_no_journal_says_so(harness: WorkerHarness, app: App, ask: object) -> None:
-    """Through the API each durable wish is refused, at once and for good."""
+def test_durable_calls_through_the_api_are_refused(harness: WorkerHarness, app: App, ask: object) -> None:
+    """Through the API each durable operation is refused, at once and without a retry."""
 
     @app.handler("act")
     def act(ctx: Context) -> None:
@@ -196,7 +196,7 @@ def test_what_has_no_journal_says_so(harness: WorkerHarness, app: App, ask: obje
     assert (record.status, record.error.type) == ("FAILED", "WorkflowError")
 
 
-def test_time_and_chance_are_the_server_s(harness: WorkerHarness, app: App) -> None:
+def test_time_and_randomness_come_from_the_server(harness: WorkerHarness, app: App) -> None:
     """`ctx.now` and `ctx.time_left` go by the scheduler's clock, chance and UUIDs are the same on every attempt."""
     seen: list[tuple[object, ...]] = []
     times: list[tuple[datetime, timedelta]] = []

@@ -43,7 +43,7 @@ def waiting(app: App, gate: Gate) -> None:
 
 @pytest.mark.usefixtures("waiting")
 def test_no_more_is_claimed_than_can_run(harness: WorkerHarness, gate: Gate) -> None:
-    """With two places two tasks are held, the others wait for anybody; in the end all have run, two at a time."""
+    """With two slots two tasks are claimed, the others stay available; in the end all have run, two at a time."""
     tasks = [harness.offer("wait") for _ in range(5)]
     with harness.run_beside(harness.worker(concurrency=2)):
         gate.wait_until_inside(2)
@@ -55,7 +55,7 @@ def test_no_more_is_claimed_than_can_run(harness: WorkerHarness, gate: Gate) -> 
 
 
 def test_the_same_threads_call_all_handlers(harness: WorkerHarness, app: App) -> None:
-    """What a library keeps for its thread is still there for the next task."""
+    """What a library stores per thread is still there for the next task."""
     threads = set[int]()
 
     @app.handler("act")
@@ -69,7 +69,7 @@ def test_the_same_threads_call_all_handlers(harness: WorkerHarness, app: App) ->
 
 
 def test_work_is_found_by_polling(harness: WorkerHarness, app: App) -> None:
-    """Where nothing rings, what comes later is found all the same."""
+    """Without notifications, tasks that are created later are found all the same."""
 
     @app.handler("act")
     def act() -> None: ...
@@ -96,7 +96,7 @@ class Bell:
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
 def test_a_notification_triggers_a_poll(harness: WorkerHarness, app: App) -> None:
-    """A worker that only looks once an hour has new work at once if the store's listener rings."""
+    """A worker that polls once an hour claims new work at once if the store's listener notifies it."""
     bell = Bell()
     app.__dict__["listener"] = bell
 
@@ -114,8 +114,8 @@ def test_a_notification_triggers_a_poll(harness: WorkerHarness, app: App) -> Non
     assert bell.ring is None
 
 
-def test_skills_are_looked_at(harness: WorkerHarness, app: App) -> None:
-    """A worker takes what asks for a skill only if it has that one."""
+def test_a_worker_takes_only_tasks_whose_skill_it_has(harness: WorkerHarness, app: App) -> None:
+    """A worker claims a task that requires a skill only if it has that skill."""
 
     @app.handler("act")
     def act() -> None: ...
@@ -127,8 +127,8 @@ def test_skills_are_looked_at(harness: WorkerHarness, app: App) -> None:
     assert harness.record(task).status == "SUCCEEDED"
 
 
-def test_once_ends_when_there_is_nothing_left(harness: WorkerHarness, app: App) -> None:
-    """All that is there runs, in turns if there are too few places; then `run` returns."""
+def test_once_returns_when_no_work_is_left(harness: WorkerHarness, app: App) -> None:
+    """All available tasks run, one after the other if there are too few slots; then `run` returns."""
 
     @app.handler("act")
     def act() -> None: ...
@@ -154,10 +154,10 @@ class FailingSource:
         return self._desk.claim(limit)
 
 
-def test_an_outage_is_said_once_and_lived_through(
+def test_an_outage_is_logged_once_and_survived(
     harness: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whatever is raised where work is looked for, the worker goes on; the log has one line when it begins and ends."""
+    """Whatever a claim raises, the worker continues; the log has one line when the outage starts and one at its end."""
 
     @app.handler("act")
     def act() -> None: ...
@@ -183,16 +183,18 @@ REFUSALS: list[CloudschedError] = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: type(error).__name__)
-def test_a_refusal_ends_it(harness: WorkerHarness, refusal: CloudschedError) -> None:
-    """What no new try mends is raised to whoever runs the worker."""
+def test_a_refused_claim_stops_the_worker(harness: WorkerHarness, refusal: CloudschedError) -> None:
+    """An error that a retry cannot cure is raised to the caller of `run`."""
     with pytest.raises(type(refusal)):
         harness.worker(FailingSource(harness, refusal)).run()
 
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
 @pytest.mark.usefixtures("waiting")
-def test_a_refusal_lets_what_runs_end(harness: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that is taken back in the middle ends the worker, after what it has begun."""
+def test_a_refused_claim_lets_running_tasks_finish(
+    harness: WorkerHarness, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that is revoked while a task runs stops the worker, but only after that task has finished."""
     harness.offer("wait")
     source = harness.source()
     worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
@@ -214,10 +216,10 @@ def test_a_refusal_lets_what_runs_end(harness: WorkerHarness, gate: Gate, monkey
 
 @pytest.mark.parametrize("harness", ["store"], indirect=True)
 @pytest.mark.usefixtures("waiting")
-def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
+def test_a_key_refused_for_a_moment_does_not_stop_a_busy_worker(
     harness: WorkerHarness, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While something runs, a refusal is an outage like any other: who took the key away may give it back."""
+    """While a task runs, a refusal is treated as an outage: the key may be restored."""
     harness.offer("wait")
     source = harness.source()
     worker = harness.worker(source, concurrency=2, poll=timedelta(seconds=0.02))
@@ -240,10 +242,10 @@ def test_a_key_that_is_away_for_a_moment_ends_nobody_who_works(
     assert [line.exc_info for line in lines] == [None, None]
 
 
-def test_a_full_quota_is_waited_for(
+def test_an_exhausted_quota_is_waited_for(
     harness: WorkerHarness, app: App, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Too many requests are no bug and no end: the worker stays away for as long as it is asked to, in reason."""
+    """A 429 response does not stop the worker: it pauses for as long as the API asks, up to a limit."""
     asked: list[float] = []
     pace = PollBackoff.next_delay
 
@@ -265,14 +267,14 @@ def test_a_full_quota_is_waited_for(
     assert pace(PollBackoff(NEVER, can_listen=False), None, 60) == 60
 
 
-def test_once_says_that_nobody_answers(harness: WorkerHarness) -> None:
-    """Nobody waits for a worker that was to run what is there, if that cannot be known."""
+def test_once_raises_an_outage(harness: WorkerHarness) -> None:
+    """A worker that is to run the available tasks once raises the error if it cannot claim any."""
     with pytest.raises(StoreUnavailable):
         harness.worker(FailingSource(harness, StoreUnavailable("The store", "away"))).run(once=True)
 
 
-def test_the_pace() -> None:
-    """Idle waits grow up to a bound, and are short again at once; pauses grow apart from them; all are spread."""
+def test_poll_intervals_and_outage_pauses_grow_separately() -> None:
+    """Idle waits grow up to a limit and reset after work; pauses grow separately; all have jitter."""
     chance = random.Random(1)  # noqa: S311 - a test's
     for listens, longest in ((False, 5), (True, 20)):
         pace = PollBackoff(timedelta(seconds=1), can_listen=listens, chance=chance)
@@ -284,8 +286,8 @@ def test_the_pace() -> None:
         assert pace.next_delay(0) <= 1.5 * 1.25
 
 
-def test_pauses_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They grow to half a minute, and begin anew after an answer."""
+def test_outage_pauses_grow_and_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They grow to half a minute, and reset after a response."""
     monkeypatch.setattr(PollBackoff, "INITIAL_BACKOFF", 1.0)
     monkeypatch.setattr(PollBackoff, "MAX_BACKOFF", 30.0)
     pace = PollBackoff(timedelta(seconds=3), can_listen=False)

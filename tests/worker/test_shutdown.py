@@ -33,8 +33,8 @@ def running_task(harness: WorkerHarness, app: App, gate: Gate) -> Task:
     return harness.offer("wait")
 
 
-def test_what_runs_is_finished(harness: WorkerHarness, running_task: Task, gate: Gate) -> None:
-    """A worker that is to stop claims nothing more, and waits for what runs."""
+def test_a_stopping_worker_finishes_what_runs(harness: WorkerHarness, running_task: Task, gate: Gate) -> None:
+    """A worker that was told to stop claims nothing more, and waits for its running tasks."""
     worker = harness.worker(grace=timedelta(minutes=1))
     with harness.run_beside(worker):
         gate.wait_until_inside()
@@ -48,8 +48,10 @@ def test_what_runs_is_finished(harness: WorkerHarness, running_task: Task, gate:
 
 
 @pytest.mark.parametrize("how", ["no grace", "a second signal"])
-def test_what_does_not_end_is_given_back(harness: WorkerHarness, running_task: Task, gate: Gate, how: str) -> None:
-    """It costs no attempt, keeps what was said, is offered again at once, and what comes of the old try is dropped."""
+def test_a_task_that_outlasts_the_grace_period_is_released(
+    harness: WorkerHarness, running_task: Task, gate: Gate, how: str
+) -> None:
+    """It costs no attempt, keeps its progress, is offered again at once, and the old attempt's result is discarded."""
     worker = harness.worker(grace=timedelta(0) if how == "no grace" else timedelta(minutes=10))
     with harness.run_beside(worker):
         gate.wait_until_inside()
@@ -70,7 +72,7 @@ def test_what_does_not_end_is_given_back(harness: WorkerHarness, running_task: T
 
 
 def test_an_idle_worker_stops_at_once(harness: WorkerHarness, app: App) -> None:
-    """It does not wait for its next look, nor for the grace."""
+    """It waits neither for its next poll nor for the grace period."""
 
     @app.handler("act")
     def act() -> None: ...
@@ -79,8 +81,8 @@ def test_an_idle_worker_stops_at_once(harness: WorkerHarness, app: App) -> None:
         pass
 
 
-def test_the_lock_of_what_is_given_back_is_free(harness: WorkerHarness, app: App, gate: Gate) -> None:
-    """Another task of the same key may run then."""
+def test_releasing_a_task_releases_its_lock(harness: WorkerHarness, app: App, gate: Gate) -> None:
+    """Another task with the same key may run then."""
 
     @app.handler("wait")
     def wait() -> None:
@@ -113,8 +115,8 @@ class SourceStoppedDuringClaim:
         return found
 
 
-def test_what_a_stopping_worker_is_given_it_gives_back(harness: WorkerHarness, app: App) -> None:
-    """A claim that was answered after the signal is not begun: it is offered again at once, at no cost."""
+def test_work_claimed_while_stopping_is_released(harness: WorkerHarness, app: App) -> None:
+    """Work whose claim is answered after the signal is not started: it is offered again at once, at no cost."""
     ran: list[int] = []
 
     @app.handler("act")
@@ -131,10 +133,10 @@ def test_what_a_stopping_worker_is_given_it_gives_back(harness: WorkerHarness, a
 
 
 @pytest.mark.parametrize("how", ["a second signal", "one signal and the time of an answer"])
-def test_a_claim_that_is_not_answered_keeps_no_worker(
+def test_an_unanswered_claim_does_not_block_stopping(
     harness: WorkerHarness, app: App, gate: Gate, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever wants it to stop does not wait for the desk; what comes of the claim later is given back."""
+    """Stopping does not wait for the source; work that the claim returns later is released."""
 
     @app.handler("act")
     def act() -> None: ...

@@ -78,7 +78,7 @@ def acting(app: App) -> None:
 def test_a_result_is_delivered_once_the_proxy_is_gone(
     harness: WorkerHarness, intercepting_proxy: InterceptingProxy
 ) -> None:
-    """A page in the place of an answer is none: the result is brought again, and counts once."""
+    """A page in place of a response is not a response: the result is sent again, and counts once."""
     task = harness.offer("act")
     intercepting_proxy.takes = {"complete": 3}
     harness.work()
@@ -90,7 +90,7 @@ def test_a_result_is_delivered_once_the_proxy_is_gone(
 def test_an_intercepting_proxy_does_not_disturb_the_handler(
     harness: WorkerHarness, intercepting_proxy: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A heartbeat that such a page has taken was not answered: plain words say so, and the handler sees no error."""
+    """A heartbeat answered by such a page counts as unanswered: the log says so, and the handler sees no error."""
     caplog.set_level(logging.WARNING, "cloudsched.engine.handlers.context")
     task = harness.offer("act")
     intercepting_proxy.takes = {"heartbeat": 100}
@@ -101,10 +101,10 @@ def test_an_intercepting_proxy_does_not_disturb_the_handler(
     assert said.count("cannot be reached") == 1
 
 
-def test_a_claim_that_a_portal_answers_is_an_outage(
+def test_a_claim_answered_by_a_portal_is_an_outage(
     harness: WorkerHarness, intercepting_proxy: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is said in one line, and lived through; where the worker runs once, it is raised."""
+    """It is logged in one line, and the worker continues; with `once` the error is raised."""
     caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
     intercepting_proxy.takes = {"claim": 1}
     with pytest.raises(Unavailable, match="what answered is not the API"):
@@ -117,10 +117,10 @@ def test_a_claim_that_a_portal_answers_is_an_outage(
     assert [line.exc_info for line in lines] == [None]
 
 
-def test_what_cannot_be_given_back_does_not_end_a_worker(
+def test_a_failed_release_does_not_stop_a_worker(
     harness: WorkerHarness, intercepting_proxy: InterceptingProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A misfit whose release a intercepting_proxy takes is left to lapse."""
+    """If an intercepting proxy swallows the release of mismatched work, its lease is left to expire."""
     harness.offer("act")
     intercepting_proxy.claimed = {"owner": "mallory"}
     intercepting_proxy.takes = {"release": 100}
@@ -129,10 +129,10 @@ def test_what_cannot_be_given_back_does_not_end_a_worker(
     assert harness.what() == []
 
 
-def test_one_unreadable_claim_does_not_keep_the_others(
+def test_an_unreadable_claim_does_not_block_the_others(
     harness: WorkerHarness, intercepting_proxy: InterceptingProxy
 ) -> None:
-    """It is given back at no cost; what can be read runs, also where there is one place only."""
+    """It is released at no cost; the claims that can be parsed run, even with a single slot."""
     new, known = harness.offer("act", priority="HIGH"), harness.offer("act")
     intercepting_proxy.unread = 1
     harness.work()

@@ -75,13 +75,13 @@ def test_logs_say_what_was_raised_and_what_is_waited_for(tasks: Tasks, sim: Simu
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_what_goes_into_a_pipe_is_not_wrapped(
+def test_piped_output_is_not_wrapped(
     is_terminal: bool,  # noqa: FBT001 - of the line above
     tasks: Tasks,
     sim: Simulation,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An execution is a line there, and so is a task of a tree."""
+    """An execution is one line there, and so is a task of a tree."""
     name = "a name of many words " * 20
     payload = json.dumps({"name": name})
     tasks("create", "T", "--owner", "ada", "--handler", "greet", "--payload", payload, "--id", "t" * 100)
@@ -96,7 +96,7 @@ def test_what_goes_into_a_pipe_is_not_wrapped(
 
 
 def test_ctrl_c_ends_logs_that_follow(tasks: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As its help says: it says no more, and nothing has gone wrong."""
+    """As its help says: without further output, and not as an error."""
     tasks(*GREET)
     sim.advance(timedelta(minutes=10))
 
@@ -137,10 +137,8 @@ def test_a_local_time_is_the_zone_s(tasks: Tasks) -> None:
         ),
     ],
 )
-def test_a_time_that_means_nothing_is_refused(
-    words: tuple[str, ...], says: str, command: tuple[str, ...], tasks: Tasks
-) -> None:
-    """Before anything is sent, with the option that is to be mended."""
+def test_an_invalid_time_is_refused(words: tuple[str, ...], says: str, command: tuple[str, ...], tasks: Tasks) -> None:
+    """Before anything is sent; the error names the option to correct."""
     said = tasks(*command, *words)
     assert said.code == 2
     assert said.err.splitlines()[-1].startswith(f"Error: {says}")
@@ -174,8 +172,8 @@ def test_a_schedule_may_be_words_and_be_changed_in_words(tasks: Tasks) -> None:
     assert tasks("create", "Tea", "--schedule", "every day", "--at", "2027-02-01T09:00:00Z").code == 2
 
 
-def test_an_owner_that_is_missing_is_asked_for(tasks: Tasks) -> None:
-    """By its option."""
+def test_a_missing_owner_is_explained(tasks: Tasks) -> None:
+    """The error names its option."""
     said = tasks("create", "T", "--handler", "greet", "--payload", '{"name": "Ada"}')
     assert said.code == 2
     assert said.err.splitlines()[-1] == "Error: --owner is missing: name the task's owner."
@@ -194,8 +192,8 @@ def test_an_edit_of_a_task_that_is_over_says_so(tasks: Tasks, sim: Simulation) -
 
 
 @pytest.mark.parametrize("address", ["nourl", "localhost:8080", "ftp://x", "http://", "http://x:y"])
-def test_what_is_no_address_is_said(address: str, run_command: Tasks) -> None:
-    """Whatever it lacks, the scheme or a host."""
+def test_an_invalid_url_is_explained(address: str, run_command: Tasks) -> None:
+    """Whether it lacks the scheme or the host."""
     said = run_command("tasks", "--url", address, "list")
     assert (said.code, said.err) == (
         2,

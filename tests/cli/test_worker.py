@@ -52,8 +52,8 @@ def test_a_credential_without_a_url_is_refused(
     assert "CLOUDSCHED_STORE is sqlite, and CLOUDSCHED_DATA is not set" in said.err, "it looks at the store's settings"
 
 
-def test_a_worker_that_looks_once_says_so(run_command: Typed, url: str) -> None:
-    """Its first line does not promise to look again."""
+def test_a_worker_that_polls_once_says_so(run_command: Typed, url: str) -> None:
+    """Its first line does not announce another poll."""
     said = run_command(*WORKER, "--url", url, "--once")
     assert said.code == 0
     assert f"from the API at {url}, once, 1 at a time" in said.out
@@ -63,7 +63,7 @@ def test_a_worker_that_looks_once_says_so(run_command: Typed, url: str) -> None:
 
 @pytest.mark.parametrize("key", [" csk_x", "csk_x "])
 def test_a_key_with_a_space_is_refused(run_command: Typed, url: str, key: str) -> None:
-    """It is no outage that may pass."""
+    """It is not treated as an outage that may pass."""
     said = run_command(*WORKER, "--url", url, "--key", key)
     assert said.code == 2
     assert "The key begins or ends with a space." in said.err

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_REACHABLE", "10.0.0.0/8 10.1.2.3/16", "has '10.1.2.3/16'; each must be a network such as"),
     ],
 )
-def test_a_setting_that_means_nothing_is_refused(variable: str, value: str, says: str) -> None:
-    """The message names the variable, says what it is, and what it must be."""
+def test_an_invalid_setting_is_refused(variable: str, value: str, says: str) -> None:
+    """The message names the variable, its value, and what it must be."""
     with pytest.raises(Misconfigured) as refused:
         Settings.from_environment({variable: value})
     assert str(refused.value).startswith(f"{variable} {says}")
@@ -68,10 +68,10 @@ def test_the_local_stack_does_not_start_with_a_misspelt_key(sim: Simulation) -> 
         (lambda sim: sim.add_worker("gpu", "cuda", "a b"), ValueError, "The skill 'a b': letters, digits"),
     ],
 )
-def test_a_simulation_refuses_what_means_nothing(
+def test_a_simulation_refuses_invalid_arguments(
     mistake: Callable[[Simulation], object], kind: type[Exception], says: str, sim: Simulation
 ) -> None:
-    """A test that says it wrongly fails where it does, and not at what does not happen later."""
+    """A test that passes one fails there, and not later at something that does not happen."""
     with pytest.raises(kind, match=says):
         mistake(sim)
 

@@ -104,16 +104,16 @@ def test_each_change_of_state_is_one_line(app: App, sim: Simulation, lines: list
     assert (started["severity"], started["attempt"], started["latenessSeconds"]) == ("INFO", 1, 0)
 
 
-def test_a_removal_by_the_sweep_is_told(lines: list[dict[str, Any]], simulate: Callable[..., Simulation]) -> None:
-    """A task whose retention is over is deleted by the sweep, and that is a line like any other."""
+def test_a_removal_by_the_sweep_is_logged(lines: list[dict[str, Any]], simulate: Callable[..., Simulation]) -> None:
+    """A task whose retention has ended is deleted by the sweep, and the deletion is logged like any other."""
     sim = simulate(retention=timedelta(hours=1))
     create(sim)
     sim.advance(timedelta(hours=2))
     assert actions(lines) == ["created", "started", "completed", "succeeded", "deleted"]
 
 
-def test_a_failure_is_told_with_its_kind_alone(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A retry and a failure are lines of their own; they name the error's class, not its words."""
+def test_a_failure_is_logged_with_its_class_alone(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """A retry and a failure have lines of their own; they name the error's class, not its message."""
     create(sim, handler="fail")
     sim.advance(timedelta(minutes=10))
     assert actions(lines) == ["created", "started", "retrying", "started", "failed_task", "failed"]
@@ -150,8 +150,8 @@ def test_a_trace_is_no_part_of_a_dispatchs_name(sim: Simulation) -> None:
 
 
 @given(st.text())
-def test_what_is_no_trace_is_none(text: str) -> None:
-    """Whatever stands in the header, it is a trace or nothing; a trace survives being written and read."""
+def test_an_invalid_trace_header_gives_no_trace(text: str) -> None:
+    """Any header gives a trace or None; a trace survives being written and read."""
     found = Trace.parse(text)
     assert found is None or Trace.parse(str(found)) == found
     with Tracer().span("x", text):
@@ -187,7 +187,7 @@ def test_spans_lead_from_the_api_to_the_handler(sim: Simulation) -> None:
     assert (spans["execute"].attributes or {})["cloudsched.taskId"] == task_id
 
 
-def test_metrics_count_what_the_lines_say(sim: Simulation) -> None:
+def test_metrics_match_the_log(sim: Simulation) -> None:
     """Created, started, ended by status, lateness, backlog, and what was lost and repaired."""
     reader = InMemoryMetricReader()
     meter = Meter(MeterProvider([reader]))

@@ -35,7 +35,7 @@ def test_its_queue_takes_nothing_beyond_thirty_days(sim: Simulation) -> None:
         sim.queue.create(QueueMessage("far", START + 30 * DAY + timedelta(seconds=1), b"", ""))
 
 
-def test_a_name_is_taken_once(app: App, sim: Simulation) -> None:
+def test_a_dispatch_name_is_accepted_once(app: App, sim: Simulation) -> None:
     """A dispatch sent again under its name is not delivered again, even after the first was delivered."""
     app.create(owner="ada", title="T", handler="tick")
     (sent,) = sim.pending()
@@ -70,7 +70,7 @@ def test_a_redelivered_dispatch_runs_nothing_twice(app: App, sim: Simulation) ->
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_a_decade_of_birthdays(app: App, is_lost: bool, sim: Simulation) -> None:  # noqa: FBT001 - a parameter
+def test_a_yearly_task_runs_each_year_for_a_decade(app: App, is_lost: bool, sim: Simulation) -> None:  # noqa: FBT001 - a parameter
     """A yearly task runs ten times in ten years, each on its instant; within a minute of it if the queue loses all."""
     yearly = Schedule(rrule="FREQ=YEARLY", dtstart="2027-03-28T02:30:00", timezone="Europe/Paris")
     task = app.create(owner="ada", title="Birthday", handler="tick", schedule=yearly)
@@ -85,8 +85,8 @@ def test_a_decade_of_birthdays(app: App, is_lost: bool, sim: Simulation) -> None
     assert max(late) <= timedelta(seconds=80 if is_lost else 0)
 
 
-def test_the_app_has_its_own_parts_back_afterwards(app: App) -> None:
-    """The app's own settings return, also when the test inside has failed."""
+def test_the_app_s_own_settings_return_afterwards(app: App) -> None:
+    """They return even if the body of the simulation has failed."""
     settings = app.settings
 
     def fails() -> None:

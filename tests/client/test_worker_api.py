@@ -231,7 +231,7 @@ def test_a_response_not_from_the_api_is_retried(
 
 
 def test_a_repeated_release_takes_effect_once(client: Client, flaky: Flaky, waits: list[float], task_id: str) -> None:
-    """If the first response was lost, the repeated request succeeds; by then another worker may have claimed the run."""
+    """If the first response was lost, the repeated request succeeds; by then another worker may have claimed it."""
     (claim,) = client.claim("gpu")
     flaky.loses = True
     flaky.fails = [lambda: Response(status=503)]

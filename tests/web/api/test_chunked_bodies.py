@@ -57,8 +57,8 @@ def post(address: str, path: str, content: object) -> Reply:
     return request(f"http://{address}", "POST", path, content, CHUNKED)
 
 
-def test_a_claim_is_for_what_it_asks(sim: Simulation, address: str) -> None:
-    """Its handlers and its owner count, and its worker is who has claimed it."""
+def test_a_chunked_claim_is_read_in_full(sim: Simulation, address: str) -> None:
+    """Its handlers, its owner and its worker take effect."""
     for title, owner in (("first", "bob"), ("second", "ada")):
         sim.app.create(**{**TASK, "title": title, "owner": owner, "schedule": Schedule.once(START)})
     sim.advance(timedelta(minutes=1))
@@ -68,8 +68,8 @@ def test_a_claim_is_for_what_it_asks(sim: Simulation, address: str) -> None:
     assert (claim["task"]["title"], run.lease and run.lease.worker) == ("second", "box")
 
 
-def test_a_retry_is_of_the_execution_that_is_named(sim: Simulation, address: str) -> None:
-    """Not of the last one."""
+def test_a_chunked_retry_names_its_execution(sim: Simulation, address: str) -> None:
+    """The named execution is retried, not the last one."""
     task = sim.app.create(owner="ada", title="x", handler="fail", schedule=Schedule(rrule="FREQ=DAILY;COUNT=3"))
     sim.advance(timedelta(days=5))
     first = sim.executions(task.id)[0].id
@@ -100,8 +100,8 @@ def test_no_body_is_no_body(sim: Simulation, address: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/queues/gpu/claim", "/v1/tasks", "/v1/sweep", "/v1/tasks/execute"])
-def test_what_is_too_large_is_refused(address: str, path: str) -> None:
-    """The limit holds for bodies that do not say how long they are."""
+def test_a_chunked_body_that_is_too_large_is_refused(address: str, path: str) -> None:
+    """The limit also applies to bodies without a declared length."""
     reply = post(address, path, b" " * (MAX_BODY + 1))
     assert (reply.status, reply.headers["Content-Type"]) == (413, "application/problem+json")
     assert post(address, "/v1/queues/gpu/claim", b"{}" + b" " * (MAX_BODY - 2)).status == 200
@@ -127,8 +127,8 @@ def heard(address: str, head: str, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
-def test_a_body_that_breaks_off_claims_nothing(sim: Simulation, address: str, body: bytes) -> None:
-    """It is the sender's mistake, and never taken for a body that is not there."""
+def test_a_truncated_body_claims_nothing(sim: Simulation, address: str, body: bytes) -> None:
+    """It is a client error, and never taken for a missing body."""
     sim.app.create(**TASK, schedule=Schedule.once(START))
     sim.advance(timedelta(minutes=1))
     for head in ("Transfer-Encoding: chunked", "Content-Length: 1000"):
@@ -139,8 +139,10 @@ def test_a_body_that_breaks_off_claims_nothing(sim: Simulation, address: str, bo
 @pytest.mark.parametrize(
     ("path", "status"), [("/v1/tasks/it/pause", 200), ("/v1/tasks", 400), ("/nothing", 404), ("/v1/tasks/execute", 401)]
 )
-def test_what_is_not_read_is_not_the_next_request(sim: Simulation, address: str, path: str, status: int) -> None:
-    """A connection goes on after a body that nobody wanted, whatever is in it."""
+def test_an_unread_body_is_not_taken_for_the_next_request(
+    sim: Simulation, address: str, path: str, status: int
+) -> None:
+    """A connection stays usable after a body that was not read, whatever it contains."""
     sim.app.create(**TASK, id="it")
     body = b"DELETE /v1/tasks/it HTTP/1.1\r\nHost: x\r\n\r\n" * 1000
     with closing(HTTPConnection(address, timeout=WAIT_SECONDS)) as connection:

@@ -31,8 +31,8 @@ CONDITIONAL = [each for each in OPERATIONS if each.is_conditional]
 
 
 @pytest.mark.parametrize("operation", CONDITIONAL, ids=lambda each: each.name)
-def test_an_edit_of_what_has_changed_is_refused(call: Call, greeting: dict[str, Any], operation: Operation) -> None:
-    """With If-Match, each change is made to the very state that its caller has seen, and to no other."""
+def test_an_edit_of_a_changed_task_is_refused(call: Call, greeting: dict[str, Any], operation: Operation) -> None:
+    """With If-Match, a change applies only to the state that its caller has seen."""
     made = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY})
     seen = made.headers["ETag"]
     assert call("GET", "/v1/tasks/t").headers["ETag"] == seen
@@ -50,7 +50,7 @@ def test_an_edit_of_what_has_changed_is_refused(call: Call, greeting: dict[str, 
     assert accepted.status_code != 412
 
 
-def test_of_edits_that_saw_the_same_one_wins(sim: Simulation) -> None:
+def test_of_concurrent_edits_of_one_state_one_wins(sim: Simulation) -> None:
     """Any number of edits that name the same state: exactly one is made."""
     client = _client(sim)
     seen = client.post("/v1/tasks", json={**TASK, "owner": "ada", "id": "t"}).headers["ETag"]
@@ -65,8 +65,8 @@ def test_of_edits_that_saw_the_same_one_wins(sim: Simulation) -> None:
     assert answers == [200] + [412] * 15
 
 
-def test_what_is_known_is_not_sent_again(call: Call, greeting: dict[str, Any]) -> None:
-    """A GET that names the state that its caller has is answered 304; after a run it is not that state any more."""
+def test_an_unchanged_task_is_answered_with_304(call: Call, greeting: dict[str, Any]) -> None:
+    """A GET with the current ETag is answered with 304; after a run the ETag has changed."""
     seen = call("POST", "/v1/tasks", {**greeting, "id": "t", "schedule": DAILY}).headers["ETag"]
     assert call("GET", "/v1/tasks/t", headers={"If-None-Match": seen}).status_code == 304
     call("POST", "/v1/tasks/t/trigger")
@@ -98,13 +98,13 @@ def test_a_key_stands_for_one_request(call: Call, greeting: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
-def test_a_key_that_is_none_is_refused(call: Call, greeting: dict[str, Any], key: str) -> None:
+def test_an_invalid_idempotency_key_is_refused(call: Call, greeting: dict[str, Any], key: str) -> None:
     """A key is 1 to 255 visible ASCII characters."""
     headers = {"Idempotency-Key": key.encode().decode("latin-1")}
     assert call("POST", "/v1/tasks", greeting, headers=headers).status_code == 400
 
 
-def test_creations_that_meet_make_one_task(sim: Simulation, greeting: dict[str, Any]) -> None:
+def test_concurrent_creations_with_one_key_make_one_task(sim: Simulation, greeting: dict[str, Any]) -> None:
     """Of any number of requests with one key at the same time one is new, and all get the same task."""
 
     def create(_: int) -> tuple[int, str]:
@@ -178,7 +178,7 @@ def _limited(**limits: Any) -> tuple[Access, dict[str, str]]:
     return access, {name: key for name, (key, _) in made.items()}
 
 
-def test_an_owner_has_so_many_tasks_and_no_more(simulate: Callable[..., Simulation]) -> None:
+def test_an_owner_s_active_tasks_are_limited(simulate: Callable[..., Simulation]) -> None:
     """The limit is each user's own; a paused task counts, one that has ended does not; servers have none."""
     access, keys = _limited(max_active_tasks=3)
     sim = simulate(access=access)
@@ -196,7 +196,7 @@ def test_an_owner_has_so_many_tasks_and_no_more(simulate: Callable[..., Simulati
     assert [result["status"] for result in batch] == [429, 429, 429]
 
 
-def test_an_owner_creates_so_many_a_minute(simulate: Callable[..., Simulation]) -> None:
+def test_an_owner_s_creations_per_minute_are_limited(simulate: Callable[..., Simulation]) -> None:
     """Over any minute, and again in the next; the refusal says when to come back; a batch is cut where room ends."""
     access, keys = _limited(max_creations=5)
     sim = simulate(access=access)
@@ -215,7 +215,7 @@ def _client(sim: Simulation) -> LocalClient:
     return LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
 
 
-def test_other_pages_may_not_call() -> None:
+def test_cross_origin_requests_are_refused() -> None:
     """CORS is closed by default, also for what a browser sends without asking; an origin that is listed may call."""
     page = {"Origin": "https://page.example"}
     asking = {**page, "Access-Control-Request-Method": "PATCH"}

@@ -131,8 +131,8 @@ def test_what_is_asked_for_is_what_is_claimed(call: Call, offer: Callable[..., s
     assert [each["task"]["id"] for each in claims(call, skills=["cuda", "cuda", "x"])] == ["skilled"]
 
 
-def test_a_lost_lease_ends_nothing(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
-    """Who has let the lease end is told 409 lease-lost for all that they say; the next worker's result counts."""
+def test_a_lost_lease_cannot_end_a_run(call: Call, sim: Simulation, offer: Callable[..., str]) -> None:
+    """A worker whose lease has ended gets 409 lease-lost for every report; the next worker's result counts."""
     place = offer(retry={"maxRetries": 1})
     (slow,) = claims(call)
     sim.advance(SOON + timedelta(minutes=2))
@@ -174,8 +174,10 @@ def test_a_worker_of_a_deleted_task_is_told_that_there_is_none(call: Call, offer
 
 
 @pytest.mark.parametrize("verb", ["complete", "fail"])
-def test_an_end_may_be_said_twice(call: Call, sim: Simulation, offer: Callable[..., str], verb: str) -> None:
-    """What is said again, since its answer was lost, is answered with the task and changes nothing: it was that."""
+def test_reporting_an_end_twice_changes_nothing(
+    call: Call, sim: Simulation, offer: Callable[..., str], verb: str
+) -> None:
+    """A report repeated because its response was lost is answered with the task and changes nothing."""
     offer(retry={"maxRetries": 3})
     (claim,) = claims(call)
     said = {"leaseToken": claim["leaseToken"]}
@@ -256,10 +258,10 @@ def test_what_is_given_back_keeps_its_place_and_costs_nothing(
     problem(call("POST", f"{run_of(claim)}/complete", {"leaseToken": claim["leaseToken"]}), 409)
 
 
-def test_what_is_put_off_comes_back_when_the_worker_said(
+def test_a_released_run_is_offered_again_after_the_delay(
     call: Call, sim: Simulation, offer: Callable[..., str]
 ) -> None:
-    """With `after` nobody is offered it before; it is still the same attempt, and what was said stays."""
+    """With `after` it is not offered earlier; it stays the same attempt and keeps its progress."""
     offer(retry={"maxRetries": 0})
     (claim,) = claims(call)
     token = {"leaseToken": claim["leaseToken"]}
@@ -276,7 +278,7 @@ def test_what_is_put_off_comes_back_when_the_worker_said(
     assert [step["text"] for step in call("GET", run_of(again)).get_json()["progress"]] == ["half", "more"]
 
 
-def test_a_lease_token_is_told_once(
+def test_a_lease_token_appears_only_in_its_claim(
     call: Call, sim: Simulation, offer: Callable[..., str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """No list, no task, no execution, no error and no line of the log has it: only the answer to the claim."""

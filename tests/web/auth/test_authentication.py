@@ -170,7 +170,7 @@ def test_no_signature_is_refused(alg: str) -> None:
     assert status(unsigned(account_claims(ROBOT), alg)) == 401
 
 
-def test_a_public_key_is_no_password(issuer: Issuer) -> None:
+def test_a_public_key_is_not_accepted_as_an_hmac_secret(issuer: Issuer) -> None:
     """A token signed with the public certificate as an HMAC secret is refused (algorithm confusion)."""
     digits = base64.urlsafe_b64encode(json.dumps({"alg": "HS256", "kid": issuer.kid}).encode()).decode().rstrip("=")
     claims = base64.urlsafe_b64encode(json.dumps(user_claims("ada")).encode()).decode().rstrip("=")
@@ -236,10 +236,10 @@ def test_the_emulator_is_refused_in_the_cloud() -> None:
         Settings.from_environment({"FIREBASE_AUTH_EMULATOR_HOST": "localhost:9099", "K_SERVICE": "api"})
 
 
-def test_a_function_in_the_cloud_that_lets_nobody_in_says_so(
+def test_a_deployed_api_without_credentials_says_so(
     caplog: pytest.LogCaptureFixture, simulate: Callable[..., Simulation]
 ) -> None:
-    """Without any way in, a deployed API refuses everything but the question whether it lives, and logs what to set."""
+    """With no authentication configured, a deployed API answers only its health check, and logs what to set."""
     sim = simulate(is_deployed=True, tasks_emulator="none")
     client = LocalClient(Request.application(lambda request: serve_api(sim.app, request)))
     paths = ("/v1/tasks", "/readyz", "/v1/tasks/x", "/v1/inboxes/ada/messages")
@@ -260,7 +260,7 @@ def test_an_account_listed_twice_is_refused() -> None:
         Access(service_accounts=(f"{ROBOT}=viewer", f"{ROBOT}=admin"), audiences=(AUDIENCE,))
 
 
-def test_cloud_runs_word_counts_only_where_it_is_trusted(issuer: Issuer) -> None:
+def test_tokens_without_signature_need_trust_in_cloud_run(issuer: Issuer) -> None:
     """A token whose signature Cloud Run took off is believed if the settings say that Cloud Run checks all tokens."""
     stripped = issuer.account(ROBOT).rpartition(".")[0] + "." + REMOVED_SIGNATURE
     trusting = Access(service_accounts=ACCESS.service_accounts, audiences=ACCESS.audiences, trust_cloud_run=True)
@@ -272,7 +272,7 @@ def test_cloud_runs_word_counts_only_where_it_is_trusted(issuer: Issuer) -> None
     assert {status(token, trusting) for token in (old, other, user)} == {401}
 
 
-def test_the_sweep_knows_its_caller(issuer: Issuer, simulate: Callable[..., Simulation]) -> None:
+def test_the_sweep_accepts_only_its_own_account(issuer: Issuer, simulate: Callable[..., Simulation]) -> None:
     """With a sweeper named, only a token of that account for this service sweeps."""
     sim = simulate(access=Access(sweeper=ROBOT, audiences=(AUDIENCE,)))
     client = LocalClient(Request.application(lambda request: serve_sweep(sim.app, request)))

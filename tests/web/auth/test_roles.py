@@ -76,8 +76,8 @@ def body_for(operation: Operation) -> object:
 
 
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.right], ids=lambda each: each.name)
-def test_nobody_gets_nothing(roles: RoleHarness, operation: Operation) -> None:
-    """Without proof of who one is, each operation is a 401 that says how to prove it."""
+def test_every_operation_requires_authentication(roles: RoleHarness, operation: Operation) -> None:
+    """Without credentials, each operation is a 401 that says how to authenticate."""
     path = operation.path.format(taskId=roles.task("ada"), executionId="x", owner="ada", event="e", queue="q")
     answer = roles.ask(None, operation.method, path, body_for(operation) or {})
     assert answer.status_code == 401
@@ -184,7 +184,7 @@ def test_who_works_on_a_task_may_end_it(roles: RoleHarness, operation: Operation
     assert answer.status_code == 200, answer.text
 
 
-def test_lists_show_what_is_ones_own(roles: RoleHarness) -> None:
+def test_lists_show_only_the_caller_s_own(roles: RoleHarness) -> None:
     """A user lists their own tasks and messages; asking for another's is refused alike, whether there are any."""
     mine, other = roles.task("ada"), roles.task("bob")
 
@@ -270,7 +270,7 @@ def test_a_key_in_the_wrong_place_is_not_repeated(entry: str) -> None:
 
 
 @pytest.mark.parametrize("queues", [[""], ["a+b"], ["a", ""], ["a:b"], ["x" * 65]])
-def test_a_workers_key_is_bound_to_what_was_meant_or_not_made(queues: list[str]) -> None:
+def test_a_worker_s_key_is_never_bound_to_more_queues_than_named(queues: list[str]) -> None:
     """No name of a queue makes a key for more queues than were named, or for all of them."""
     with pytest.raises(Misconfigured):
         create_key("box", Role.WORKER, queues=queues)

@@ -6,7 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cloudsched.adapters import in_process_queue as inprocess
+from cloudsched.adapters import in_process_queue
 from cloudsched.adapters.clocks import ManualClock, SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.engine.ports.queue import QueueMessage
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pytest
 
 NOW = datetime(2026, 1, 1, 9, tzinfo=UTC)
-"""The past, for the real clock: due at once."""
+"""In the past by the real clock, so due at once."""
 PATIENCE = 60.0
-"""How many seconds a test waits for what must happen."""
+"""How many seconds a test waits for an expected event."""
 
 
 def envelope(name: str, at: datetime = NOW) -> QueueMessage:
@@ -41,7 +41,7 @@ def collector(count: int) -> tuple[list[tuple[datetime, bytes]], threading.Event
 
 def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """None too early, and none only when the clock is read again; the benchmark says how punctual they are."""
-    monkeypatch.setattr(inprocess, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 10 * PATIENCE)
     received, done, deliver = collector(50)
     with InProcessDispatcher(SystemClock(), deliver) as dispatcher:
         begin = datetime.now(UTC) + timedelta(milliseconds=50)
@@ -52,7 +52,7 @@ def test_each_comes_at_its_instant_on_the_real_clock(monkeypatch: pytest.MonkeyP
 
 
 def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inprocess, "CLOCK_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(in_process_queue, "CLOCK_CHECK_SECONDS", 0.01)
     received, done, deliver = collector(1)
     clock = ManualClock(NOW)
     with InProcessDispatcher(clock, deliver) as dispatcher:
@@ -62,7 +62,7 @@ def test_a_clock_that_is_set_forward_is_noticed(monkeypatch: pytest.MonkeyPatch)
     assert len(received) == 1
 
 
-def test_a_handler_cannot_end_a_worker() -> None:
+def test_a_handler_cannot_end_a_worker_thread() -> None:
     done = threading.Event()
     calls: list[bytes] = []
 
@@ -78,7 +78,7 @@ def test_a_handler_cannot_end_a_worker() -> None:
         assert done.wait(PATIENCE)
 
 
-def test_closing_waits_for_what_is_being_delivered_and_drops_the_rest() -> None:
+def test_closing_waits_for_deliveries_in_progress_and_drops_the_rest() -> None:
     began, release, finished = threading.Event(), threading.Event(), list[bytes]()
 
     def deliver(body: bytes, _: str) -> None:
@@ -98,11 +98,11 @@ def test_closing_waits_for_what_is_being_delivered_and_drops_the_rest() -> None:
     dispatcher.start()
     assert began.wait(PATIENCE)
     assert takes("behind it")
-    while not dispatcher._due.qsize():  # noqa: SLF001 - it is the worker that is to drop it, not the watch
+    while not dispatcher.inspect().due:  # the worker has to drop it, not the timer
         threading.Event().wait(0.001)
     closer = threading.Thread(target=dispatcher.close)
     closer.start()
-    while takes("behind it"):  # what is being delivered must not end before the closing has begun
+    while takes("behind it"):  # the delivery in progress must not end before the queue is closed
         threading.Event().wait(0.001)
     release.set()
     closer.join(PATIENCE)
@@ -110,7 +110,7 @@ def test_closing_waits_for_what_is_being_delivered_and_drops_the_rest() -> None:
     assert not closer.is_alive()
 
 
-def test_an_executor_may_close_its_own_queue() -> None:
+def test_the_executor_may_close_its_own_queue() -> None:
     done = threading.Event()
 
     def deliver(_: bytes, __: str) -> None:
@@ -123,13 +123,12 @@ def test_an_executor_may_close_its_own_queue() -> None:
     assert done.wait(PATIENCE)
 
 
-def test_it_remembers_so_many_names_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inprocess, "MAX_REMEMBERED_NAMES", 10)
+def test_a_limited_number_of_names_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_process_queue, "MAX_REMEMBERED_NAMES", 10)
     received, done, deliver = collector(30)
     with InProcessDispatcher(SystemClock(), deliver, workers=1) as dispatcher:
         for number in range(30):
             dispatcher.create(envelope(str(number)))
         assert done.wait(PATIENCE)
     assert len(received) == 30
-    assert len(dispatcher._delivered_names) == 10  # noqa: SLF001 - memory does not show otherwise
-    assert not dispatcher._pending_names  # noqa: SLF001 - the same
+    assert dispatcher.inspect() == (0, 0, 10)

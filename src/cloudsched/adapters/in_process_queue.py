@@ -46,6 +46,17 @@ class _PendingMessage(NamedTuple):
     failures: int
 
 
+class QueueCounts(NamedTuple):
+    """What an in-process queue contains."""
+
+    pending: int
+    """Dispatches that were created and not yet accepted."""
+    due: int
+    """Those of them that are due and wait for a worker thread."""
+    remembered: int
+    """Names of delivered dispatches that are still refused as duplicates."""
+
+
 class InProcessDispatcher:
     """A `Dispatcher` that calls the executor from its own threads. Use it in a ``with``, or call `start` and `close`.
 
@@ -89,6 +100,11 @@ class InProcessDispatcher:
                 return
             self._pending_names.add(message.name)
             self._put(_PendingMessage(message.at, next(self._numbers), message, 0))
+
+    def inspect(self) -> QueueCounts:
+        """Return what the queue contains now."""
+        with self._changed:
+            return QueueCounts(len(self._pending_names), self._due.qsize(), len(self._delivered_names))
 
     def close(self) -> None:
         """Finish the deliveries in progress and stop. Waiting dispatches are dropped; the sweep sends them again."""

@@ -141,7 +141,7 @@ def test_without_the_filter_no_script_runs_unless_accepted(monkeypatch: pytest.M
         "from posix import read, write\nwrite(1, b'ready, system calls are not filtered\\n')\nread(0, 65536)\n"
         'write(1, b\'{"ended":true,"result":1,"asks":[],"log":[]}\\n\')'
     )
-    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", child)
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.CHILD_CODE", child)
     limits = {"memory": 2**25, "time": timedelta(seconds=GENEROUS_SECONDS), "output": OUTPUT}
     refusing: list[QuickJs] = [QuickJs(**limits), QuickJs(**limits, requires_filter=True)]  # type: ignore[arg-type]
     for interpreter in refusing:
@@ -242,15 +242,15 @@ def test_a_built_in_that_uses_the_processor_up_is_told_as_out_of_time(monkeypatc
         script.resume((), NOW)
 
 
-def test_a_process_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is no failure of the script."""
-    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", "raise SystemExit(7)")
+def test_a_process_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not a failure of the script."""
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.CHILD_CODE", "raise SystemExit(7)")
     with pytest.raises(InterpreterUnavailable, match="exit"), limited_interpreter().run(script_input("return 1")):
         pass
 
 
-def test_a_python_that_is_not_there_is_told_without_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script's author reads it, and is not told where things are."""
+def test_a_missing_python_is_reported_without_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script's author reads the error, which must not show paths of the machine."""
     monkeypatch.setattr(sys, "executable", "/not/there/python")
     with (
         pytest.raises(InterpreterUnavailable, match="did not start: No such file") as told,
@@ -263,8 +263,8 @@ def test_a_python_that_is_not_there_is_told_without_its_place(monkeypatch: pytes
 def _with_child(
     monkeypatch: pytest.MonkeyPatch, code: str, seconds: float = GENEROUS_SECONDS, given: Json = None
 ) -> None:
-    """Run a script in a process that is ready, and then does something of its own."""
+    """Run a script in a process that reports ready and then runs `code`."""
     child = f"from posix import read, write\nwrite(1, b'ready\\n')\nread(0, 9)\n{code}\nwhile read(0, 65536): pass"
-    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter._CODE", child)
+    monkeypatch.setattr("cloudsched.adapters.quickjs.interpreter.CHILD_CODE", child)
     with limited_interpreter(seconds).run(script_input("return 1", given)) as script:
         script.resume((), NOW)

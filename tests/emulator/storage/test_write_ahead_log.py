@@ -301,8 +301,8 @@ def test_a_file_that_cannot_be_compacted_keeps_growing(
     """Without room for a copy, calls are still acknowledged, and the half copy is removed."""
     data = tmp_path / "queues.data"
     with emulator_with(data):
-        """It writes the file."""
-    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log._MIN_REWRITE_BYTES", 2_000)
+        """Starting the emulator creates the file."""
+    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log.MIN_REWRITE_BYTES", 2_000)
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with emulator_with(data) as emulator:
         client = connect(emulator.address)
@@ -315,10 +315,8 @@ def test_a_file_that_cannot_be_compacted_keeps_growing(
         assert {explanation.name for explanation in emulator.waiting()} == names
 
 
-def test_a_file_that_has_grown_is_written_anew(
-    tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log._MIN_REWRITE_BYTES", 20_000)
+def test_a_file_that_has_grown_is_compacted(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log.MIN_REWRITE_BYTES", 20_000)
     data = tmp_path / "queues.data"
     largest = 0
     with emulator_with(data) as emulator:

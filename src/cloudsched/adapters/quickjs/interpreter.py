@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.interpreter import Round, ScriptInput, ScriptResponse
 
 _HOME = Path(__file__).parent
-_CODE = """
+CHILD_CODE = """
 import sys
 package = type(sys)("cloudsched")
 package.__path__ = [sys.argv[1]]
@@ -67,7 +67,7 @@ class QuickJs:
         self._limits = Limits(memory, time.total_seconds(), output)
         paths = (str(_HOME.parents[1]), str(Path(binding.origin).parent), str(_HOME / "glue.js"))
         limits = (str(memory), str(time.total_seconds()), str(output))
-        self._command = (sys.executable, "-I", "-S", "-c", _CODE, *paths, *limits)
+        self._command = (sys.executable, "-I", "-S", "-c", CHILD_CODE, *paths, *limits)
 
     def check(self, source: str) -> None:
         """Compile a script in a process of its own."""

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"cloudsched emulator journal, version 1\n"
 _HEAD_BYTES: Final = 8
-_MIN_REWRITE_BYTES: Final = 64 * 1024 * 1024
+MIN_REWRITE_BYTES: Final = 64 * 1024 * 1024
+"""The size below which a running emulator does not compact its file."""
 _REWRITE_GROWTH_FACTOR: Final = 4
 _log: Final = logging.getLogger(__name__)
 _Record: Final = messages.message_class("cloudsched.emulator.Record")
@@ -143,7 +144,7 @@ class WriteAheadLog:
             self._write_task = None
 
     def _snapshot_if_large(self) -> bytes | None:
-        threshold = max(_MIN_REWRITE_BYTES, _REWRITE_GROWTH_FACTOR * self._size_after_rewrite)
+        threshold = max(MIN_REWRITE_BYTES, _REWRITE_GROWTH_FACTOR * self._size_after_rewrite)
         return self._snapshot() if self._size > threshold else None
 
     def _snapshot(self) -> bytes:

@@ -1,16 +1,19 @@
-"""Break the real stack at random, then count: due, succeeded, duplicated, lost.
+"""Kill processes of the real stack at random, then count the occurrences that were due, done, duplicated and lost.
 
     python benchmarks/crash_and_recover.py [--seconds 60] [--store sqlite|firestore] [--seed 0] [--json]
 
-Real parts, all over sockets: the store (Google's Firestore emulator, or SQLite), the local Cloud Tasks with its faults
-on (deliveries doubled, out of order, answers lost), the executor as it is deployed (functions-framework with gunicorn,
-several worker processes), and a sweep in a process of its own. For so many seconds recurring tasks and one-off tasks
-come due while executors and sweeps are killed with SIGKILL, without warning, whatever they are doing. Then the killing
-stops, everything may finish, and every occurrence that came due is looked for.
+The parts are real: the store (Google's Firestore emulator, or SQLite), the local Cloud Tasks with its faults switched
+on (duplicate deliveries, deliveries out of order, lost responses), the executor as it is deployed (functions-framework
+with gunicorn, several worker processes), and a sweeper in a process of its own. For the given number of seconds
+recurring and one-off tasks come due while executors and the sweeper are killed with SIGKILL, at any point of their
+work. Then the killing stops, everything gets time to finish, and every occurrence that came due is checked.
 
 * lost: an occurrence that came due and has no record with a final status.
 * duplicated: an occurrence whose handler was called again after its success had been recorded.
-* recovery: from the end of a dead executor's lease to the next attempt. The lease is the least that it can take.
+* recovery: the time from the end of a killed executor's lease to the next attempt. No attempt can start before the
+  lease ends.
+
+The exit status is 1 if anything was lost or duplicated.
 """
 
 from __future__ import annotations
@@ -44,10 +47,10 @@ from cloudsched.emulator.model.faults import Faults
 
 ROOT = Path(__file__).parents[1]
 LEASE = timedelta(seconds=3)
-SWEEP_EVERY = 1.0
+SWEEP_INTERVAL_SECONDS = 1.0
 WORKERS = 3
 RECURRING = 12
-BETWEEN_KILLS = (0.2, 1.2)
+SECONDS_BETWEEN_KILLS = (0.2, 1.2)
 
 HANDLERS = '''
 import os, random, time
@@ -59,13 +62,13 @@ MARKS = os.open(os.environ["MARKS"], os.O_WRONLY | os.O_APPEND)
 
 @app.handler("work")
 def work(ctx: Context) -> int:
-    """Leave a mark, be busy for a while."""
+    """Append a line for this call, then be busy for up to 0.3 seconds."""
     os.write(MARKS, f"{ctx.task.id} {ctx.execution_id} {time.time()}\\n".encode())
     time.sleep(random.uniform(0.0, 0.3))
     return ctx.attempt
 '''
 
-SWEEPS = f"""
+SWEEPER = f"""
 import time
 from handlers import app
 while True:
@@ -73,12 +76,12 @@ while True:
         app.sweep()
     except Exception:
         pass
-    time.sleep({SWEEP_EVERY})
+    time.sleep({SWEEP_INTERVAL_SECONDS})
 """
 
 
-class Victims:
-    """The processes that are killed, and brought back."""
+class StackProcesses:
+    """The executor's server and the sweeper: the processes that are killed and replaced."""
 
     def __init__(self, folder: Path, env: dict[str, str], port: int) -> None:
         server = (sys.executable, "-m", "functions_framework", "--target=execute", f"--source={folder / 'main.py'}")
@@ -86,7 +89,7 @@ class Victims:
         self._folder = folder
         self.log = (folder / "log").open("wb")
         self.server = self._start(*server, f"--port={port}", "--host=127.0.0.1")
-        self.sweeper = self._start(sys.executable, "-c", SWEEPS)
+        self.sweeper = self._start(sys.executable, "-c", SWEEPER)
         self.killed: Counter[str] = Counter()
 
     def _start(self, *command: str) -> subprocess.Popen[bytes]:
@@ -95,26 +98,26 @@ class Victims:
         )
 
     def workers(self) -> list[int]:
-        """Return the executors' process ids: the children of the server."""
+        """Return the process ids of the executors, which are the children of the server."""
         path = Path(f"/proc/{self.server.pid}/task/{self.server.pid}/children")
         return [int(pid) for pid in path.read_text().split()]
 
-    def kill_an_executor(self, chance: random.Random) -> None:
-        """Kill one; the server brings another."""
+    def kill_executor(self, rng: random.Random) -> None:
+        """Kill one executor; the server starts another."""
         if workers := self.workers():
             with suppress(ProcessLookupError):
-                os.kill(chance.choice(workers), signal.SIGKILL)
+                os.kill(rng.choice(workers), signal.SIGKILL)
                 self.killed["executors"] += 1
 
-    def kill_the_sweep(self) -> None:
-        """Kill it and begin another."""
+    def restart_sweeper(self) -> None:
+        """Kill the sweeper and start another."""
         self.sweeper.kill()
         self.sweeper.wait()
         self.killed["sweeps"] += 1
-        self.sweeper = self._start(sys.executable, "-c", SWEEPS)
+        self.sweeper = self._start(sys.executable, "-c", SWEEPER)
 
-    def end(self) -> None:
-        """End all of them."""
+    def stop(self) -> None:
+        """Kill all processes."""
         for process in (self.server, self.sweeper):
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -123,77 +126,77 @@ class Victims:
 
 
 def create(app: App, seconds: float) -> list[Task]:
-    """Create tasks whose occurrences come due all the time: some recur, some run once."""
-    patient = RetryPolicy(max_retries=20, base=timedelta(0), jitter=0)
+    """Create tasks, recurring and one-off, whose occurrences come due all the time."""
+    retry = RetryPolicy(max_retries=20, base=timedelta(0), jitter=0)
     tasks = []
     for number in range(RECURRING):
         period = timedelta(seconds=2 + number % 3)
-        begin = _soon()
+        start = _next_start()
         tasks.append(
             app.create(
                 owner="chaos",
                 title=f"Every {period}",
                 handler="work",
-                schedule=Schedule.every(period, start=begin),
-                until=begin + timedelta(seconds=seconds),
+                schedule=Schedule.every(period, start=start),
+                until=start + timedelta(seconds=seconds),
                 catch_up="all",
                 overlap="allow",
-                retry=patient,
+                retry=retry,
             )
         )
     for number in range(int(seconds * 4)):
-        at = Schedule.once(_soon() + timedelta(seconds=number / 4))
-        tasks.append(app.create(owner="chaos", title="Once", handler="work", schedule=at, retry=patient))
+        at = Schedule.once(_next_start() + timedelta(seconds=number / 4))
+        tasks.append(app.create(owner="chaos", title="Once", handler="work", schedule=at, retry=retry))
     return tasks
 
 
-def _soon() -> datetime:
-    """Return an instant that even a busy machine reaches only after it has created the task."""
+def _next_start() -> datetime:
+    """Return an instant far enough ahead that even a busy machine creates the task before it."""
     return datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=4)
 
 
-def all_executions(app: App, task: Task) -> list[Execution]:
-    """Return every record of a task."""
+def list_all_executions(app: App, task: Task) -> list[Execution]:
+    """Return the execution records of a task, from all pages."""
     page = app.executions(task.id, limit=500)
-    found = list(page.items)
+    executions = list(page.items)
     while page.next_page_token:
         page = app.executions(task.id, limit=500, page_token=page.next_page_token)
-        found += page.items
-    return found
+        executions += page.items
+    return executions
 
 
 def examine(app: App, tasks: list[Task], marks: Path) -> dict[str, float]:
-    """Count what became of everything that came due."""
+    """Return the counts of occurrences by result, and the recovery times."""
     calls: dict[tuple[str, str], list[float]] = {}
     for line in marks.read_text().splitlines():
         task_id, execution_id, at = line.split()
         calls.setdefault((task_id, execution_id), []).append(float(at))
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     recoveries: list[float] = []
     for task in tasks:
-        records = {record.scheduled_for: record for record in all_executions(app, task)}
+        records = {record.scheduled_for: record for record in list_all_executions(app, task)}
         last = task.until or task.schedule.first()
         first = task.schedule.first()
         assert first is not None
         assert last is not None
         for occurrence in task.schedule.between(first, last + timedelta(microseconds=1)):
             record = records.get(occurrence)
-            found["due"] += 1
+            counts["due"] += 1
             if record is None or not record.status.is_final or record.finished_at is None:
-                found["lost"] += 1
+                counts["lost"] += 1
                 continue
-            found[record.status.lower()] += 1
-            found["attempts that died"] += sum(attempt.status == "TIMED_OUT" for attempt in record.attempts)
-            after = record.finished_at.timestamp()
-            called = calls.get((task.id, record.id), [])
-            found["duplicated"] += record.status == "SUCCEEDED" and any(at > after for at in called)
-            found["handler calls"] += len(called)
-            for dead, following in zip(record.attempts, record.attempts[1:], strict=False):
-                if dead.status == "TIMED_OUT":
-                    waited = following.started_at - dead.started_at - LEASE
-                    recoveries.append(waited.total_seconds())
-    result: dict[str, float] = {name: found[name] for name in ("due", "succeeded", "skipped", "duplicated", "lost")}
-    result |= {name: found[name] for name in ("attempts that died", "handler calls")}
+            counts[record.status.lower()] += 1
+            counts["attempts that died"] += sum(attempt.status == "TIMED_OUT" for attempt in record.attempts)
+            finished_at = record.finished_at.timestamp()
+            call_times = calls.get((task.id, record.id), [])
+            counts["duplicated"] += record.status == "SUCCEEDED" and any(at > finished_at for at in call_times)
+            counts["handler calls"] += len(call_times)
+            for timed_out, next_attempt in zip(record.attempts, record.attempts[1:], strict=False):
+                if timed_out.status == "TIMED_OUT":
+                    delay = next_attempt.started_at - timed_out.started_at - LEASE
+                    recoveries.append(delay.total_seconds())
+    result: dict[str, float] = {name: counts[name] for name in ("due", "succeeded", "skipped", "duplicated", "lost")}
+    result |= {name: counts[name] for name in ("attempts that died", "handler calls")}
     if recoveries:
         result["recovery after the lease, median s"] = round(statistics.median(recoveries), 2)
         result["recovery after the lease, longest s"] = round(max(recoveries), 2)
@@ -201,28 +204,28 @@ def examine(app: App, tasks: list[Task], marks: Path) -> dict[str, float]:
 
 
 def run(seconds: float, store: str, seed: int) -> dict[str, float]:
-    """Break things for so many seconds; return the counts."""
-    chance = random.Random(seed)  # noqa: S311 - it is meant to be repeatable
-    with ExitStack() as parts:
-        folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="cloudsched-")))
+    """Run the stack and kill its processes for this many seconds; return the counts."""
+    rng = random.Random(seed)  # noqa: S311 - a seed makes the run repeatable
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cloudsched-")))
         shutil.copy(ROOT / "functions" / "main.py", folder)
         (folder / "handlers.py").write_text(HANDLERS)
         marks = folder / "marks"
         marks.touch()
-        port = _free_port()
+        port = _find_free_port()
         settings = Settings(project="demo-chaos", secret="benchmarks have no secrets")
         location = f"projects/{settings.project}/locations/{settings.location}"
         queues = [f"{location}/queues/{queue_id(settings.queue, priority)}" for priority in Priority]
         faults = Faults(
             duplicate=0.05, out_of_order=0.2, drop_answer=0.05, shuffle_within=timedelta(seconds=0.5), seed=seed
         )
-        emulator = parts.enter_context(CloudTasksEmulator(queues=queues, faults=faults))
+        emulator = stack.enter_context(CloudTasksEmulator(queues=queues, faults=faults))
         address = None
         if store == "firestore":
             google = find_emulator()
             if isinstance(google, EmulatorNotFound):
                 raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
-            parts.enter_context(google)
+            stack.enter_context(google)
             address = google.address
         settings = Settings(
             project=settings.project,
@@ -236,47 +239,48 @@ def run(seconds: float, store: str, seed: int) -> dict[str, float]:
         )
         app = App(settings)
         app.handler("work", expected_duration=LEASE)(lambda: None)
-        parts.callback(app.close)
-        victims = Victims(folder, settings.to_child_environment(MARKS=str(marks)), port)
-        parts.callback(victims.end)
+        stack.callback(app.close)
+        processes = StackProcesses(folder, settings.to_child_environment(MARKS=str(marks)), port)
+        stack.callback(processes.stop)
         tasks = create(app, seconds)
         until = time.monotonic() + seconds + 4
-        while time.monotonic() < until or not victims.killed["executors"]:  # they may take long to start
-            time.sleep(chance.uniform(*BETWEEN_KILLS))
-            victims.kill_an_executor(chance)
-            if chance.random() < 0.15:
-                victims.kill_the_sweep()
-        _await_the_end(app, tasks)
+        # The executors may be slow to start: go on until at least one was killed.
+        while time.monotonic() < until or not processes.killed["executors"]:
+            time.sleep(rng.uniform(*SECONDS_BETWEEN_KILLS))
+            processes.kill_executor(rng)
+            if rng.random() < 0.15:
+                processes.restart_sweeper()
+        _wait_until_finished(app, tasks)
         return {
             "seconds": seconds,
             "tasks": len(tasks),
-            "executors killed": victims.killed["executors"],
-            "sweeps killed": victims.killed["sweeps"],
+            "executors killed": processes.killed["executors"],
+            "sweeps killed": processes.killed["sweeps"],
             **examine(app, tasks, marks),
         }
 
 
-def _await_the_end(app: App, tasks: list[Task]) -> None:
-    give_up_at = time.monotonic() + 120
-    waiting = list(tasks)
-    while waiting and time.monotonic() < give_up_at:
-        waiting = [task for task in waiting if not app.get(task.id).has_ended]
+def _wait_until_finished(app: App, tasks: list[Task]) -> None:
+    deadline = time.monotonic() + 120
+    unfinished = list(tasks)
+    while unfinished and time.monotonic() < deadline:
+        unfinished = [task for task in unfinished if not app.get(task.id).has_ended]
         time.sleep(0.2)
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
 def main() -> None:
-    """Break, count, print."""
+    """Run, print the counts, and exit with 1 if an occurrence was lost or duplicated."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, default=60, help="how long processes are killed")
     parser.add_argument("--store", choices=("sqlite", "firestore"), default="firestore")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help="print the counts for a program")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the kills and of the queue's faults")
+    parser.add_argument("--json", action="store_true", help="print the counts as one line of JSON")
     options = parser.parse_args()
     counts = run(options.seconds, options.store, options.seed)
     if options.json:

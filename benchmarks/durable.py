@@ -1,11 +1,12 @@
-"""What a durable handler costs: 100 steps, 100 calls side by side, and a replay as the journal grows.
+"""Measure durable handlers: 100 steps, 100 concurrent calls, and a replay as the journal grows.
 
     python benchmarks/durable.py [--dbos PYTHON]
 
-Each workflow runs on a SQLite file that is synced at every commit. The floor beside it is the same operations on the
-same store with nothing decided in between: so many reads, and commits of so many documents.
-With ``--dbos`` (a Python that has DBOS, from PyPI) the same workflows run there in the same minute, on a SQLite file,
-too. Its default for SQLite is a write-ahead log without a sync at each commit; both ways are shown.
+Each workflow runs on a SQLite file that is synced at every commit. Its floor is the store alone: the same number of
+reads, and of commits with the same number of documents.
+With ``--dbos`` (the path of a Python that has DBOS installed, from PyPI) the same workflows run there directly before,
+also on a SQLite file. DBOS's default for SQLite is a write-ahead log without a sync at each commit; the table shows it
+with and without that sync.
 """
 
 from __future__ import annotations
@@ -32,35 +33,35 @@ if TYPE_CHECKING:
     from cloudsched.adapters.operation_counts import Counts
 
 app = App(Settings())
-MANY = 100
+SIZE = 100
 
 
 def work(number: int) -> int:
-    """Do next to nothing."""
+    """Return the number: the smallest step."""
     return number
 
 
 @app.handler("steps")
-def steps(ctx: Context, payload: dict[str, int]) -> int:
-    """So many steps, one after the other."""
+def run_steps(ctx: Context, payload: dict[str, int]) -> int:
+    """Run `n` steps, one after the other."""
     return sum(ctx.step("work", work, number) for number in range(payload["n"]))
 
 
 @app.handler("work")
-def called(payload: dict[str, int]) -> int:
-    """Be called."""
+def handle_work(payload: dict[str, int]) -> int:
+    """Return the number in the payload: the handler that `make_calls` calls."""
     return work(payload["n"])
 
 
 @app.handler("calls")
-def calls(ctx: Context, payload: dict[str, int]) -> int:
-    """So many calls, side by side."""
+def make_calls(ctx: Context, payload: dict[str, int]) -> int:
+    """Make `n` calls concurrently."""
     return sum(ctx.gather(*[ctx.call("work", {"n": number}) for number in range(payload["n"])]))
 
 
 @app.handler("long")
-def long(ctx: Context, payload: dict[str, int]) -> int:
-    """So many steps, and one replay of all of them."""
+def run_steps_and_sleep(ctx: Context, payload: dict[str, int]) -> int:
+    """Run `n` steps and sleep for a day; after the sleep all of them are replayed."""
     total = sum(ctx.step("work", work, number) for number in range(payload["n"]))
     ctx.sleep(timedelta(days=1))
     return total
@@ -68,7 +69,7 @@ def long(ctx: Context, payload: dict[str, int]) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """How long a workflow took, and what it asked of the store and the queue."""
+    """The seconds that a workflow and its replay took, and its operations at the store and the queue."""
 
     seconds: float
     counts: Counts
@@ -76,28 +77,28 @@ class Run:
 
 
 def run(handler: str, number: int) -> Run:
-    """Run a workflow to its end on a file of its own."""
+    """Run a workflow to its end on a new SQLite file."""
     with TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "tasks.db")
         with Simulation(app, store=store) as sim:
             at = Schedule.once(START)
             task = app.create(owner="ada", title="W", handler=handler, payload={"n": number}, schedule=at)
             before = sim.counts.copy()
-            began = time.perf_counter()
+            start = time.perf_counter()
             sim.advance(timedelta(hours=1))
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start
             counts = sim.counts.since(before)
-            began = time.perf_counter()
+            start = time.perf_counter()
             sim.run_until_idle()
-            replay = time.perf_counter() - began
+            replay = time.perf_counter() - start
             (execution,) = sim.executions(task.id)
             assert execution.content == sum(range(number)), execution.error
         store.close()
     return Run(seconds, counts, replay)
 
 
-def floor(counts: Counts) -> float:
-    """Return the seconds that the store and the queue model alone need for the same operations."""
+def measure_floor(counts: Counts) -> float:
+    """Return the seconds that the store alone needs for the same reads, commits and documents."""
     with TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "tasks.db")
         with Simulation(app, store=store):
@@ -106,17 +107,17 @@ def floor(counts: Counts) -> float:
             assert stored is not None
             version = stored.version
             entry = JournalEntry(number=1, kind=StepKind.STEP, name="work", execution_id="e", started_at=START)
-            more = (counts.writes - counts.commits) / counts.commits
-            wanted = 0.0
-            began = time.perf_counter()
+            entries_per_commit = (counts.writes - counts.commits) / counts.commits
+            due = 0.0
+            start = time.perf_counter()
             for _ in range(counts.commits):
-                wanted += more
-                entries = [entry] * int(wanted)
-                wanted -= int(wanted)
+                due += entries_per_commit
+                entries = [entry] * int(due)
+                due -= int(due)
                 version = store.commit(task, version, entries=entries)
             for _ in range(counts.reads):
                 store.load(task.id)
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start
         store.close()
     return seconds
 
@@ -164,47 +165,47 @@ os._exit(0)
 """
 
 
-def dbos(python: str, *arguments: str) -> dict[str, float]:
-    """Return how long DBOS takes for the same workflows."""
-    done = subprocess.run([python, "-c", DBOS, *arguments], capture_output=True, text=True, timeout=120, check=True)  # noqa: S603 - a Python of the caller's
-    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+def run_dbos(python: str, *arguments: str) -> dict[str, float]:
+    """Return the seconds that DBOS takes for the same workflows, by their names."""
+    process = subprocess.run([python, "-c", DBOS, *arguments], capture_output=True, text=True, timeout=120, check=True)  # noqa: S603 - a Python that the caller named
+    seconds_by_workflow: dict[str, float] = json.loads(process.stdout.strip().splitlines()[-1])
+    return seconds_by_workflow
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the workflows and the replays, and print a table of each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dbos", metavar="PYTHON")
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--dbos", metavar="PYTHON", help="a Python that has DBOS installed")
+    parser.add_argument("--repeat", type=int, default=5, help="how often each is run; the best counts")
     options = parser.parse_args()
-    rivals: list[tuple[str, dict[str, float]]] = []
+    comparisons: list[tuple[str, dict[str, float]]] = []
     if options.dbos:
         for name, arguments in (("DBOS", ()), ("DBOS, synced", ("sync",))):
-            tries = [dbos(options.dbos, *arguments) for _ in range(options.repeat)]
-            rivals.append((name, {key: min(each[key] for each in tries) for key in tries[0]}))
-    table = Table(title=f"Workflows of {MANY}, the best of {options.repeat}")
+            results = [run_dbos(options.dbos, *arguments) for _ in range(options.repeat)]
+            comparisons.append((name, {key: min(each[key] for each in results) for key in results[0]}))
+    table = Table(title=f"Workflows of {SIZE}, the best of {options.repeat}")
     for heading in ("", "seconds", "reads", "commits", "documents", "dispatches"):
         table.add_column(heading, justify="left" if not heading else "right")
-    for handler, what in (("steps", "steps"), ("calls", "calls side by side")):
-        best = min((run(handler, MANY) for _ in range(options.repeat)), key=lambda each: each.seconds)
+    for handler, label in (("steps", "steps"), ("calls", "concurrent calls")):
+        best = min((run(handler, SIZE) for _ in range(options.repeat)), key=lambda each: each.seconds)
         counts = best.counts
         figures = (counts.reads, counts.commits, counts.writes, counts.dispatches)
-        table.add_row(f"{MANY} {what}", f"{best.seconds:.3f}", *(f"{each:,}" for each in figures))
-        least = min(floor(counts) for _ in range(options.repeat))
-        table.add_row("  floor: the store alone", f"{least:.3f}")
-        for name, found in rivals:
-            table.add_row(f"  {name}", f"{found[handler]:.3f}")
+        table.add_row(f"{SIZE} {label}", f"{best.seconds:.3f}", *(f"{each:,}" for each in figures))
+        floor = min(measure_floor(counts) for _ in range(options.repeat))
+        table.add_row("  floor: the store alone", f"{floor:.3f}")
+        for name, seconds_by_workflow in comparisons:
+            table.add_row(f"  {name}", f"{seconds_by_workflow[handler]:.3f}")
     Console().print(table)
     table = Table(title="Replay, as the journal grows")
-    for heading in ("steps", "all of them, seconds", "their replay, ms", "a replayed step, µs"):
+    for heading in ("steps", "all steps, seconds", "replay, ms", "per replayed step, µs"):
         table.add_column(heading, justify="right")
-    nothing = min(run("long", 0).replay for _ in range(options.repeat))
-    table.add_row("0", "", f"{nothing * 1000:.1f}", "")
+    base_replay = min(run("long", 0).replay for _ in range(options.repeat))
+    table.add_row("0", "", f"{base_replay * 1000:.1f}", "")
     for number in (10, 100, 1000):
         runs = [run("long", number) for _ in range(options.repeat)]
         seconds, replay = min(each.seconds for each in runs), min(each.replay for each in runs)
         table.add_row(
-            f"{number:,}", f"{seconds:.3f}", f"{replay * 1000:.1f}", f"{(replay - nothing) / number * 1e6:.1f}"
+            f"{number:,}", f"{seconds:.3f}", f"{replay * 1000:.1f}", f"{(replay - base_replay) / number * 1e6:.1f}"
         )
     Console().print(table)
 

@@ -1,4 +1,4 @@
-"""APScheduler 3 on the course of ``embedded.py``: its SQLAlchemy job store over SQLite, its default thread pool."""
+"""APScheduler 3 runs the workload of ``embedded.py``: its SQLAlchemy job store over SQLite, its default thread pool."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore  # type: ignore[
 from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-not-found]  # the rivals'
 from benchmarks.embedded_workload import BenchmarkRun
 
-course = BenchmarkRun()
+benchmark = BenchmarkRun()
 
 
 def note(number: int) -> None:
-    """Note that it was called."""
-    course.ran(number)
+    """Record the call."""
+    benchmark.record_run(number)
 
 
 class Contestant:
@@ -25,7 +25,7 @@ class Contestant:
 
     def __init__(self) -> None:
         self.scheduler = BackgroundScheduler(
-            jobstores={"default": SQLAlchemyJobStore(url=f"sqlite:///{course.folder / 'jobs.db'}")},
+            jobstores={"default": SQLAlchemyJobStore(url=f"sqlite:///{benchmark.folder / 'jobs.db'}")},
             executors={"default": ThreadPoolExecutor(10)},
             job_defaults={"misfire_grace_time": None},
             timezone=UTC,
@@ -39,5 +39,5 @@ class Contestant:
 if __name__ == "__main__":
     contestant = Contestant()
     contestant.scheduler.start()
-    course.run(contestant)
+    benchmark.run(contestant)
     contestant.scheduler.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""cloudsched on the course of ``embedded.py``: the embedded store in a file, the queue in the process."""
+"""cloudsched runs the workload of ``embedded.py``: the embedded store in a file, the queue in the process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cloudsched.adapters.clocks import SystemClock
 from cloudsched.adapters.in_process_queue import InProcessDispatcher
 from cloudsched.adapters.sqlite.store import SqliteStore
 
-course = BenchmarkRun()
-store, clock = SqliteStore(course.folder / "tasks.db"), SystemClock()
+benchmark = BenchmarkRun()
+store, clock = SqliteStore(benchmark.folder / "tasks.db"), SystemClock()
 
 
 def deliver(body: bytes, token: str) -> object:
-    """Give the app what the queue delivers."""
+    """Pass the queue's messages to the app."""
     return app.deliver(body, token)
 
 
@@ -34,8 +34,8 @@ class Numbered(BaseModel):
 
 @app.handler("note")
 def note(task: Numbered) -> None:
-    """Note that it was called."""
-    course.ran(task.number)
+    """Record the call."""
+    benchmark.record_run(task.number)
 
 
 class Contestant:
@@ -51,5 +51,5 @@ class Contestant:
 
 if __name__ == "__main__":
     with queue:
-        course.run(Contestant())
+        benchmark.run(Contestant())
     app.close()

@@ -1,4 +1,4 @@
-"""DBOS on the course of ``embedded.py``: delayed workflows on a queue, its system database in SQLite."""
+"""DBOS runs the workload of ``embedded.py``: delayed workflows on a queue, its system database in SQLite."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from importlib.metadata import version
 from benchmarks.embedded_workload import BenchmarkRun
 from dbos import DBOS, SetEnqueueOptions  # type: ignore[import-not-found]  # the rivals'
 
-course = BenchmarkRun()
+benchmark = BenchmarkRun()
 DBOS(
     config={
         "name": "benchmark",
-        "system_database_url": f"sqlite:///{course.folder / 'dbos.db'}",
+        "system_database_url": f"sqlite:///{benchmark.folder / 'dbos.db'}",
         "log_level": "ERROR",
         "run_admin_server": False,
     }
@@ -21,8 +21,8 @@ DBOS(
 
 @DBOS.workflow()  # type: ignore[untyped-decorator]  # not here
 def note(number: int) -> None:
-    """Note that it was called."""
-    course.ran(number)
+    """Record the call."""
+    benchmark.record_run(number)
 
 
 class Contestant:
@@ -31,7 +31,7 @@ class Contestant:
     version = version("dbos")
 
     def create(self, number: int, due_at: float) -> None:
-        """Enqueue a workflow that is delayed."""
+        """Enqueue a delayed workflow."""
         with SetEnqueueOptions(delay_seconds=max(0.0, due_at - time.time())):
             DBOS.enqueue_workflow("queue", note, number)
 
@@ -39,5 +39,5 @@ class Contestant:
 if __name__ == "__main__":
     DBOS.launch()
     DBOS.register_queue("queue")
-    course.run(Contestant())
+    benchmark.run(Contestant())
     DBOS.destroy()

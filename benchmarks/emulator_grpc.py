@@ -1,9 +1,9 @@
-"""What a gRPC call costs the emulator's own server, beside grpcio's asyncio server that makes the same calls.
+"""Measure a gRPC call at the emulator's own server, compared with grpcio's asyncio server for the same calls.
 
     python benchmarks/emulator_grpc.py
 
-Processor time of the server process for each CreateTask, which other load on the machine hardly changes. grpcio is
-measured on a port of its own, without the proxy that sharing one port with REST would need.
+The figure is the processor time of the server process for each CreateTask, which other load on the machine hardly
+changes. grpcio is measured on a port of its own, without the proxy that it would need to share one port with REST.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ CALLS = 6000
 
 
 def make_methods() -> dict[str, object]:
-    """The emulator's calls over an empty board."""
-    board = Queues()
-    board.create_queue(QUEUE, QueueConfig(), datetime.now(UTC))
-    calls = CloudTasksService(board, lambda: datetime.now(UTC), lambda _dispatch: None, random.Random(1))  # noqa: S311 - ids
-    return {method.grpc: method for method in task_methods(calls)}
+    """Return the emulator's task methods, with one empty queue, by their gRPC paths."""
+    queues = Queues()
+    queues.create_queue(QUEUE, QueueConfig(), datetime.now(UTC))
+    service = CloudTasksService(queues, lambda: datetime.now(UTC), lambda _dispatch: None, random.Random(1))  # noqa: S311 - ids
+    return {method.grpc: method for method in task_methods(service)}
 
 
 async def serve(kind: str) -> None:
-    """Serve until killed; prints the port."""
+    """Print the port and serve until killed, with our server (`ours`) or that of grpcio (`grpcio`)."""
     methods: dict[str, object] = make_methods()
 
     def call(path: str, message: bytes) -> bytes:
@@ -55,7 +55,7 @@ async def serve(kind: str) -> None:
         return
 
     class Generic(grpc.GenericRpcHandler):  # type: ignore[misc]
-        """Every method, as bytes."""
+        """Handles every method, with requests and responses as bytes."""
 
         def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
             async def handle(message: bytes, _context: object) -> bytes:
@@ -63,21 +63,21 @@ async def serve(kind: str) -> None:
 
             return grpc.unary_unary_rpc_method_handler(handle)
 
-    other = grpc.aio.server()
-    other.add_generic_rpc_handlers((Generic(),))
-    print(other.add_insecure_port("127.0.0.1:0"), flush=True)
-    await other.start()
-    await other.wait_for_termination()
+    grpcio_server = grpc.aio.server()
+    grpcio_server.add_generic_rpc_handlers((Generic(),))
+    print(grpcio_server.add_insecure_port("127.0.0.1:0"), flush=True)
+    await grpcio_server.start()
+    await grpcio_server.wait_for_termination()
 
 
-def processor_seconds(pid: int) -> float:
-    """What a process has used so far."""
+def read_processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 
 def measure(kind: str) -> float:
-    """Microseconds of processor time for each call."""
+    """Run a server and return its microseconds of processor time for each call."""
     process = subprocess.Popen([sys.executable, __file__, kind], stdout=subprocess.PIPE, text=True)  # noqa: S603
     try:
         assert process.stdout is not None
@@ -88,9 +88,9 @@ def measure(kind: str) -> float:
         )
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda _n: client.create_task(parent=QUEUE, task=task), range(500)))
-            before = processor_seconds(process.pid)
+            before = read_processor_seconds(process.pid)
             list(pool.map(lambda _n: client.create_task(parent=QUEUE, task=task), range(CALLS)))
-            return (processor_seconds(process.pid) - before) / CALLS * 1e6
+            return (read_processor_seconds(process.pid) - before) / CALLS * 1e6
     finally:
         process.kill()
         process.wait()

@@ -1,6 +1,7 @@
-"""A trivial HTTP target in a process of its own: answers 200 at once and notes when each task arrived.
+"""A trivial HTTP target in a process of its own: it answers 200 at once and records when each task arrived.
 
-`GET /arrivals` returns and clears what came: a list of [the name in the path, seconds since the epoch].
+`GET /arrivals` returns and clears the record: a list of [the name in the path, seconds since the epoch].
+`GET /count` returns its length.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ import time
 
 
 class Target(asyncio.Protocol):
-    """Understands just enough of HTTP/1.1 for requests with a Content-Length."""
+    """Implements just enough of HTTP/1.1 for requests with a Content-Length or without a body."""
 
-    arrivals: list[tuple[str, float]] = []  # noqa: RUF012 - one for all connections, on purpose
+    arrivals: list[tuple[str, float]] = []  # noqa: RUF012 - shared by all connections, on purpose
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """Prepare for the requests of a new connection."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.buffer = b""
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes came."""
+        """Answer each request that is complete."""
         self.buffer += data
         while (end := self.buffer.find(b"\r\n\r\n")) >= 0:
             head = self.buffer[:end].decode("latin-1")
@@ -47,7 +48,7 @@ class Target(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Serve until killed; prints the port."""
+    """Print the port and serve until killed."""
     server = await asyncio.get_running_loop().create_server(Target, "127.0.0.1", 0, backlog=2048)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

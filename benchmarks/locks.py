@@ -1,10 +1,11 @@
-"""How runs of a few lock keys share 1, 2 and 4 executors: 1,000 tasks over 10 keys, all due at once.
+"""Measure runs with a few lock keys on 1, 2 and 4 executors: 1,000 tasks with 10 keys, all due at once.
 
     python benchmarks/locks.py [--tasks 1000] [--keys 10] [--busy 0.005]
 
-An executor here is a thread that delivers dispatches, over the embedded store in a file (every commit on disk). The
-handler is busy for a while as one that waits for somebody else is. Beside it, the same tasks without a lock key: the
-difference is what taking turns costs. Checked as well: each task ran once, and no two of a key at the same time.
+An executor here is a thread that delivers dispatches, with the embedded store in a file (every commit on disk). The
+handler sleeps for a while, like one that waits for a remote service. The same tasks also run without lock keys: the
+difference is the cost of the locks. The benchmark checks that each task ran once, and counts the runs that started
+while another run with the same key was in progress (expected: 0).
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from cloudsched.adapters.sqlite.store import SqliteStore
 
 
 def run(executors: int, tasks: int, keys: int, busy: float) -> tuple[float, int]:
-    """Run all tasks; return how many ran a second, and how often two of a key were at work at once."""
-    inside: Counter[str] = Counter()
-    ran: Counter[str] = Counter()
-    together = 0
-    done = threading.Event()
+    """Run all tasks; return the runs per second, and how often two runs with one key overlapped. 0 keys: no locks."""
+    running: Counter[str] = Counter()
+    finished: Counter[str] = Counter()
+    overlaps = 0
+    all_finished = threading.Event()
     with tempfile.TemporaryDirectory() as folder:
         store, clock = SqliteStore(Path(folder) / "tasks.db"), SystemClock()
 
@@ -43,15 +44,15 @@ def run(executors: int, tasks: int, keys: int, busy: float) -> tuple[float, int]
 
         @app.handler("work")
         def work(ctx: Context) -> None:
-            nonlocal together
+            nonlocal overlaps
             key = ctx.task.lock_key or ctx.task.id
-            inside[key] += 1
-            together += inside[key] > 1
+            running[key] += 1
+            overlaps += running[key] > 1
             time.sleep(busy)
-            inside[key] -= 1
-            ran[ctx.task.id] += 1
-            if len(ran) == tasks:
-                done.set()
+            running[key] -= 1
+            finished[ctx.task.id] += 1
+            if len(finished) == tasks:
+                all_finished.set()
 
         at = datetime.now(UTC) + timedelta(seconds=2 + tasks / 200)
         for number in range(tasks):
@@ -59,28 +60,28 @@ def run(executors: int, tasks: int, keys: int, busy: float) -> tuple[float, int]
             app.create(owner="ada", title="Work", handler="work", schedule=Schedule.once(at), lock_key=key)
         with queue:
             time.sleep(max(0.0, (at - datetime.now(UTC)).total_seconds()))
-            began = time.perf_counter()
-            assert done.wait(300), f"{len(ran)} of {tasks} ran"
-            seconds = time.perf_counter() - began
+            start = time.perf_counter()
+            assert all_finished.wait(300), f"only {len(finished)} of {tasks} tasks ran"
+            seconds = time.perf_counter() - start
         store.close()
-    assert set(ran.values()) == {1}
-    return tasks / seconds, together
+    assert set(finished.values()) == {1}
+    return tasks / seconds, overlaps
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure with each number of executors and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=1000)
-    parser.add_argument("--keys", type=int, default=10)
-    parser.add_argument("--busy", type=float, default=0.005, help="seconds that the handler takes")
+    parser.add_argument("--tasks", type=int, default=1000, help="how many tasks run")
+    parser.add_argument("--keys", type=int, default=10, help="how many lock keys the tasks share")
+    parser.add_argument("--busy", type=float, default=0.005, help="how many seconds the handler takes")
     options = parser.parse_args()
-    table = Table(title=f"{options.tasks:,} tasks over {options.keys} keys, {options.busy * 1e3:g} ms each")
-    for heading in ("executors", "runs a second", "two of a key at once", "without keys, a second"):
+    table = Table(title=f"{options.tasks:,} tasks with {options.keys} keys, {options.busy * 1e3:g} ms each")
+    for heading in ("executors", "runs/s", "overlaps within a key", "runs/s without keys"):
         table.add_column(heading, justify="right")
     for executors in (1, 2, 4):
-        rate, together = run(executors, options.tasks, options.keys, options.busy)
-        free, _ = run(executors, options.tasks, 0, options.busy)
-        table.add_row(str(executors), f"{rate:,.0f}", str(together), f"{free:,.0f}")
+        rate, overlaps = run(executors, options.tasks, options.keys, options.busy)
+        rate_without_keys, _ = run(executors, options.tasks, 0, options.busy)
+        table.add_row(str(executors), f"{rate:,.0f}", str(overlaps), f"{rate_without_keys:,.0f}")
     Console().print(table)
 
 

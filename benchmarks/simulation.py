@@ -1,10 +1,10 @@
-"""How fast simulated time passes: occurrences a second in a simulated year of hourly tasks.
+"""Measure the speed of the simulation: occurrences per second in a simulated year of hourly tasks.
 
     python benchmarks/simulation.py [--tasks 5] [--days 366]
 
-Each occurrence is the whole product: a dispatch through the queue model, its token, a read, two commits to the
-embedded store in memory, the handler, the next occurrence. The floor beside it is what the store alone needs for the
-same documents: one load and two commits an occurrence, with nothing decided in between.
+Each occurrence runs the whole product: a dispatch through the queue model, its token, a read, two commits to the
+embedded store in memory, the handler, the next occurrence. The floor is the store alone with the same documents: one
+load and two commits per occurrence.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def tick() -> str:
     return "tock"
 
 
-def simulated(tasks: int, days: int) -> tuple[int, float]:
-    """Run the year; return how many occurrences ran and how many seconds that took."""
+def run_simulation(tasks: int, days: int) -> tuple[int, float]:
+    """Run the tasks for that many simulated days; return how many occurrences ran, and the seconds that it took."""
     with Simulation(app) as sim:
         for number in range(tasks):
             app.create(
@@ -39,15 +39,15 @@ def simulated(tasks: int, days: int) -> tuple[int, float]:
                 handler="tick",
                 schedule=Schedule.every(timedelta(hours=1), start=START + timedelta(minutes=number)),
             )
-        began = time.perf_counter()
+        start = time.perf_counter()
         sim.advance(timedelta(days=days))
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start
         runs = sum(delivery.result is not None and delivery.result.action == "ran" for delivery in sim.queue.deliveries)
         return runs, seconds
 
 
-def floor(occurrences: int) -> float:
-    """Return the seconds that the store alone needs for so many occurrences."""
+def measure_floor(occurrences: int) -> float:
+    """Return the seconds that the store alone needs for that many occurrences."""
     with Simulation(app) as sim:
         task = app.create(owner="ada", title="Task", handler="tick", schedule=Schedule.once(START))
         sim.advance(timedelta(minutes=1))
@@ -55,29 +55,29 @@ def floor(occurrences: int) -> float:
         task = app.get(task.id)
     store = SqliteStore()
     store.commit(task, None)
-    began = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(occurrences):
         stored = store.load(task.id)
         assert stored is not None
         version = store.commit(stored.task, stored.version)
         store.commit(stored.task, version, [record])
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the simulation and its floor and print both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=5)
-    parser.add_argument("--days", type=int, default=366)
+    parser.add_argument("--tasks", type=int, default=5, help="how many hourly tasks there are")
+    parser.add_argument("--days", type=int, default=366, help="how many days are simulated")
     options = parser.parse_args()
-    runs, seconds = simulated(options.tasks, options.days)
-    least = floor(runs)
+    runs, seconds = run_simulation(options.tasks, options.days)
+    floor = measure_floor(runs)
     table = Table(title=f"{options.tasks} hourly tasks for {options.days} days")
-    for heading in ("", "occurrences", "seconds", "occurrences a second"):
+    for heading in ("", "occurrences", "seconds", "occurrences/s"):
         table.add_column(heading, justify="left" if not heading else "right")
     table.add_row("simulation", f"{runs:,}", f"{seconds:.2f}", f"{runs / seconds:,.0f}")
-    table.add_row("floor: the store alone", f"{runs:,}", f"{least:.2f}", f"{runs / least:,.0f}")
-    table.add_row("ratio", "", f"{seconds / least:.2f}", "")
+    table.add_row("floor: the store alone", f"{runs:,}", f"{floor:.2f}", f"{runs / floor:,.0f}")
+    table.add_row("ratio", "", f"{seconds / floor:.2f}", "")
     Console().print(table)
 
 

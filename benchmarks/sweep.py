@@ -1,11 +1,11 @@
-"""What a sweep costs as tasks grow: 100 overdue ones among 1,000, 100,000 and 1,000,000.
+"""Measure a sweep as the number of tasks grows: 100 overdue ones among 1,000, 100,000 and 1,000,000.
 
     python benchmarks/sweep.py [--sizes 1000 100000 1000000]
 
-Counted: the documents that the sweep reads. Timed: one sweep, median of several, in the embedded store (in memory).
-Both are to stay flat, since the sweep walks an index of what is overdue. With ``--store firestore`` the same runs
-against Google's emulator (give it smaller sizes), and the query is printed: one range over the single-field index of
-``wakeAt``; the documents counted are those that came over the wire.
+The figures are the documents that the sweep reads, and the median time of several sweeps, in the embedded store (in
+memory). Both should stay constant, because the sweep reads an index of the overdue tasks. With ``--store firestore``
+the same sweeps use Google's emulator (choose smaller sizes). The query is then printed: one range over the
+single-field index of ``wakeAt``; the documents counted are those that were received from the emulator.
 """
 
 from __future__ import annotations
@@ -39,48 +39,49 @@ ROUNDS = 5
 
 
 class DiscardingDispatcher:
-    """A dispatcher that takes everything, so that only the sweep itself is timed."""
+    """A dispatcher that discards every message, so that only the sweep itself is timed."""
 
     def create(self, message: QueueMessage) -> None:
-        """Forget it."""
+        """Discard the message."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections to close."""
 
 
-def template(app: App) -> Task:
-    """Return a task to make many of."""
+def create_template(app: App) -> Task:
+    """Create the task that `fill_store` copies."""
     return app.create(owner="ada", title="Task", handler="tick", schedule=Schedule.once(START + timedelta(days=20)))
 
 
-def fill(store: Store, task: Task, size: int) -> None:
-    """Put so many tasks into the store, the overdue ones spread among them."""
-    every = size // OVERDUE
+def fill_store(store: Store, task: Task, size: int) -> None:
+    """Store `size` copies of a task; the overdue ones are spread evenly among them."""
+    stride = size // OVERDUE
     for number in range(size):
-        at: datetime = START + timedelta(hours=1 if number % every == 0 else 20 * 24, microseconds=number)
+        at: datetime = START + timedelta(hours=1 if number % stride == 0 else 20 * 24, microseconds=number)
         store.commit(task.model_copy(update={"id": f"t{number}", "next_execution_time": at, "wake_at": at}), None)
 
 
-def on_the_wire(store: FirestoreStore, counts: Counts) -> FirestoreStore:
-    """Count each document that a query of the store brings, and print the first query."""
-    query, shown = store._rpc.query, False  # noqa: SLF001 - what goes over the wire is the figure
+def count_wire_reads(store: FirestoreStore, counts: Counts) -> FirestoreStore:
+    """Count each document that the store's queries return, and print the first query."""
+    query, is_query_printed = store._rpc.query, False  # noqa: SLF001 - the figure is the documents received
 
-    def counted(parent: str, wanted: Any) -> list[Any]:  # noqa: ANN401 - protobuf has no static types
-        nonlocal shown
-        if not shown:
-            print(f"{wanted.where}{''.join(f'order by {each.field.field_path} ' for each in wanted.order_by)}")
-            shown = True
-        found = query(parent, wanted)
-        counts.add(reads=len(found))
-        return found
+    def query_and_count(parent: str, structured_query: Any) -> list[Any]:  # noqa: ANN401 - protobuf has no static types
+        nonlocal is_query_printed
+        if not is_query_printed:
+            ordering = "".join(f"order by {order.field.field_path} " for order in structured_query.order_by)
+            print(f"{structured_query.where}{ordering}")
+            is_query_printed = True
+        documents = query(parent, structured_query)
+        counts.add(reads=len(documents))
+        return documents
 
-    store._rpc.query = counted  # type: ignore[assignment, method-assign]  # noqa: SLF001 - the same
+    store._rpc.query = query_and_count  # type: ignore[assignment, method-assign]  # noqa: SLF001 - the same
     return store
 
 
 @contextmanager
-def opened(kind: str, counts: Counts) -> Iterator[tuple[Store, Store]]:
-    """Open a store: as it is filled, and as its reads are counted."""
+def open_store(kind: str, counts: Counts) -> Iterator[tuple[Store, Store]]:
+    """Open a store; yield it as it is to be filled, and as it counts its reads."""
     if kind == "sqlite":
         embedded = SqliteStore()
         yield embedded, CountingStore(embedded, counts)
@@ -91,12 +92,12 @@ def opened(kind: str, counts: Counts) -> Iterator[tuple[Store, Store]]:
         raise SystemExit(f"No Firestore emulator: {google.reason} {google.hint}")
     with google:
         store = FirestoreStore(project="demo-sweep", emulator=google.address)
-        yield store, on_the_wire(store, counts)
+        yield store, count_wire_reads(store, counts)
         store.close()
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the sweep at each size and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 100_000, 1_000_000])
     parser.add_argument("--store", choices=("sqlite", "firestore"), default="sqlite")
@@ -107,31 +108,31 @@ def main() -> None:
     first: float | None = None
     for size in options.sizes:
         counts, clock = Counts(), ManualClock(START)
-        parts = ExitStack()
-        store, counted = parts.enter_context(opened(options.store, counts))
+        stack = ExitStack()
+        store, counting_store = stack.enter_context(open_store(options.store, counts))
         app = App(
             Settings(secret="benchmarks have no secrets"),
-            store=counted,
+            store=counting_store,
             dispatcher=CountingDispatcher(DiscardingDispatcher(), counts),
             clock=clock,
         )
         app.registry.register("tick")(lambda: None)
-        fill(store, template(app), size)
+        fill_store(store, create_template(app), size)
         clock.advance(timedelta(hours=2))
         seconds = []
         for _ in range(ROUNDS):
             before = counts.copy()
-            began = time.perf_counter()
-            done = app.sweep()
-            seconds.append(time.perf_counter() - began)
-            assert done.examined == OVERDUE
-        spent = counts.since(before)
+            start = time.perf_counter()
+            result = app.sweep()
+            seconds.append(time.perf_counter() - start)
+            assert result.examined == OVERDUE
+        used = counts.since(before)
         median = statistics.median(seconds)
         first = first or median
         table.add_row(
-            f"{size:,}", str(spent.reads), str(spent.dispatches), f"{median * 1e3:.1f}", f"{median / first:.2f}"
+            f"{size:,}", str(used.reads), str(used.dispatches), f"{median * 1e3:.1f}", f"{median / first:.2f}"
         )
-        parts.close()
+        stack.close()
     Console().print(table)
 
 

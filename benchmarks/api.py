@@ -79,14 +79,14 @@ def run_server(source: Path, environment: dict[str, str]) -> Iterator[int]:
     full_environment = {**os.environ, **environment, "THREADS": str(THREADS), "PYTHONPATH": str(HERE.parent)}
     process = subprocess.Popen(command, env=full_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
     try:
-        _wait_for(port, process)
+        _wait_for_server(port, process)
         yield port
     finally:
         process.terminate()
         process.wait()
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+def _wait_for_server(port: int, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, "the server has exited"
@@ -98,7 +98,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     raise TimeoutError("the server does not accept connections")
 
 
-def new_task() -> str:
+def make_task_body() -> str:
     """Return the request body that creates a task."""
     at = datetime.now(UTC) + timedelta(days=1)
     task = {
@@ -116,9 +116,9 @@ def fill_store(port: int) -> list[str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     ids = []
     for _ in range(200):
-        status, content = send(connection, ("POST", "/v1/tasks", new_task()))
+        status, content = send(connection, ("POST", "/v1/tasks", make_task_body()))
         while status == http.client.SERVICE_UNAVAILABLE:  # the emulator is still starting, on a busy machine
-            status, content = send(connection, ("POST", "/v1/tasks", new_task()))
+            status, content = send(connection, ("POST", "/v1/tasks", make_task_body()))
         assert status in {200, 201}, content
         ids.append(json.loads(content)["id"])
         send(connection, ("GET", f"/v1/tasks/{ids[-1]}", None))
@@ -128,7 +128,7 @@ def fill_store(port: int) -> list[str]:
 
 def make_requests(kind: str, ids: list[str]) -> Callable[[int], RequestParts]:
     """Return a function from the number of a request to the request."""
-    body = new_task()
+    body = make_task_body()
     return {
         "create": lambda _: ("POST", "/v1/tasks", body),
         "get": lambda number: ("GET", f"/v1/tasks/{ids[number % len(ids)]}", None),

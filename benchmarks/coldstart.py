@@ -74,8 +74,8 @@ def main() -> None:
     table = Table("import", "median ms", "median ratio", "target", title="Cold start: importing")
     floor = statistics.median((executor.floor_seconds, adapters.floor_seconds))
     table.add_row("floor: the four libraries", f"{floor * 1e3:.0f}", "1.00", "")
-    for name, found in (("the executor's module", executor), ("with its store and queue", adapters)):
-        table.add_row(name, f"{found.seconds * 1e3:.0f}", f"{found.ratio:.2f}", f"≤ {MAX_RATIO:.2f}")
+    for name, comparison in (("the executor's module", executor), ("with its store and queue", adapters)):
+        table.add_row(name, f"{comparison.seconds * 1e3:.0f}", f"{comparison.ratio:.2f}", f"≤ {MAX_RATIO:.2f}")
     Console(width=110).print(table)
 
 

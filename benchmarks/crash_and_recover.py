@@ -97,14 +97,14 @@ class StackProcesses:
             command, cwd=self._folder, env=self._env, stdout=self.log, stderr=subprocess.STDOUT, process_group=0
         )
 
-    def workers(self) -> list[int]:
+    def list_workers(self) -> list[int]:
         """Return the process ids of the executors, which are the children of the server."""
         path = Path(f"/proc/{self.server.pid}/task/{self.server.pid}/children")
         return [int(pid) for pid in path.read_text().split()]
 
     def kill_executor(self, rng: random.Random) -> None:
         """Kill one executor; the server starts another."""
-        if workers := self.workers():
+        if workers := self.list_workers():
             with suppress(ProcessLookupError):
                 os.kill(rng.choice(workers), signal.SIGKILL)
                 self.killed["executors"] += 1

@@ -1,4 +1,4 @@
-"""Measure the creation of a task, compared with the two remote calls that it needs at least.
+"""Measure the creation of a task, compared with the two remote calls that it cannot do without.
 
     python -m benchmarks.create [--rounds 500]
 

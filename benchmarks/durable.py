@@ -126,7 +126,7 @@ DBOS = """
 import json, os, sys, tempfile, time
 from dbos import DBOS
 folder = tempfile.mkdtemp()
-DBOS(config={"name": "bench", "system_database_url": f"sqlite:///{folder}/dbos.db", "log_level": "ERROR"})
+DBOS(config={"name": "benchmark", "system_database_url": f"sqlite:///{folder}/dbos.db", "log_level": "ERROR"})
 
 
 @DBOS.step()
@@ -154,12 +154,12 @@ if "sync" in sys.argv:
     engine = _get_dbos_instance()._sys_db.engine
     engine.dispose()
     event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous = FULL"))
-found = {}
+seconds = {}
 for name, workflow in (("steps", steps), ("calls", calls)):
-    began = time.perf_counter()
+    start = time.perf_counter()
     assert workflow(100) == 4950
-    found[name] = time.perf_counter() - began
-print(json.dumps(found))
+    seconds[name] = time.perf_counter() - start
+print(json.dumps(seconds))
 sys.stdout.flush()
 os._exit(0)
 """

@@ -129,7 +129,7 @@ def prepare_floor(service: Services, rounds: int) -> Callable[[int], object]:
     firestore = FirestoreClient(transport=FirestoreGrpcTransport(channel=grpc.insecure_channel(service.firestore)))
     tasks = tasks_v2.CloudTasksClient(transport=CloudTasksGrpcTransport(channel=grpc.insecure_channel(service.tasks)))
     database = f"projects/{service.settings.project}/databases/(default)"
-    name = f"{database}/documents/tasks/timed"
+    name = f"{database}/documents/tasks/recurring"
     task = firestore.get_document({"name": name})
     record = next(iter(firestore.list_documents({"parent": name, "collection_id": "executions"})))
     queued = next(iter(tasks.list_tasks(request={"parent": service.queue, "response_view": 2})))
@@ -164,7 +164,7 @@ def main() -> None:
         hop_message = harness.recorder.messages.popleft()  # delivered early: a hop makes the same calls at any time
         hop = count_operations(harness, hop_message, "hopped")
         harness.recorder.messages.clear()
-        harness.create("timed", Schedule.every(timedelta(minutes=10), start=now + HOUR))
+        harness.create("recurring", Schedule.every(timedelta(minutes=10), start=now + HOUR))
         occurrence = count_operations(harness, harness.take_next(), "ran")
         show_counts(occurrence, hop)
         candidates = {

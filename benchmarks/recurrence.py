@@ -1,14 +1,14 @@
-"""The next occurrence of a schedule: how long `Schedule.after` takes beside what one would use instead.
+"""Measure `Schedule.after`, which finds the next occurrence of a schedule, compared with other libraries.
 
     pip install cronsim croniter apscheduler recurring-ical-events
     python benchmarks/recurrence.py
 
-Every figure is the median of many calls in one run, in microseconds of CPU time, for schedules that began one day,
-one year and twenty years before the instant asked about. All are warm: built once, asked again and again; "fresh" is
-ours when nothing is known yet: parse, check and first search. Rivals that take RRULE get the rule and its DTSTART; cron
-rivals get the nearest cron expression, which has no DTSTART, so that their schedules have no age. What a rival cannot
-say is a dash, one that is not installed is left out, and one that took more than half a second for a younger schedule
-is not made to work off the older ones.
+Every figure is the median of many calls in one run, in microseconds of CPU time, for schedules that started one day,
+one year and twenty years before the instant after which the next occurrence is searched. All schedules are warm: built
+once and used for many calls. "fresh" is cloudsched with empty caches: parse, check and first search. Rivals that
+support RRULE get the rule and its DTSTART. Cron rivals get the nearest cron expression, which has no DTSTART, so that
+the age makes no difference to them. A dash means that a rival cannot express the rule. Rivals that are not installed
+are left out, and one that took more than half a second for a younger schedule is not measured with the older ones.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from typing import Any, NamedTuple
 
 from dateutil.rrule import rrulestr
 
-from cloudsched.domain.recurrence import recurrence_set as recurrence
-from cloudsched.domain.recurrence import rrule
-from cloudsched.domain.recurrence import time_zones as zones
+from cloudsched.domain.recurrence import recurrence_set, rrule, time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
 
 ZONE = "America/New_York"
 NOW = datetime(2027, 6, 15, 12, 34, 56, tzinfo=UTC)
 AGES = {"1 day": timedelta(days=1), "1 year": timedelta(days=365), "20 years": timedelta(days=7305)}
 TARGET_MICROSECONDS, TARGET_GROWTH, TARGET_RATIO = 50, 1.5, 1.2
-BUDGET = 0.3
-TOO_SLOW = 0.5e6
-"""Seconds that one figure may take; at least one call is made."""
+BUDGET_SECONDS = 0.3
+"""Seconds of CPU time for one figure; at least one call is made."""
+TOO_SLOW_MICROSECONDS = 0.5e6
+"""A rival that takes longer than this is not measured with older schedules."""
 
-Ask = Callable[[datetime], object]
+NextOccurrence = Callable[[datetime], object]
+"""Finds the next occurrence after an instant."""
 
 
 class Case(NamedTuple):
@@ -63,145 +63,148 @@ CASES = [
 ]
 
 
-def ours(case: Case, start: datetime) -> Ask:
-    """Ask cloudsched."""
+def make_cloudsched(case: Case, start: datetime) -> NextOccurrence:
+    """Return the search of cloudsched."""
     return Schedule(rrule=case.rule, dtstart=start.replace(tzinfo=None).isoformat(), timezone=ZONE).after
 
 
-def dateutil(case: Case, start: datetime) -> Ask:
-    """Run naively on wall time and put on the time line: the way in which dateutil is right for days and longer."""
+def make_dateutil(case: Case, start: datetime) -> NextOccurrence:
+    """Return a search in naive local time, converted to UTC: so dateutil is correct for DAILY and longer periods."""
     rule: Any = rrulestr(case.rule, dtstart=start.replace(tzinfo=None))
-    zone = zones.load_tzinfo(ZONE)
+    zone = time_zones.load_tzinfo(ZONE)
 
-    def ask(instant: datetime) -> object:
-        found = rule.after(instant.astimezone(zone).replace(tzinfo=None))
-        return found and found.replace(tzinfo=zone).astimezone(UTC)
+    def find_next(instant: datetime) -> object:
+        occurrence = rule.after(instant.astimezone(zone).replace(tzinfo=None))
+        return occurrence and occurrence.replace(tzinfo=zone).astimezone(UTC)
 
-    return ask
+    return find_next
 
 
-def recurring_ical_events(case: Case, start: datetime) -> Ask:
-    """Ask it for the first event after an instant."""
-    icalendar, rival = import_module("icalendar"), import_module("recurring_ical_events")
+def make_recurring_ical_events(case: Case, start: datetime) -> NextOccurrence:
+    """Return a search for the first event after an instant."""
+    icalendar, module = import_module("icalendar"), import_module("recurring_ical_events")
     event = icalendar.Event()
     event.add("dtstart", start)
     event.add("rrule", icalendar.vRecur.from_ical(case.rule))
     calendar = icalendar.Calendar()
     calendar.add_component(event)
-    query = rival.of(calendar)
+    query = module.of(calendar)
     return lambda instant: next(query.after(instant), None)
 
 
-def cronsim(case: Case, _start: datetime) -> Ask:
-    """Ask it; its iterator begins anew at each instant."""
-    rival = import_module("cronsim").CronSim
-    zone, text = zones.load_tzinfo(ZONE), expression(case)
-    return lambda instant: next(rival(text, instant.astimezone(zone)))
+def make_cronsim(case: Case, _start: datetime) -> NextOccurrence:
+    """Return a search that creates a new iterator for each instant."""
+    module = import_module("cronsim").CronSim
+    zone, text = time_zones.load_tzinfo(ZONE), require_cron(case)
+    return lambda instant: next(module(text, instant.astimezone(zone)))
 
 
-def croniter(case: Case, _start: datetime) -> Ask:
-    """Ask it; its iterator begins anew at each instant."""
-    rival = import_module("croniter").croniter
-    zone, text = zones.load_tzinfo(ZONE), expression(case).replace("5L", "L5")
-    return lambda instant: rival(text, instant.astimezone(zone)).get_next(datetime)
+def make_croniter(case: Case, _start: datetime) -> NextOccurrence:
+    """Return a search that creates a new iterator for each instant."""
+    module = import_module("croniter").croniter
+    zone, text = time_zones.load_tzinfo(ZONE), require_cron(case).replace("5L", "L5")
+    return lambda instant: module(text, instant.astimezone(zone)).get_next(datetime)
 
 
-def apscheduler(case: Case, _start: datetime) -> Ask:
-    """Ask the trigger of APScheduler 3."""
-    rival = import_module("apscheduler.triggers.cron").CronTrigger
+def make_apscheduler(case: Case, _start: datetime) -> NextOccurrence:
+    """Return the search of the cron trigger of APScheduler 3."""
+    module = import_module("apscheduler.triggers.cron").CronTrigger
     if case.cron and case.cron.endswith("5L"):
-        trigger = rival(day="last fri", hour=9, timezone=zones.load_tzinfo(ZONE))
+        trigger = module(day="last fri", hour=9, timezone=time_zones.load_tzinfo(ZONE))
     else:
-        names = expression(case).replace(" 1,3", " mon,wed").replace(" * * 1", " * * mon")
-        trigger = rival.from_crontab(names, timezone=zones.load_tzinfo(ZONE))
+        names = require_cron(case).replace(" 1,3", " mon,wed").replace(" * * 1", " * * mon")
+        trigger = module.from_crontab(names, timezone=time_zones.load_tzinfo(ZONE))
     return lambda instant: trigger.get_next_fire_time(None, instant)
 
 
-def expression(case: Case) -> str:
-    """Return the cron expression of a case that has one."""
+def require_cron(case: Case) -> str:
+    """Return the case's cron expression; raise NotImplementedError if it has none."""
     if case.cron is None:
         raise NotImplementedError
     return case.cron
 
 
 RIVALS = {
-    "python-dateutil": dateutil,
-    "recurring-ical-events": recurring_ical_events,
-    "cronsim": cronsim,
-    "croniter": croniter,
-    "apscheduler": apscheduler,
+    "python-dateutil": make_dateutil,
+    "recurring-ical-events": make_recurring_ical_events,
+    "cronsim": make_cronsim,
+    "croniter": make_croniter,
+    "apscheduler": make_apscheduler,
 }
 
 
-def microseconds(ask: Ask) -> float:
-    """Return the median of one call, over instants within three days of NOW."""
+def measure_microseconds(find_next: NextOccurrence) -> float:
+    """Return the median duration of one call, for instants in the three days after NOW."""
     instants = cycle([NOW + timedelta(minutes=37 * number) for number in range(117)])
     samples: list[float] = []
-    finished = thread_time() + BUDGET
-    while not samples or (thread_time() < finished and len(samples) < 3000):
+    deadline = thread_time() + BUDGET_SECONDS
+    while not samples or (thread_time() < deadline and len(samples) < 3000):
         instant = next(instants)
-        begin = thread_time()
-        ask(instant)
-        samples.append((thread_time() - begin) * 1e6)
+        call_start = thread_time()
+        find_next(instant)
+        samples.append((thread_time() - call_start) * 1e6)
     return statistics.median(samples)
 
 
-def figure(make: Callable[[Case, datetime], Ask], case: Case, start: datetime) -> float | None:
-    """Return a rival's figure; None for what it cannot say."""
+def measure_rival(make: Callable[[Case, datetime], NextOccurrence], case: Case, start: datetime) -> float | None:
+    """Return a rival's figure, or None if it cannot express the rule."""
     try:
-        return microseconds(make(case, start))
+        return measure_microseconds(make(case, start))
     except (NotImplementedError, ImportError):
         return None
 
 
-def fresh(case: Case, start: datetime) -> float:
-    """Return what a schedule costs that the process has not seen: parse, check, first search; in microseconds."""
+def measure_fresh(case: Case, start: datetime) -> float:
+    """Return the microseconds for a schedule that is not cached: parse, check and first search."""
     samples = []
     for _ in range(50):
-        recurrence.compile_recurrence.cache_clear()
+        recurrence_set.compile_recurrence.cache_clear()
         rrule.parse_rule.cache_clear()
-        begin = thread_time()
-        ours(case, start)(NOW)
-        samples.append((thread_time() - begin) * 1e6)
+        call_start = thread_time()
+        make_cloudsched(case, start)(NOW)
+        samples.append((thread_time() - call_start) * 1e6)
     return statistics.median(samples)
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure all cases and print the table, and which targets are missed."""
     installed = {}
     for name in RIVALS:
         try:
             installed[name] = version(name)
         except PackageNotFoundError:
-            print(f"{name} is not installed and left out")
-    print(f"Python {sys.version.split()[0]}, tzdata {zones.version()}, {', '.join(map(' '.join, installed.items()))}")
+            print(f"{name} is not installed and is left out")
+    print(
+        f"Python {sys.version.split()[0]}, tzdata {time_zones.version()}, {', '.join(map(' '.join, installed.items()))}"
+    )
     print("microseconds, median of one call\n")
-    print("| rule | age | fresh | cloudsched | " + " | ".join(installed) + " | dateutil / ours | growth |")
+    print("| rule | age | fresh | cloudsched | " + " | ".join(installed) + " | dateutil / cloudsched | growth |")
     print("|---|---|" + "---:|" * (len(installed) + 4))
     missed = []
     for case in CASES:
-        youngest = rival = 0.0
+        youngest_microseconds = dateutil = 0.0
         too_slow: dict[str, float] = {}
-        for age, since in AGES.items():
-            start = (NOW - since).replace(hour=9, minute=0, second=0).astimezone(zones.load_tzinfo(ZONE))
-            own = microseconds(ours(case, start))
-            youngest = youngest or own
+        for age_name, age in AGES.items():
+            start = (NOW - age).replace(hour=9, minute=0, second=0).astimezone(time_zones.load_tzinfo(ZONE))
+            microseconds = measure_microseconds(make_cloudsched(case, start))
+            youngest_microseconds = youngest_microseconds or microseconds
             cells = []
             for name in installed:
-                other = None if name in too_slow else figure(RIVALS[name], case, start)
-                if other and other > TOO_SLOW:
-                    too_slow[name] = other
-                cells.append(f"{other:,.1f}" if other else f"> {too_slow[name]:,.0f}" if name in too_slow else "-")
+                figure = None if name in too_slow else measure_rival(RIVALS[name], case, start)
+                if figure and figure > TOO_SLOW_MICROSECONDS:
+                    too_slow[name] = figure
+                cells.append(f"{figure:,.1f}" if figure else f"> {too_slow[name]:,.0f}" if name in too_slow else "-")
                 if name == "python-dateutil":
-                    rival = other or too_slow[name]
-            ratio = f"{rival / own:,.1f}"
+                    dateutil = figure or too_slow[name]
+            fresh, growth = measure_fresh(case, start), microseconds / youngest_microseconds
+            ratio = f"{dateutil / microseconds:,.1f}"
             print(
-                f"| {case.name} | {age} | {fresh(case, start):,.0f} | {own:.1f} | {' | '.join(cells)} "
-                f"| {ratio} | {own / youngest:.2f} |",
+                f"| {case.name} | {age_name} | {fresh:,.0f} | {microseconds:.1f} | {' | '.join(cells)} "
+                f"| {ratio} | {growth:.2f} |",
                 flush=True,
             )
-            if own > TARGET_MICROSECONDS or own > TARGET_GROWTH * youngest or own > TARGET_RATIO * rival:
-                missed.append(f"{case.name}, {age}")
+            if microseconds > TARGET_MICROSECONDS or growth > TARGET_GROWTH or microseconds > TARGET_RATIO * dateutil:
+                missed.append(f"{case.name}, {age_name}")
     print(f"\nTargets missed: {', '.join(missed) or 'none'}")
 
 

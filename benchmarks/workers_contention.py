@@ -1,4 +1,4 @@
-"""Workers in processes of their own that race for what one store offers; see `benchmarks.workers`."""
+"""Worker processes that compete for the offers of one store; see `benchmarks.workers`."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import Store, Version
 
-QUEUE_KEY = "bench"
+QUEUE_KEY = "benchmark"
 SETTINGS = Settings(secret="benchmarks have no secrets")
-PATIENCE = 300.0
-"""How many seconds the processes may take to be ready."""
+TIMEOUT_SECONDS = 300.0
+"""How many seconds the processes may take to get ready."""
 
-_spawned = multiprocessing.get_context("spawn")  # what a worker is: a new interpreter, with connections of its own
+_spawn = multiprocessing.get_context("spawn")  # as in production: a new interpreter, with connections of its own
 
 
 @dataclass(frozen=True, slots=True)
 class StoreLocation:
-    """Where a store is, for a process that opens it."""
+    """Which store a process opens: a SQLite file, or a project in the Firestore emulator."""
 
     path: Path | None = None
     """The file, for SQLite."""
@@ -52,66 +52,66 @@ class StoreLocation:
     project: str = ""
 
     def open(self) -> Store:
-        """Open it."""
+        """Open the store."""
         if self.path is not None:
             return SqliteStore(self.path)
         return FirestoreStore(project=self.project, emulator=self.emulator, deadline=timedelta(minutes=1))
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What one process was told, and what that took."""
+class ProcessReport:
+    """The claims of one process, and what they cost."""
 
     worker: str
     claims: Sequence[tuple[str, str, str]]
     """Task, execution and lease token's hash of each claim."""
-    began_at: float
+    started_at: float
     claimed_at: Sequence[float]
     reads: int
     conflicts: int
-    unanswered: int
-    """How often the store did not answer in its time, and was asked again."""
+    unavailable: int
+    """How often the store did not respond in time and the request was repeated."""
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
-    """What came of a race."""
+class RaceResult:
+    """The figures of all processes together."""
 
     claims: int
     rate: float
-    """Claims a second, while there was work for all."""
+    """Claims per second while there was work for all processes."""
     reads: int
     conflicts: int
-    unanswered: int
+    unavailable: int
     twice: int
 
 
 class DiscardingDispatcher:
-    """A dispatcher that takes everything and does nothing with it."""
+    """A dispatcher that discards every message."""
 
     def create(self, message: QueueMessage) -> None:
-        """Forget it."""
+        """Discard the message."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections to close."""
 
 
 class ContendedStore(CountingStore):
-    """Counts what another store reads, and the commits that lost a race."""
+    """Counts the documents that a store reads, and the commits that fail with a version conflict."""
 
     conflicts = 0
 
-    def commit(self, *arguments: Any, **named: Any) -> Version:
-        """Pass on; a conflict is counted."""
+    def commit(self, *arguments: Any, **keywords: Any) -> Version:
+        """Commit; count a version conflict."""
         try:
-            return super().commit(*arguments, **named)
+            return super().commit(*arguments, **keywords)
         except VersionConflict:
             self.conflicts += 1
             raise
 
 
-def template() -> Task:
-    """Return a task as it is stored while it is offered to workers."""
+def create_template() -> Task:
+    """Return a task in the state in which it is offered to workers."""
     app = App()
     app.registry.register("work", pull=QUEUE_KEY, expected_duration=timedelta(hours=1))(lambda: None)
     with Simulation(app, datetime.now(UTC)) as sim:
@@ -121,165 +121,173 @@ def template() -> Task:
         return app.get(task.id)
 
 
-def fill_store(place: StoreLocation, size: int, lanes: int) -> None:
-    """Put so many offered tasks into the store, over so many lanes; all into the workers' one if that is 0."""
-    store, task = place.open(), template()
+def fill_store(location: StoreLocation, size: int, queue_keys: int) -> None:
+    """Store `size` offered tasks, divided among that many queue keys; 0: all under the key of the workers."""
+    store, task = location.open(), create_template()
 
     def put(number: int) -> None:
-        lane = f"{QUEUE_KEY}/{number % lanes}" if lanes else QUEUE_KEY
-        offer = Offer(queue_key=lane, order=f"{task.priority.rank} {number:08}")
+        queue_key = f"{QUEUE_KEY}/{number % queue_keys}" if queue_keys else QUEUE_KEY
+        offer = Offer(queue_key=queue_key, order=f"{task.priority.rank} {number:08}")
         store.commit(task.model_copy(update={"id": f"t{number:08}", "offer": offer}), None)
 
-    with ThreadPoolExecutor(1 if place.path else 8) as pool:
+    with ThreadPoolExecutor(1 if location.path else 8) as pool:
         list(pool.map(put, range(size)))
     store.close()
 
 
-class Grounds:
-    """Where races are held: each in a store of its own that holds the same tasks."""
+class StoreFactory:
+    """Makes stores that hold the same offered tasks, a new one for each measurement."""
 
     def __init__(self, folder: Path, size: int, emulator: str = "") -> None:
         self._folder = folder
         self._emulator = emulator
-        self._made: dict[int, Path] = {}
+        self._templates: dict[int, Path] = {}
         self.size = size
 
     @contextmanager
-    def prepared(self, lanes: int) -> Iterator[StoreLocation]:
-        """Make a store, filled, and remove it afterwards."""
+    def prepare_store(self, queue_keys: int) -> Iterator[StoreLocation]:
+        """Make and fill a store, and remove it afterwards if it is a file."""
         if self._emulator:
-            place = StoreLocation(emulator=self._emulator, project=f"demo-{uuid.uuid4().hex[:12]}")
-            fill_store(place, self.size, lanes)
-            yield place
+            location = StoreLocation(emulator=self._emulator, project=f"demo-{uuid.uuid4().hex[:12]}")
+            fill_store(location, self.size, queue_keys)
+            yield location
             return
-        if lanes not in self._made:
-            self._made[lanes] = self._folder / f"lanes-{lanes}"
-            self._made[lanes].mkdir()
-            fill_store(StoreLocation(self._made[lanes] / "tasks.db"), self.size, lanes)
+        if queue_keys not in self._templates:
+            self._templates[queue_keys] = self._folder / f"queue-keys-{queue_keys}"
+            self._templates[queue_keys].mkdir()
+            fill_store(StoreLocation(self._templates[queue_keys] / "tasks.db"), self.size, queue_keys)
         copy = self._folder / "race"
-        shutil.copytree(self._made[lanes], copy)
+        shutil.copytree(self._templates[queue_keys], copy)
         yield StoreLocation(copy / "tasks.db")
         shutil.rmtree(copy)
 
 
-def race(grounds: Grounds, workers: int, limit: int) -> Race:
-    """Let so many workers claim everything, so many at a time, and check from both sides who has what."""
-    with grounds.prepared(0) as place:
-        told = _raced(place, _claims, workers, limit)
-        reports = Counter((task, execution) for each in told for task, execution, _ in each.claims)
-        twice = sum(reports.values()) - len(reports)
-        unknown = sum(each.unanswered for each in told)  # a claim without an answer may have taken effect
-        assert len(reports) >= grounds.size - unknown, f"{len(reports)} of {grounds.size} were claimed"
-        leases = _leases(place)
-        holders = {task: (token, each.worker) for each in told for task, _, token in each.claims}
-        assert twice or all(leases[task] == holder for task, holder in holders.items()), "told what is not so"
-    return _summed(told, twice)
+def run_race(stores: StoreFactory, workers: int, limit: int) -> RaceResult:
+    """Let workers claim all tasks, up to `limit` at a time; check their reports against the leases in the store."""
+    with stores.prepare_store(0) as location:
+        reports = _run_processes(location, _claim_all, workers, limit)
+        claim_counts = Counter((task, execution) for each in reports for task, execution, _ in each.claims)
+        twice = sum(claim_counts.values()) - len(claim_counts)
+        uncertain = sum(each.unavailable for each in reports)  # a claim without a response may have taken effect
+        assert len(claim_counts) >= stores.size - uncertain, f"{len(claim_counts)} of {stores.size} were claimed"
+        leases = _load_leases(location)
+        holders = {task: (token, each.worker) for each in reports for task, _, token in each.claims}
+        assert twice or all(leases[task] == holder for task, holder in holders.items()), (
+            "a report differs from the lease in the store"
+        )
+    return _summarize(reports, twice)
 
 
-def floor(grounds: Grounds, workers: int, limit: int) -> Race:
-    """Let as many processes read and write as many documents in the same store, each those of a lane of its own."""
-    with grounds.prepared(workers) as place:
-        return _summed(_raced(place, _reads_and_commits, workers, limit), each_alone=True)
+def measure_floor(stores: StoreFactory, workers: int, limit: int) -> RaceResult:
+    """Let processes read and commit the same number of documents, each process those of its own queue key."""
+    with stores.prepare_store(workers) as location:
+        return _summarize(_run_processes(location, _read_and_commit_all, workers, limit), each_has_own_key=True)
 
 
-def _summed(told: Sequence[Told], twice: int = 0, *, each_alone: bool = False) -> Race:
-    began_at, last = min(each.began_at for each in told), [each.claimed_at[-1] for each in told if each.claimed_at]
-    ended_at = min(last) if each_alone else max(last)  # who has all of its own lane waits for nobody
-    meanwhile = sum(at <= ended_at for each in told for at in each.claimed_at)
-    return Race(
-        claims=sum(len(each.claims) for each in told),
-        rate=meanwhile / (ended_at - began_at),
-        reads=sum(each.reads for each in told),
-        conflicts=sum(each.conflicts for each in told),
-        unanswered=sum(each.unanswered for each in told),
+def _summarize(reports: Sequence[ProcessReport], twice: int = 0, *, each_has_own_key: bool = False) -> RaceResult:
+    started_at = min(each.started_at for each in reports)
+    last_claims = [each.claimed_at[-1] for each in reports if each.claimed_at]
+    # With a queue key for each process, the first to claim all of its own ends the time in which all have work.
+    finished_at = min(last_claims) if each_has_own_key else max(last_claims)
+    claims_in_time = sum(at <= finished_at for each in reports for at in each.claimed_at)
+    return RaceResult(
+        claims=sum(len(each.claims) for each in reports),
+        rate=claims_in_time / (finished_at - started_at),
+        reads=sum(each.reads for each in reports),
+        conflicts=sum(each.conflicts for each in reports),
+        unavailable=sum(each.unavailable for each in reports),
         twice=twice,
     )
 
 
-def _raced(place: StoreLocation, work: Any, workers: int, limit: int) -> list[Told]:  # noqa: ANN401 - a function of this module
-    start, answers = _spawned.Barrier(workers), _spawned.Queue()
-    processes = [_spawned.Process(target=work, args=(place, n, limit, start, answers)) for n in range(workers)]
+def _run_processes(location: StoreLocation, work: Any, workers: int, limit: int) -> list[ProcessReport]:  # noqa: ANN401 - a function of this module
+    start, reports_queue = _spawn.Barrier(workers), _spawn.Queue()
+    processes = [_spawn.Process(target=work, args=(location, n, limit, start, reports_queue)) for n in range(workers)]
     for each in processes:
         each.start()
-    told: list[Told] = []
+    reports: list[ProcessReport] = []
     try:
-        while len(told) < workers:
+        while len(reports) < workers:
             with suppress(Empty):
-                told.append(answers.get(timeout=1))
+                reports.append(reports_queue.get(timeout=1))
             assert not any(each.exitcode for each in processes), "a worker died"
-        return told
+        return reports
     finally:
         for each in processes:
             each.join(10)
             each.kill()
 
 
-def _claims(place: StoreLocation, number: int, limit: int, start: Barrier, answers: Queue[Told]) -> None:
-    """Claim until nothing is left."""
-    store = ContendedStore(place.open(), Counts())
-    app, wanted = (
-        App(SETTINGS, store=store, dispatcher=DiscardingDispatcher()),
-        WorkerFilter(QUEUE_KEY, worker=f"w{number}"),
-    )
+def _claim_all(
+    location: StoreLocation, number: int, limit: int, start: Barrier, reports_queue: Queue[ProcessReport]
+) -> None:
+    """Claim until no task is offered any more."""
+    store = ContendedStore(location.open(), Counts())
+    app = App(SETTINGS, store=store, dispatcher=DiscardingDispatcher())
+    worker_filter = WorkerFilter(QUEUE_KEY, worker=f"w{number}")
     app.worker_claims.claim(WorkerFilter("nothing"))  # connects
     before = store._counts.copy()  # noqa: SLF001 - the figure
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
-    start.wait(PATIENCE)
-    began_at, unanswered = time.monotonic(), 0
+    start.wait(TIMEOUT_SECONDS)
+    started_at, unavailable = time.monotonic(), 0
     while True:
         try:
-            found = app.worker_claims.claim(wanted, limit)
-            if not found and not store.list_claimable([QUEUE_KEY], limit=1):
+            works = app.worker_claims.claim(worker_filter, limit)
+            if not works and not store.list_claimable([QUEUE_KEY], limit=1):
                 break
-        except StoreUnavailable:  # sixteen who want SQLite's write lock may wait for too long; a worker asks again
-            unanswered += 1
+        except StoreUnavailable:  # 16 workers may wait too long for SQLite's write lock; a worker tries again
+            unavailable += 1
             continue
-        claimed_at += [time.monotonic()] * len(found)
-        claims += [(each.stored.task.id, each.run.execution_id, _token(each.run)) for each in found]
+        claimed_at += [time.monotonic()] * len(works)
+        claims += [(each.stored.task.id, each.run.execution_id, _token_hash(each.run)) for each in works]
     reads = store._counts.since(before).reads  # noqa: SLF001 - the same
-    answers.put(Told(wanted.worker, claims, began_at, claimed_at, reads, store.conflicts, unanswered))
+    reports_queue.put(
+        ProcessReport(worker_filter.worker, claims, started_at, claimed_at, reads, store.conflicts, unavailable)
+    )
     store.close()
 
 
-def _reads_and_commits(place: StoreLocation, number: int, limit: int, start: Barrier, answers: Queue[Told]) -> None:
-    """Read what a claim reads and commit what it commits, with nothing decided, where nobody else does."""
-    store, lane = place.open(), f"{QUEUE_KEY}/{number}"
+def _read_and_commit_all(
+    location: StoreLocation, number: int, limit: int, start: Barrier, reports_queue: Queue[ProcessReport]
+) -> None:
+    """Read what a claim reads and commit what it commits, without the engine and without competitors."""
+    store, queue_key = location.open(), f"{QUEUE_KEY}/{number}"
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
     store.list_claimable(["nothing"], limit=1)  # connects
-    (first,) = store.list_claimable([lane], limit=1) or (None,)
+    (first,) = store.list_claimable([queue_key], limit=1) or (None,)
     now = datetime.now(UTC)
     lease = Lease(token_hash="0" * 32, started_at=now, until=now + timedelta(hours=6), worker=f"w{number}")
     runs = [each.model_copy(update={"lease": lease, "waiting_for": None}) for each in first.task.runs] if first else []
-    start.wait(PATIENCE)
-    began_at, unanswered = time.monotonic(), 0
-    while found := store.list_claimable([lane], limit=limit):
-        for each in found:
+    start.wait(TIMEOUT_SECONDS)
+    started_at, unavailable = time.monotonic(), 0
+    while works := store.list_claimable([queue_key], limit=limit):
+        for each in works:
             try:
                 store.commit(each.task.model_copy(update={"offer": None, "runs": tuple(runs)}), each.version)
             except StoreUnavailable:
-                unanswered += 1
+                unavailable += 1
                 break
             claims.append((each.task.id, "", ""))
             claimed_at.append(time.monotonic())
-    answers.put(Told(f"w{number}", claims, began_at, claimed_at, len(claims), 0, unanswered))
+    reports_queue.put(ProcessReport(f"w{number}", claims, started_at, claimed_at, len(claims), 0, unavailable))
     store.close()
 
 
-def _token(run: Any) -> str:  # noqa: ANN401 - a Run
+def _token_hash(run: Any) -> str:  # noqa: ANN401 - a Run
     assert run.lease
     token: str = run.lease.token_hash
     return token
 
 
-def _leases(place: StoreLocation) -> dict[str, tuple[str, str | None]]:
-    """Return each task's lease token hash and worker, as the store has them."""
-    store, token = place.open(), None
+def _load_leases(location: StoreLocation) -> dict[str, tuple[str, str | None]]:
+    """Return each task's lease token hash and worker from the store."""
+    store, token = location.open(), None
     leases: dict[str, tuple[str, str | None]] = {}
     while True:
         page = store.list_tasks(TaskQuery(), limit=500, page_token=token)
         for task in page.items:
             (run,) = task.runs
-            assert run.lease, f"{task.id} is nobody's"
+            assert run.lease, f"no worker has claimed {task.id}"
             assert task.offer is None
             leases[task.id] = run.lease.token_hash, run.lease.worker
         token = page.next_page_token

@@ -1,4 +1,4 @@
-"""How soon a worker has what is offered, where it listens and where it looks now and then; see `benchmarks.workers`."""
+"""Measures how soon a worker claims a task after it is offered, listening or polling; see `benchmarks.workers`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.workers_contention import QUEUE_KEY, DiscardingDispatcher, StoreLocation, template
+from benchmarks.workers_contention import QUEUE_KEY, DiscardingDispatcher, StoreLocation, create_template
 
 from cloudsched import App, Settings
 from cloudsched.domain.documents.pull import Offer
@@ -28,103 +28,107 @@ if TYPE_CHECKING:
     from cloudsched.worker.store_source import StoreWork
 
 WARM_UP = 5
-"""How many offers are not counted."""
-PATIENCE = 120.0
+"""How many offers come first and are not counted."""
+TIMEOUT_SECONDS = 120.0
 
-_spawned = multiprocessing.get_context("spawn")
+_spawn = multiprocessing.get_context("spawn")
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What a worker did."""
+class WorkerReport:
+    """When a worker claimed each task, by id, and how often it polled."""
 
     claimed_at: dict[str, float]
-    looks: int
+    polls: int
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """What came of it."""
+    """The time from the commit of each offer to its claim."""
 
     seconds: Sequence[float]
-    looks: int
-    """How often the worker asked the store for work."""
+    polls: int
+    """How often the worker queried the store for work."""
 
 
 class TimedSource(StoreSource):
-    """Notes when each claim was there, and how often it was looked for."""
+    """A source that records when each task was claimed, and how often the worker polled."""
 
     def __init__(self, app: App, worker_filter: WorkerFilter, *, listens: bool) -> None:
         super().__init__(app, worker_filter, "benchmark")
-        self._hears = listens
+        self._listens = listens
         self.claimed_at: dict[str, float] = {}
-        self.looks = 0
+        self.polls = 0
 
     def claim(self, limit: int) -> Sequence[StoreWork]:
-        """Claim as ever."""
-        found = super().claim(limit)
-        self.looks += 1
-        self.claimed_at.update({each.task.id: time.monotonic() for each in found})
-        return found
+        """Claim, and record the time."""
+        works = super().claim(limit)
+        self.polls += 1
+        self.claimed_at.update({each.task.id: time.monotonic() for each in works})
+        return works
 
     @property
     def can_listen(self) -> bool:
-        """Whether it is to."""
-        return self._hears
+        """Whether this source is to listen."""
+        return self._listens
 
     def listen(self, notify: Callable[[], None]) -> AbstractContextManager[None]:
-        """Listen, or not."""
-        return super().listen(notify) if self._hears else nullcontext()
+        """Listen if this source is to; otherwise never notify."""
+        return super().listen(notify) if self._listens else nullcontext()
 
 
-def heard(emulator: str, offers: int, *, listens: bool) -> Delays:
-    """Offer one task after the other at any moment, and return how long each took until a worker had claimed it."""
-    place, task = StoreLocation(emulator=emulator, project=f"demo-{uuid.uuid4().hex[:12]}"), template()
-    is_up, is_over, answers = _spawned.Event(), _spawned.Event(), _spawned.Queue()
-    worker = _spawned.Process(target=_work, args=(place, listens, WARM_UP + offers, is_up, is_over, answers))
+def measure_delays(emulator: str, offers: int, *, listens: bool) -> Delays:
+    """Offer tasks one by one at random intervals; return how long each took until a worker had claimed it."""
+    location, task = StoreLocation(emulator=emulator, project=f"demo-{uuid.uuid4().hex[:12]}"), create_template()
+    is_ready, is_finished, reports = _spawn.Event(), _spawn.Event(), _spawn.Queue()
+    worker = _spawn.Process(
+        target=_run_worker, args=(location, listens, WARM_UP + offers, is_ready, is_finished, reports)
+    )
     worker.start()
-    chance, store, offered_at = random.Random(0), place.open(), dict[str, float]()  # noqa: S311 - repeatable
+    rng, store, offered_at = random.Random(0), location.open(), dict[str, float]()  # noqa: S311 - repeatable
     try:
-        assert is_up.wait(PATIENCE), "the worker did not begin"
+        assert is_ready.wait(TIMEOUT_SECONDS), "the worker did not start"
         for number in range(WARM_UP + offers):
-            time.sleep(chance.uniform(0.1, 0.7))
+            time.sleep(rng.uniform(0.1, 0.7))
             offer = Offer(queue_key=QUEUE_KEY, order=f"{task.priority.rank} {number:08}")
-            one = task.model_copy(update={"id": f"t{number:08}", "offer": offer})
-            store.commit(one, None)
-            offered_at[one.id] = time.monotonic()
-        assert is_over.wait(PATIENCE), "not everything was claimed"
-        found: Heard = answers.get(timeout=PATIENCE)
+            offered = task.model_copy(update={"id": f"t{number:08}", "offer": offer})
+            store.commit(offered, None)
+            offered_at[offered.id] = time.monotonic()
+        assert is_finished.wait(TIMEOUT_SECONDS), "not every task was claimed"
+        report: WorkerReport = reports.get(timeout=TIMEOUT_SECONDS)
     finally:
         store.close()
         worker.join(10)
         worker.kill()
     counted = sorted(offered_at)[WARM_UP:]
-    return Delays([max(0.0, found.claimed_at[each] - offered_at[each]) for each in counted], found.looks)
+    return Delays([max(0.0, report.claimed_at[each] - offered_at[each]) for each in counted], report.polls)
 
 
-def _work(
-    place: StoreLocation,
-    listens: bool,  # noqa: FBT001 - what a process is given
+def _run_worker(
+    location: StoreLocation,
+    listens: bool,  # noqa: FBT001 - a process gets positional arguments
     offers: int,
-    is_up: Event,
-    is_over: Event,
-    answers: Queue[Heard],
+    is_ready: Event,
+    is_finished: Event,
+    reports: Queue[WorkerReport],
 ) -> None:
-    """Be a worker until so many were claimed."""
-    settings = Settings(project=place.project, firestore_emulator=place.emulator, secret="benchmarks have no secrets")
+    """Run a worker in this process until it has claimed that many tasks."""
+    settings = Settings(
+        project=location.project, firestore_emulator=location.emulator, secret="benchmarks have no secrets"
+    )
     app = App(settings, dispatcher=DiscardingDispatcher())
     app.registry.register("work", pull=QUEUE_KEY)(lambda: None)
-    desk = TimedSource(app, WorkerFilter(QUEUE_KEY), listens=listens)
-    desk.claim(1)  # connects
-    desk.looks = 0
-    worker = Worker(desk)
+    source = TimedSource(app, WorkerFilter(QUEUE_KEY), listens=listens)
+    source.claim(1)  # connects
+    source.polls = 0
+    worker = Worker(source)
     thread = threading.Thread(target=worker.run)
     thread.start()
-    is_up.set()
-    while len(desk.claimed_at) < offers and thread.is_alive():
+    is_ready.set()
+    while len(source.claimed_at) < offers and thread.is_alive():
         time.sleep(0.05)
     worker.stop()
     thread.join()
-    answers.put(Heard(desk.claimed_at, desk.looks))
-    is_over.set()
+    reports.put(WorkerReport(source.claimed_at, source.polls))
+    is_finished.set()
     app.close()

@@ -13,14 +13,6 @@ Cloud Monitoring. A program with its own providers sets ``app.tracer = OpenTelem
 ``cloudsched.dispatches.repaired``  counter   lost dispatches that the sweep sent again
 ``cloudsched.documents.unreadable`` counter   documents that a list skipped: damaged, or of a newer schema
 =================================== ========= ==================================================================
-``cloudsched.tasks.created``    counter   new tasks
-``cloudsched.attempts.started`` counter   handlers called
-``cloudsched.executions.finished`` counter   executions, by ``status``: SUCCEEDED, FAILED, SKIPPED and the others
-``cloudsched.lateness``         histogram seconds from when an attempt was due to its start
-``cloudsched.backlog``          gauge     tasks that the last sweep found overdue
-``cloudsched.repaired``         counter   lost dispatches that the sweep sent again
-``cloudsched.unreadable``       counter   documents that a list skipped: damaged, or of a newer schema
-=============================== ========= ==================================================================
 
 Metrics that concern one handler have the attribute ``handler``. Owners and ids are in logs and spans, not in metrics.
 """

@@ -214,7 +214,8 @@ class SqliteStore:
         try:
             self._on_removed(key)
         except Exception as error:  # noqa: BLE001 - whatever it is, the document goes
-            log.warning("results of %s not removed: %s", key, error, extra={"action": "blob_delete_failed", "taskId": key})
+            about = {"action": "blob_delete_failed", "taskId": key}
+            log.warning("results of %s not removed: %s", key, error, extra=about)
 
     def list_tasks(self, query: TaskQuery, *, limit: int, page_token: str | None = None) -> Page[Task]:
         """Return a page of the tasks that match a query."""

@@ -147,7 +147,7 @@ def test_no_bytes_make_a_request_fail(call: Call, body: bytes) -> None:
 def test_no_path_or_query_makes_a_request_fail(call: Call, path: list[str], query: dict[str, str], method: str) -> None:
     """Whatever is asked for, in whatever way, is answered; a wrong method says which are right."""
     clean = {name: value.encode("utf-8", "replace").decode() for name, value in query.items()}
-    answer = call(method, "/" + quote("/".join(path)), query_string=clean)
+    answer = call(method, "http://localhost/" + quote("/".join(path)), query_string=clean)
     assert answer.status_code < 500, answer.get_data(as_text=True)
     if answer.status_code == 405:
         assert answer.headers["Allow"]

@@ -27,8 +27,8 @@ class Flaky:
         raise NotFound("task", "x")
 
 
-def test_an_open_circuit_answers_at_once_and_closes_when_the_service_is_back() -> None:
-    """After some failures in a row nothing is sent until the recovery time is over; one success closes it again."""
+def test_an_open_circuit_fails_at_once_and_closes_when_the_service_recovers() -> None:
+    """After several failures in a row nothing is sent until the recovery time is over; one success closes it."""
     port = Flaky()
     circuit = CircuitBreakerProxy(port, StoreUnavailable, "The store", recovery=timedelta(milliseconds=1))
     slow = CircuitBreakerProxy(port, StoreUnavailable, "The store")
@@ -48,8 +48,8 @@ def test_an_open_circuit_answers_at_once_and_closes_when_the_service_is_back() -
     assert circuit.state == "closed"
 
 
-def test_an_answer_that_is_no_is_not_a_failure() -> None:
-    """A conflict or a missing document says that the service works."""
+def test_an_expected_error_is_not_a_failure() -> None:
+    """A conflict or a missing document shows that the service works."""
     circuit = CircuitBreakerProxy(Flaky(), StoreUnavailable, "The store")
     for _ in range(2 * FAILURE_THRESHOLD):
         with pytest.raises(NotFound):

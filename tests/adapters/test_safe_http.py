@@ -104,15 +104,15 @@ def page() -> Iterator[tuple[str, list[str]]]:
     ],
 )
 def test_an_internal_address_is_refused(page: tuple[str, list[str]], url: str) -> None:
-    """However an address is written, nothing is sent to one that is not public."""
+    """Nothing is sent to an address that is not public, whatever its notation."""
     address, asked = page
     with pytest.raises(InvalidInput, match="may not be reached"), make_session() as web:
         web.get(url.format(port=address.partition(":")[2]), timeout=WAIT_SECONDS)
     assert not asked
 
 
-def test_a_redirect_to_the_inside_is_refused(page: tuple[str, list[str]]) -> None:
-    """A page that may be reached cannot send the fetcher on to one that may not."""
+def test_a_redirect_to_an_internal_address_is_refused(page: tuple[str, list[str]]) -> None:
+    """An allowed page cannot redirect the fetcher to a forbidden one."""
     address, asked = page
     elsewhere = address.replace("127.0.0.1", "127.0.0.2")
     with make_session(["127.0.0.1/32"]) as web:
@@ -140,10 +140,8 @@ def _resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str
     return asked
 
 
-def test_a_name_that_changes_its_address_gains_nothing(
-    page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A name is asked for once, and what was checked is what is connected to (DNS rebinding)."""
+def test_dns_rebinding_has_no_effect(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name is resolved once, and the connection goes to the address that was checked."""
     port = page[0].partition(":")[2]
     asked = _resolving(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
     with make_session(["127.0.0.1/32"]) as web:
@@ -154,10 +152,10 @@ def test_a_name_that_changes_its_address_gains_nothing(
         web.get(f"http://rebind.example:{port}/", timeout=WAIT_SECONDS)
 
 
-def test_a_name_with_one_address_inside_is_refused(
+def test_a_name_with_one_internal_address_is_refused(
     page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All the addresses of a name have to be allowed, since any of them could be the one that answers."""
+    """All addresses of a name have to be public, since the connection could go to any of them."""
     port = page[0].partition(":")[2]
     _resolving(monkeypatch, ["127.0.0.1", "169.254.169.254"])
     with make_session(["127.0.0.1/32"]) as web, pytest.raises(InvalidInput):
@@ -165,7 +163,7 @@ def test_a_name_with_one_address_inside_is_refused(
 
 
 def test_the_environments_proxy_is_not_used(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy would go wherever it is told to; so would a password from .netrc go along."""
+    """A proxy would connect to any address; passwords from .netrc are not sent either."""
     address, asked = page
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://{address}")
@@ -177,7 +175,7 @@ def test_the_environments_proxy_is_not_used(page: tuple[str, list[str]], monkeyp
 @pytest.mark.parametrize("scheme", ["http", "https", "all"])
 @pytest.mark.parametrize("place", ["request", "session"])
 def test_a_request_that_names_a_proxy_is_refused(page: tuple[str, list[str]], scheme: str, place: str) -> None:
-    """A proxy connects wherever it is told to, so none is used, wherever it is named."""
+    """A proxy would connect to any address, so none is used, wherever it is configured."""
     address, asked = page
     url = f"{'https' if scheme == 'https' else 'http'}://8.8.8.8/"
     proxies = {scheme: f"http://{address}"}
@@ -188,8 +186,8 @@ def test_a_request_that_names_a_proxy_is_refused(page: tuple[str, list[str]], sc
     assert not asked
 
 
-def test_a_certificate_has_to_be_the_names(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connecting to the checked address does not change whose certificate is asked for."""
+def test_the_certificate_must_match_the_host_name(page: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connecting to the checked address still verifies the certificate of the name."""
     wanted: list[object] = []
 
     def wrap(*_: Any, server_hostname: object = None, **__: Any) -> None:
@@ -205,7 +203,7 @@ def test_a_certificate_has_to_be_the_names(page: tuple[str, list[str]], monkeypa
 
 @given(st.sampled_from(PRIVATE).flatmap(lambda network: st.ip_addresses(network=network)))
 def test_no_special_network_is_public(address: IPv4Address) -> None:
-    """No address of a special network is, nor is the same one within IPv6."""
+    """No address of a special network is public, nor is its IPv6-mapped form."""
     assert not is_public(address)
     for carrier in ("::ffff:", "64:ff9b::"):
         assert not is_public(ip_address(f"{carrier}{address}"))
@@ -218,22 +216,22 @@ def test_no_special_ipv6_network_is_public(address: IPv6Address) -> None:
 
 
 @pytest.mark.parametrize("address", ["192.0.0.8", "192.88.99.1", "3fff::1", "fec0::1", "168.63.129.16", "::7f00:1"])
-def test_addresses_that_python_takes_for_global_are_refused(address: str) -> None:
-    """The answer is the same under every patch release of Python: `ipaddress` has no say in it."""
+def test_special_addresses_that_python_calls_global_are_refused(address: str) -> None:
+    """The result is the same under every patch release of Python, since `ipaddress` does not decide it."""
     assert not is_public(ip_address(address))
     with pytest.raises(InvalidInput, match="may not be reached"), make_session() as web:
         web.get(f"http://[{address}]/" if ":" in address else f"http://{address}/", timeout=WAIT_SECONDS)
 
 
 @given(st.ip_addresses(v=4))
-def test_the_rest_is_public(address: IPv4Address) -> None:
-    """What is in no special network is public, so that the check does not refuse what it should not."""
+def test_all_other_addresses_are_public(address: IPv4Address) -> None:
+    """An address outside every special network is public, so the check does not refuse too much."""
     special = any(address in ip_network(each) for each in PRIVATE)
     assert special or is_public(address)
 
 
-def test_real_addresses() -> None:
-    """Some that are known."""
+def test_well_known_addresses() -> None:
+    """A few addresses whose status is known."""
     assert is_public(IPv4Address("8.8.8.8"))
     assert is_public(IPv6Address("2001:4860:4860::8888"))
     assert not is_public(IPv6Address("fd20:ce::254")), "the metadata server's IPv6 address"

@@ -78,26 +78,26 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blobs]:
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", bytes(range(256)) * 1000])
-def test_what_is_kept_comes_back_whole(blobs: Blobs, content: bytes) -> None:
+def test_stored_content_is_read_back_unchanged(blobs: Blobs, content: bytes) -> None:
     blobs.put("task-1/20270101T090000Z/3-1", content)
     blobs.put("task-1/20270101T090000Z/4-1", b"another")
     assert blobs.get("task-1/20270101T090000Z/3-1") == content
 
 
-def test_the_same_key_may_be_kept_again(blobs: Blobs) -> None:
-    """A step that is done again after a crash keeps its result again."""
+def test_a_key_can_be_overwritten(blobs: Blobs) -> None:
+    """A step that is repeated after a crash stores its result again."""
     for content in (b"one", b"two"):
         blobs.put("a/b", content)
         assert blobs.get("a/b") == content
 
 
-def test_what_is_not_there_is_not_found(blobs: Blobs) -> None:
+def test_a_missing_blob_is_not_found(blobs: Blobs) -> None:
     with pytest.raises(NotFound):
         blobs.get("a/b")
 
 
-def test_what_is_let_go_of_leaves_the_rest(blobs: Blobs) -> None:
-    """All below a key goes, and nothing else; to let go of it again is harmless. A bucket does this by itself."""
+def test_deleting_a_prefix_leaves_other_keys(blobs: Blobs) -> None:
+    """Only keys below the prefix are deleted; deleting it twice is harmless. A bucket does this by itself."""
     keys = ["a/b/1", "a/b/2", "a/bc/1", "ab/b/1"]
     for key in keys:
         blobs.put(key, b"it")
@@ -120,13 +120,13 @@ def found(blobs: Blobs, keys: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     "key", [".", "./.", "a/.", "./a", "", "/a", "a/", "../a", "a/../b", "a//b", "a b", "a\nb", "ü"]
 )
-def test_keys_lead_nowhere_else(blobs: Blobs, key: str) -> None:
+def test_keys_cannot_escape_the_folder(blobs: Blobs, key: str) -> None:
     for use in (lambda: blobs.put(key, b""), lambda: blobs.get(key), lambda: blobs.delete(key)):
         with pytest.raises(InvalidInput):
             use()
 
 
-def test_a_bucket_that_does_not_answer_is_unavailable() -> None:
+def test_a_bucket_that_does_not_respond_is_unavailable() -> None:
     with socket.socket() as deaf, requests.Session() as session:  # it has the port, so that nobody else can
         deaf.bind(("127.0.0.1", 0))
         blobs = BucketBlobs("results", session=session, address=f"http://127.0.0.1:{deaf.getsockname()[1]}")

@@ -155,7 +155,7 @@ def test_body_and_token_arrive_as_they_were_sent(line: DispatcherUnderTest) -> N
 
 
 @pytest.mark.parametrize("after", [timedelta(0), -SECOND, timedelta(days=-400)])
-def test_the_past_means_now(line: DispatcherUnderTest, after: timedelta) -> None:
+def test_a_past_instant_is_delivered_now(line: DispatcherUnderTest, after: timedelta) -> None:
     line.send("one", after)
     line.executor.wait_for(1)
 
@@ -163,7 +163,7 @@ def test_the_past_means_now(line: DispatcherUnderTest, after: timedelta) -> None
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(delays=st.lists(st.integers(0, 20 * 86_400 * 10**6), min_size=1, max_size=6))
 def test_nothing_is_delivered_before_its_instant_and_all_at_it(open_dispatcher: OpenLine, delays: list[int]) -> None:
-    """The clock is moved from one instant to the next; the dispatch that is due then shows that it was looked at."""
+    """The clock is moved from instant to instant; the dispatch due then shows that the queue has read the clock."""
     due = [timedelta(microseconds=delay) for delay in delays]
     with open_dispatcher() as line:
         for number, after in enumerate(due):
@@ -178,7 +178,7 @@ def test_nothing_is_delivered_before_its_instant_and_all_at_it(open_dispatcher: 
             assert received_at >= NOW + due[int(body[1:])]
 
 
-def test_what_was_not_accepted_is_delivered_again(line: DispatcherUnderTest) -> None:
+def test_a_refused_dispatch_is_redelivered(line: DispatcherUnderTest) -> None:
     line.executor.to_refuse = 3
     line.send("one")
     line.advance_until_accepted()
@@ -186,7 +186,7 @@ def test_what_was_not_accepted_is_delivered_again(line: DispatcherUnderTest) -> 
     assert {token for _, _, token in line.executor.received} == {"token of one"}
 
 
-def test_a_name_is_made_once_while_it_waits_and_after_it_was_delivered(line: DispatcherUnderTest) -> None:
+def test_a_name_is_created_once_while_pending_and_after_delivery(line: DispatcherUnderTest) -> None:
     line.send("later", SECOND)
     line.send("later", timedelta(0))
     line.send("now")
@@ -201,7 +201,7 @@ def test_a_name_is_made_once_while_it_waits_and_after_it_was_delivered(line: Dis
     assert line.executor.accepted == [b"now", b"later", b"last"]
 
 
-def test_a_name_that_is_being_delivered_again_is_taken(line: DispatcherUnderTest) -> None:
+def test_a_name_is_taken_while_it_is_redelivered(line: DispatcherUnderTest) -> None:
     line.executor.to_refuse = 1
     line.send("one")
     while not line.executor.received:
@@ -213,7 +213,7 @@ def test_a_name_that_is_being_delivered_again_is_taken(line: DispatcherUnderTest
     assert line.executor.accepted == [b"one", b"last"]
 
 
-def test_many_threads_hand_over_at_once(line: DispatcherUnderTest) -> None:
+def test_many_threads_can_create_dispatches_at_once(line: DispatcherUnderTest) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: line.send(f"n{number % 50}"), range(150)))
     line.executor.wait_for(50)
@@ -223,12 +223,12 @@ def test_many_threads_hand_over_at_once(line: DispatcherUnderTest) -> None:
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_every_priority_is_carried(line: DispatcherUnderTest, priority: Priority) -> None:
+def test_every_priority_is_delivered(line: DispatcherUnderTest, priority: Priority) -> None:
     line.send("one", priority=priority)
     line.executor.wait_for(1)
 
 
-def test_a_closed_dispatcher_takes_nothing(open_dispatcher: OpenLine) -> None:
+def test_a_closed_dispatcher_refuses_dispatches(open_dispatcher: OpenLine) -> None:
     with open_dispatcher() as line:
         line.send("one")
         line.executor.wait_for(1)

@@ -46,7 +46,7 @@ def run(interpreter: Interpreter) -> Run:
 
 
 def test_it_returns_what_the_script_returns(run: Run) -> None:
-    """JSON goes in and out, whatever is in it; undefined is null."""
+    """Any JSON goes in and out; undefined becomes null."""
     given = {"text": 'é \U0001f600   \\ " \n \0', "big": 2**53, "__proto__": {"a": 1}, "then": [None, True, -0.5, {}]}
     assert run("return input;", given) == given
     assert run("return {...task, tools: Object.keys(tools)}") == {"id": "t", "owner": "ada", "tools": [*TOOLS]}
@@ -54,8 +54,8 @@ def test_it_returns_what_the_script_returns(run: Run) -> None:
     assert run("return [NaN, undefined, 2 ** 60, 1e300, 1.0]") == [None, None, 2.0**60, 1e300, 1]
 
 
-def test_it_asks_and_goes_on_with_what_is_answered(interpreter: Interpreter) -> None:
-    """A round has all that the script waits for, in its order; a failure is an error that it can catch."""
+def test_a_script_waits_for_requests_and_resumes_with_their_responses(interpreter: Interpreter) -> None:
+    """A round contains all pending requests in order; a failed one raises an error that the script can catch."""
     source = """
         const [found, failed] = await Promise.all([tools.lookup({id: input.id}), tools["send-email"]().catch(e => e)]);
         log(`found ${found.name}`);
@@ -75,8 +75,8 @@ def test_it_asks_and_goes_on_with_what_is_answered(interpreter: Interpreter) -> 
 
 
 @pytest.mark.parametrize("end", ["return 1", "throw new RangeError('no')", "null.x", "await null; throw 1"])
-def test_what_it_asked_for_before_its_end_is_told_with_it(interpreter: Interpreter, end: str) -> None:
-    """Also what it said, and also where it ends by throwing something."""
+def test_the_last_round_contains_requests_that_were_not_awaited(interpreter: Interpreter, end: str) -> None:
+    """It contains the log as well, even if the script ends with an exception."""
     with interpreter.run(script_input(f"log('a'); tools.lookup({{id: 1}}); sleep(5); {end}")) as script:
         reached = script.resume((), NOW)
     assert (reached.asks, reached.log) == ((ScriptRequest(1, "lookup", {"id": 1}), ScriptRequest(2, seconds=5)), ("a",))
@@ -84,8 +84,8 @@ def test_what_it_asked_for_before_its_end_is_told_with_it(interpreter: Interpret
     assert (reached.failure is None) == (reached.result == 1)
 
 
-def test_chance_and_the_clock_repeat(run: Run) -> None:
-    """The same seed and instant give the same; nothing else tells the time, whichever way it is asked."""
+def test_random_numbers_and_the_clock_are_reproducible(run: Run) -> None:
+    """The same seed and instant give the same values; no function returns the real time."""
     source = """
         const at = [Date.now(), +new Date(), Date.parse(Date()), +new (class extends Date {})(),
                        +new (new Date(0).constructor)(), +Reflect.construct(Date, [])];
@@ -122,16 +122,16 @@ def test_chance_and_the_clock_repeat(run: Run) -> None:
         ("const input = 1", "line 1: invalid redefinition of parameter name"),
     ],
 )
-def test_what_is_no_javascript_is_refused_with_its_line(interpreter: Interpreter, source: str, problem: str) -> None:
-    """Nothing of it runs but what breaks out of the function around it, and that only in its sandbox."""
+def test_invalid_javascript_is_refused_with_its_line(interpreter: Interpreter, source: str, problem: str) -> None:
+    """Only code that breaks out of the enclosing function runs, and that only in its sandbox."""
     with pytest.raises(InvalidInput) as refused:
         interpreter.check(source)
     assert refused.value.field == "source"
     assert refused.value.problem.startswith(problem)
 
 
-def test_what_compiles_is_not_run_by_a_check(interpreter: Interpreter) -> None:
-    """A check ends at once."""
+def test_a_check_compiles_a_script_without_running_it(interpreter: Interpreter) -> None:
+    """So a check of an endless script returns at once."""
     interpreter.check("while (true);")
 
 
@@ -164,8 +164,8 @@ def test_what_compiles_is_not_run_by_a_check(interpreter: Interpreter) -> None:
         ("task.owner = 'eve'", "TypeError", 1),
     ],
 )
-def test_what_a_script_throws_is_told(run: Run, source: str, name: str, line: int | None) -> None:
-    """Its name, and its line where there is one."""
+def test_a_thrown_error_is_reported(run: Run, source: str, name: str, line: int | None) -> None:
+    """With its name, and its line if it has one."""
     with pytest.raises(ScriptFailed) as failed:
         run(source)
     assert failed.value.name == name
@@ -185,7 +185,7 @@ def test_what_a_script_throws_is_told(run: Run, source: str, name: str, line: in
         ("undefined", "undefined"),
     ],
 )
-def test_what_is_thrown_and_is_no_error_is_told_as_json(run: Run, thrown: str, says: str) -> None:
+def test_a_thrown_value_that_is_no_error_is_reported_as_json(run: Run, thrown: str, says: str) -> None:
     for source in (f"throw {thrown}", f"await Promise.reject({thrown})"):
         with pytest.raises(ScriptFailed) as failed:
             run(source)
@@ -193,8 +193,8 @@ def test_what_is_thrown_and_is_no_error_is_told_as_json(run: Run, thrown: str, s
 
 
 @pytest.mark.parametrize("source", ["throw null", "await Promise.reject(null)"])
-def test_null_may_be_thrown_or_be_all_that_is_left(run: Run, source: str) -> None:
-    """The interpreter throws it, too, where it has no memory for an error: both are said."""
+def test_thrown_null_may_mean_that_memory_ran_out(run: Run, source: str) -> None:
+    """The interpreter also throws null if it has no memory left for an error, so the message names both causes."""
     with pytest.raises(LimitExceeded, match="throws null, or needs more than 32 MiB of memory"):
         run(source)
 
@@ -222,19 +222,19 @@ def test_null_may_be_thrown_or_be_all_that_is_left(run: Run, source: str) -> Non
     ],
 )
 def test_it_stops_at_its_limits(run: Run, source: str, limit: str) -> None:
-    """Time, memory and output, wherever a script uses them up; the error names the limit."""
+    """Time, memory and output are limited wherever a script uses them; the error names the limit."""
     with pytest.raises(LimitExceeded, match=limit):
         run(source, seconds=0.2 if limit == "0.2 s" else None)
 
 
-def test_a_built_in_that_heeds_no_limit_is_killed(run: Run) -> None:
-    """QuickJS itself would be in it for minutes; its process is killed a second after twice the script's time."""
+def test_a_built_in_that_ignores_the_time_limit_is_killed(run: Run) -> None:
+    """QuickJS alone would run for minutes; its process is killed one second after twice the script's time."""
     with pytest.raises(LimitExceeded, match=r"0.2 s"):
         run("return Array(2 ** 32 - 1).join('')", seconds=0.2)
 
 
-def test_output_counts_over_all_rounds(interpreter: Interpreter) -> None:
-    """A script cannot say more by saying it in parts."""
+def test_the_output_limit_covers_all_rounds_together(interpreter: Interpreter) -> None:
+    """A script cannot output more by splitting it into rounds."""
     source = "while (true) await tools.lookup({text: 'x'.repeat(10_000)})"
     with interpreter.run(script_input(source)) as script:
         for number in range(6):
@@ -267,8 +267,8 @@ SPOILED = {"prototypes": "x", "json": "x"}
 
 
 @pytest.mark.parametrize("what", BREAKS)
-def test_a_script_that_breaks_the_built_ins_breaks_itself(interpreter: Interpreter, what: str) -> None:
-    """What surrounds it works on with what it took before; only its own result is what it has made of it."""
+def test_a_script_that_replaces_built_ins_affects_only_itself(interpreter: Interpreter, what: str) -> None:
+    """The glue code uses copies that it took before; only the script's own result is affected."""
     source = f"{BREAKS[what]}\nconst found = await tools.lookup({{id: 1}}); log('on'); return [found];"
     with interpreter.run(script_input(source)) as script:
         assert script.resume((), NOW) == Round((ScriptRequest(1, "lookup", SPOILED.get(what, {"id": 1})),))
@@ -287,8 +287,8 @@ HOOKS = {
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_no_stack_gives_a_script_the_functions_around_it(run: Run, hook: str) -> None:
-    """An error's stack is a text, with the right lines: no hook is handed its frames, and in them the real clock."""
+def test_no_stack_hook_exposes_the_functions_around_a_script(run: Run, hook: str) -> None:
+    """An error's stack is text with the right lines; no hook receives its frames, and with them the real clock."""
     source = f"""let seen = 0, Fault = Error;
         const look = (error, frames) => {{ seen += 1; return '' }};
         {HOOKS[hook]}
@@ -299,8 +299,8 @@ def test_no_stack_gives_a_script_the_functions_around_it(run: Run, hook: str) ->
     assert "<input>:5:" in stack
 
 
-def test_what_breaks_out_of_its_function_finds_no_hook_either(interpreter: Interpreter) -> None:
-    """It runs while it is compiled: before its clock is set, but not before the hook is gone."""
+def test_code_that_breaks_out_of_its_function_finds_no_stack_hook(interpreter: Interpreter) -> None:
+    """It runs during compilation: before its clock is set, but after the hook is removed."""
     source = """}); Error.prepareStackTrace = (error, frames) => { globalThis.seen = true; return '' };
         new Error('x').stack; if (globalThis.seen) throw new Error('seen'); (async function () {"""
     with pytest.raises(InvalidInput, match="unexpected '}'"):
@@ -308,8 +308,8 @@ def test_what_breaks_out_of_its_function_finds_no_hook_either(interpreter: Inter
 
 
 @pytest.mark.parametrize("reach", ["globalThis", "Function('return this')()", "(0, eval)('this')"])
-def test_there_is_nothing_to_reach(run: Run, reach: str) -> None:
-    """The global object has the language's own names, and none by which a program reaches its surroundings."""
+def test_the_global_object_offers_no_way_out(run: Run, reach: str) -> None:
+    """It has the language's own names, and none that gives access to the machine."""
     names = set(run(f"return Object.getOwnPropertyNames({reach})"))
     assert "Promise" in names
     outside = {

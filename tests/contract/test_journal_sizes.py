@@ -68,10 +68,10 @@ def record(store: Store, task_id: str) -> Execution:
     ],
     ids=["errors", "names", "results", "numbers", "a small one"],
 )
-def test_a_journal_ends_in_its_record_and_a_retry_goes_on_from_it(
+def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
     store: Store, make_task: MakeTask, entries: list[JournalEntry]
 ) -> None:
-    """Whoever reads sees all steps at each time, wherever they lie; and so once more when that run has ended."""
+    """A reader sees all steps at any time, wherever they are stored, and again once the retry has ended."""
     journals = JournalArchive(store, FileBlobs())
     committer = TransitionCommitter(store, journals)
     stored = ended(committer, written(store, make_task, entries))
@@ -86,8 +86,8 @@ def test_a_journal_ends_in_its_record_and_a_retry_goes_on_from_it(
         stored = ended(committer, stored)
 
 
-def test_what_is_recorded_after_a_retry_goes_before_what_was_restored(store: Store, make_task: MakeTask) -> None:
-    """One entry is done again, another is new; both are in the record at the end."""
+def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeTask) -> None:
+    """One entry is repeated, another is new; the final record has both."""
     journals = JournalArchive(store, FileBlobs())
     committer = TransitionCommitter(store, journals)
     entries = journal(30, name="page", result="x" * 15_000)
@@ -105,8 +105,8 @@ def test_what_is_recorded_after_a_retry_goes_before_what_was_restored(store: Sto
     assert journals.load_execution(record(store, task.id)).steps == tuple(each.to_record() for each in expected)
 
 
-def test_a_journal_whose_restored_part_is_gone_is_not_whole(store: Store, make_task: MakeTask) -> None:
-    """Its run sees that something is missing, and can be ended."""
+def test_a_journal_whose_restored_part_is_missing_is_incomplete(store: Store, make_task: MakeTask) -> None:
+    """Its run detects that, and can be finished."""
     journals, empty = JournalArchive(store, FileBlobs()), JournalArchive(store, FileBlobs())
     stored = ended(TransitionCommitter(store, journals), written(store, make_task, journal(30, result="x" * 15_000)))
     whole = journals.load_execution(record(store, stored.task.id))

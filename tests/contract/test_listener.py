@@ -123,7 +123,7 @@ def _claimed(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
 def test_every_way_an_offer_appears_notifies(
     sim: Simulation, listener: FirestoreListener, prepare: Callable[..., object], act: Callable[..., object]
 ) -> None:
-    """Whatever puts a task into a lane, those who listen are told, and find it there."""
+    """Whatever puts a task into a queue, its listeners are notified and find it there."""
     before = prepare(sim)
     assert not sim.app.worker_claims.claim(WANTED)
     with open_listener(listener, ["gpu"]) as bell:
@@ -135,7 +135,7 @@ def test_every_way_an_offer_appears_notifies(
 def test_it_notifies_for_its_queue_keys_only(
     firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
 ) -> None:
-    """A worker with skills hears of what asks for them, and is left alone with what it cannot do."""
+    """A worker with skills is notified of tasks that require them, and not of others."""
     with open_listener(listener, ["gpu", "gpu/cuda"]) as bell:
         firestore.commit(make_task(offer=Offer(queue_key="gpu/rocm", order="2 a")), None)
         firestore.commit(make_task(offer=Offer(queue_key="press", order="2 a")), None)
@@ -146,10 +146,10 @@ def test_it_notifies_for_its_queue_keys_only(
             assert bell.notifications == written
 
 
-def test_it_rings_for_its_owner_alone(
+def test_it_notifies_for_its_owner_only(
     firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
 ) -> None:
-    """What belongs to others costs it nothing."""
+    """Offers of other owners cost no reads."""
     with open_listener(listener, ["gpu"], "ada") as bell:
         for number, owner in enumerate(["bob", "bob", "ada"]):
             offer = Offer(queue_key="gpu", order="2 a")
@@ -159,10 +159,10 @@ def test_it_rings_for_its_owner_alone(
     assert set(heard) == {"ada2"}
 
 
-def test_it_is_silent_while_nothing_new_is_offered(
+def test_it_does_not_notify_without_new_offers(
     firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
 ) -> None:
-    """Claims, heartbeats and tasks that nobody pulls make no worker look; nor do offers that it has been told of."""
+    """Claims, heartbeats, tasks without a pull queue and offers already notified make no worker poll."""
     backlog = [make_task(id=f"t{number}", offer=Offer(queue_key="gpu", order=f"2 {number}")) for number in range(10)]
     versions = [firestore.commit(task, None) for task in backlog]
     with open_listener(listener, ["gpu"]) as bell:
@@ -176,10 +176,10 @@ def test_it_is_silent_while_nothing_new_is_offered(
         assert bell.notifications == 1
 
 
-def test_a_backlog_costs_a_handful_and_hides_nothing(
+def test_a_backlog_costs_few_reads_and_hides_no_new_offer(
     firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
 ) -> None:
-    """Firestore bills each document that it sends: a few at first, and not more for what is new, wherever it stands."""
+    """Firestore bills each document that it sends: a few at first, then only new ones, whatever their order."""
     for number in range(300):
         firestore.commit(make_task(offer=Offer(queue_key="gpu", order=f"2 {number:03}")), None)
     with open_listener(listener, ["gpu"]) as bell:
@@ -192,10 +192,10 @@ def test_a_backlog_costs_a_handful_and_hides_nothing(
             assert len(heard) <= WATCHED_OFFERS * (1 + written)
 
 
-def test_a_stream_that_was_cut_is_made_again_and_rings(
+def test_a_broken_stream_is_reopened_and_notifies(
     firestore_address: str, project: str, firestore: FirestoreStore, make_task: MakeTask
 ) -> None:
-    """Something may have been missed; and what comes afterwards is told of as before."""
+    """An offer may have been missed; later ones are notified as before."""
     with Proxy(firestore_address) as proxy:
         listener = FirestoreListener(project=project, emulator=proxy.address)
         with open_listener(listener, ["gpu"]) as bell:
@@ -206,10 +206,10 @@ def test_a_stream_that_was_cut_is_made_again_and_rings(
                 bell.wait()
 
 
-def test_what_was_offered_while_there_was_no_way_is_told_of_afterwards(
+def test_an_offer_made_during_an_outage_is_notified_afterwards(
     firestore_address: str, project: str, firestore: FirestoreStore, make_task: MakeTask
 ) -> None:
-    """It tries until there is a way again, and lets its worker look then."""
+    """It reconnects until that succeeds, and then makes its worker poll."""
     with Proxy(firestore_address) as proxy:
         listener = FirestoreListener(project=project, emulator=proxy.address)
         with open_listener(listener, ["gpu"]) as bell:

@@ -124,7 +124,7 @@ _JSON = st.recursive(
 @settings(max_examples=30, deadline=None)
 @given(payload=st.dictionaries(_KEYS, _JSON, max_size=3))
 def test_any_json_is_a_payload(open_store: OpenStore, make_task: MakeTask, payload: dict[str, Any]) -> None:
-    """All but the order of a map's keys, which Firestore does not keep."""
+    """Only the order of a map's keys may change, which Firestore does not keep."""
     with open_store() as store:
         task = make_task(payload=payload)
         store.commit(task, None)
@@ -143,7 +143,7 @@ def test_a_commit_replaces_the_whole_task(store: Store, make_task: MakeTask) -> 
     assert stored.task == changed
 
 
-def test_what_exists_is_not_created_again(
+def test_an_existing_task_is_not_created_again(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> None:
     task = make_task()
@@ -158,7 +158,7 @@ def test_what_exists_is_not_created_again(
     assert not store.list_messages(task.owner, limit=10).items
 
 
-def test_an_older_version_writes_nothing(
+def test_a_stale_version_writes_nothing(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution], make_message: Callable[..., Message]
 ) -> None:
     task = make_task()
@@ -173,7 +173,7 @@ def test_an_older_version_writes_nothing(
     assert not store.list_messages(task.owner, limit=10).items
 
 
-def test_a_commit_that_changes_nothing_is_a_new_version_all_the_same(store: Store, make_task: MakeTask) -> None:
+def test_a_commit_that_changes_nothing_still_makes_a_new_version(store: Store, make_task: MakeTask) -> None:
     task = make_task()
     first = store.commit(task, None)
     assert store.commit(task, first) != first
@@ -181,7 +181,7 @@ def test_a_commit_that_changes_nothing_is_a_new_version_all_the_same(store: Stor
         store.commit(task, first)
 
 
-def test_a_task_that_is_gone_is_not_changed(store: Store, make_task: MakeTask) -> None:
+def test_a_missing_task_cannot_be_changed(store: Store, make_task: MakeTask) -> None:
     task = make_task(deleted_at=NOW)
     version = store.commit(task, None)
     store.purge(task.id)
@@ -190,7 +190,7 @@ def test_a_task_that_is_gone_is_not_changed(store: Store, make_task: MakeTask) -
     assert store.load(task.id) is None
 
 
-def test_a_task_made_again_is_not_taken_for_its_older_self(store: Store, make_task: MakeTask) -> None:
+def test_a_version_does_not_match_a_recreated_task(store: Store, make_task: MakeTask) -> None:
     task = make_task(deleted_at=NOW)
     version = store.commit(task, None)
     store.purge(task.id)
@@ -200,7 +200,7 @@ def test_a_task_made_again_is_not_taken_for_its_older_self(store: Store, make_ta
         store.commit(task, version)
 
 
-def test_a_version_of_nothing_is_a_conflict(store: Store, make_task: MakeTask) -> None:
+def test_a_version_of_a_missing_task_is_a_conflict(store: Store, make_task: MakeTask) -> None:
     version: Version = store.commit(make_task(), None)
     with pytest.raises(VersionConflict):
         store.commit(make_task(), version)
@@ -219,7 +219,7 @@ def test_records_are_overwritten(
 
 
 @pytest.mark.parametrize("key", ["no-such", "", "a/b", "a/executions/b", ".", "..", "__a__", "x" * 2000, "\x00", "a\n"])
-def test_what_is_not_there_is_none(store: Store, make_task: MakeTask, key: str) -> None:
+def test_a_missing_document_is_none(store: Store, make_task: MakeTask, key: str) -> None:
     task = make_task(id="a")
     store.commit(task, None)
     assert store.load(key) is None
@@ -253,7 +253,7 @@ def test_purge_removes_a_task_and_its_executions(
 def test_purge_leaves_a_task_that_is_not_deleted(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
 ) -> None:
-    """Somebody has made it again under its old id, and the purge of its older self comes late."""
+    """Somebody has recreated it under the same id, and the purge of the old one comes late."""
     task = make_task()
     store.commit(task, None, [make_execution(task, "one")])
     store.purge(task.id)
@@ -261,8 +261,8 @@ def test_purge_leaves_a_task_that_is_not_deleted(
     assert store.load_execution(task.id, "one") is not None
 
 
-def test_a_store_with_a_clock_says_what_time_it_is_there(store: Store) -> None:
-    """Firestore's own; a file has none. Leases are measured by the clocks of those who write, which can be compared."""
+def test_a_check_returns_the_time_of_a_store_with_a_clock(store: Store) -> None:
+    """Firestore has a clock, a file has none. Leases use the writers' clocks, which can be compared with it."""
     begun = datetime.now(UTC)
     there = store.check()
     if isinstance(store, SqliteStore):
@@ -272,7 +272,7 @@ def test_a_store_with_a_clock_says_what_time_it_is_there(store: Store) -> None:
         assert begun - timedelta(seconds=1) <= there <= datetime.now(UTC) + timedelta(seconds=1)
 
 
-def test_a_store_answers_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:
+def test_a_store_responds_until_it_is_closed(open_store: OpenStore, make_task: MakeTask) -> None:
     with open_store() as store:
         store.check()
     for use in (store.check, lambda: store.load("a"), lambda: store.commit(make_task(), None)):

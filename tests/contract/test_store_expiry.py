@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 MakeExecution = Callable[..., "Execution"]
 
 
-def test_what_has_expired_is_gone_and_nothing_else(
+def test_only_expired_documents_are_removed(
     store: Store, make_task: MakeTask, make_execution: MakeExecution, make_message: Callable[..., Message]
 ) -> None:
-    """The embedded store removes by itself what is past its time; Firestore leaves it to a TTL policy."""
+    """The SQLite store removes expired documents itself; Firestore leaves it to a TTL policy."""
     task = make_task()
     early, late, forever = (
         make_execution(task, f"e{number}", expire_at=at)
@@ -35,10 +35,8 @@ def test_what_has_expired_is_gone_and_nothing_else(
     assert len(store.list_messages(task.owner, limit=9).items) == (0 if expected else 1)
 
 
-def test_a_record_that_was_opened_again_does_not_expire(
-    store: Store, make_task: MakeTask, make_execution: MakeExecution
-) -> None:
-    """Retried by hand, it has no such time until it has ended anew."""
+def test_a_reopened_record_does_not_expire(store: Store, make_task: MakeTask, make_execution: MakeExecution) -> None:
+    """After a manual retry it has no expiry time until it ends again."""
     task = make_task()
     version = store.commit(task, None, [make_execution(task, "e", expire_at=NOW)])
     store.commit(task, version, [make_execution(task, "e")])

@@ -85,7 +85,7 @@ def open_store(address: str, deadline: timedelta = timedelta(minutes=1)) -> Fire
 def test_contention_and_overload_are_retried(
     proxy: tuple[FaultyProxy, str], make_task: MakeTask, code: grpc.StatusCode, when: When, *, is_new: bool
 ) -> None:
-    """A commit that did not take effect does so at the second try; one that did conflicts with itself, and is there."""
+    """A commit that had no effect succeeds on retry; one that took effect conflicts with itself and is stored."""
     handler, address = proxy
     store = open_store(address)
     task = make_task()
@@ -111,7 +111,9 @@ def test_contention_and_overload_are_retried(
 
 @pytest.mark.parametrize("code", TRANSIENT, ids=str)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_lock_alone_is_retried_like_a_task(proxy: tuple[FaultyProxy, str], code: grpc.StatusCode, when: When) -> None:
+def test_committing_a_lock_is_retried_like_a_task(
+    proxy: tuple[FaultyProxy, str], code: grpc.StatusCode, when: When
+) -> None:
     """It is written once; a write that took effect conflicts with itself."""
     handler, address = proxy
     store = open_store(address)
@@ -129,7 +131,7 @@ def test_a_lock_alone_is_retried_like_a_task(proxy: tuple[FaultyProxy, str], cod
 
 @pytest.mark.parametrize("code", TRANSIENT, ids=str)
 def test_reads_are_retried(proxy: tuple[FaultyProxy, str], make_task: MakeTask, code: grpc.StatusCode) -> None:
-    """Documents and lists are read once the service answers again."""
+    """Documents and lists are read once the service recovers."""
     handler, address = proxy
     store = open_store(address)
     task = make_task()
@@ -148,7 +150,7 @@ def test_reads_are_retried(proxy: tuple[FaultyProxy, str], make_task: MakeTask, 
 def test_a_failed_precondition_is_a_conflict_at_once(
     proxy: tuple[FaultyProxy, str], make_task: MakeTask, code: grpc.StatusCode
 ) -> None:
-    """A lost race is decided again by the caller: the same commit is never sent a second time."""
+    """The caller decides again after a lost race; the same commit is never sent twice."""
     handler, address = proxy
     store = open_store(address)
     handler.failures = [(code, "before")]
@@ -159,10 +161,10 @@ def test_a_failed_precondition_is_a_conflict_at_once(
 
 
 @pytest.mark.parametrize("code", TRANSIENT, ids=str)
-def test_trouble_that_lasts_ends_with_the_deadline(
+def test_a_lasting_failure_ends_at_the_deadline(
     proxy: tuple[FaultyProxy, str], make_task: MakeTask, code: grpc.StatusCode
 ) -> None:
-    """A few tries are made, and then the error is the one after which the queue delivers again, not a lost race."""
+    """After a few retries the error is StoreUnavailable, so the queue redelivers; it is not a conflict."""
     handler, address = proxy
     store = open_store(address, timedelta(seconds=0.7))
     handler.failures = [(code, "before")] * 100

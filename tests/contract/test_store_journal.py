@@ -44,7 +44,7 @@ def test_a_journal_is_read_as_it_was_written_in_the_order_of_its_numbers(store: 
 
 
 @pytest.mark.parametrize("key", ["none", "", "a/b", ".", "__a__", "x" * 2000])
-def test_what_is_not_there_is_an_empty_journal(store: Store, make_task: MakeTask, key: str) -> None:
+def test_a_missing_journal_is_empty(store: Store, make_task: MakeTask, key: str) -> None:
     task = make_task()
     store.commit(task, None, entries=[entry(1)])
     assert list(store.load_journal(task.id, key)) == []
@@ -58,7 +58,7 @@ def test_an_entry_is_overwritten(store: Store, make_task: MakeTask) -> None:
     assert [each.result for each in store.load_journal(task.id, "e")] == ["done", None]
 
 
-def test_an_older_version_writes_no_entry_and_folds_no_journal(store: Store, make_task: MakeTask) -> None:
+def test_a_stale_version_writes_no_entry_and_archives_no_journal(store: Store, make_task: MakeTask) -> None:
     task = make_task()
     first = store.commit(task, None, entries=[entry(1)])
     store.commit(task, first)
@@ -67,10 +67,10 @@ def test_an_older_version_writes_no_entry_and_folds_no_journal(store: Store, mak
     assert [each.number for each in store.load_journal(task.id, "e")] == [1]
 
 
-def test_a_folded_journal_is_gone_with_the_commit_that_writes_its_record(
+def test_an_archived_journal_is_removed_by_the_commit_that_writes_its_record(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
 ) -> None:
-    """However long it is; and another execution's stays."""
+    """Whatever its length; the journal of another execution stays."""
     task = make_task()
     entries = [entry(number, result=number) for number in range(1, 1001)]
     version = store.commit(task, None, entries=[*entries, entry(1, "other")])

@@ -98,7 +98,7 @@ def page_of_tasks(store: Store, query: TaskQuery, limit: int, token: str | None)
 def test_every_filter_in_every_combination(
     open_store: OpenStore, make_task: MakeTask, fields: list[dict[str, Any]], queries: list[TaskQuery], limit: int
 ) -> None:
-    """Tasks that were other ones before are found as what they are now."""
+    """Tasks that were changed match by their current fields."""
     tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
@@ -110,7 +110,7 @@ def test_every_filter_in_every_combination(
 
 @settings(max_examples=20, deadline=None)
 @given(fields=_FEW_TASKS, before=_INSTANTS, limit=st.integers(1, 4))
-def test_what_waits_for_the_sweep(
+def test_due_tasks_are_listed_for_the_sweep(
     open_store: OpenStore, make_task: MakeTask, fields: list[dict[str, Any]], before: datetime, limit: int
 ) -> None:
     tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
@@ -157,7 +157,7 @@ def test_records_come_latest_first(
     changes=st.dictionaries(st.integers(0, 8), st.sampled_from(["purge", "edit"]), max_size=4),
     new=st.integers(0, 3),
 )
-def test_what_changes_between_pages_disturbs_nothing_else(
+def test_changes_between_pages_do_not_affect_other_tasks(
     open_store: OpenStore, make_task: MakeTask, count: int, limit: int, changes: dict[int, str], new: int
 ) -> None:
     with open_store() as store:
@@ -206,7 +206,7 @@ def lists(store: Store, token: str) -> list[Callable[[], Page[Any]]]:
 
 @settings(max_examples=50, deadline=None)
 @given(token=st.text(min_size=1) | st.binary(min_size=1).map(lambda data: data.hex()))
-def test_made_up_tokens_are_refused(open_store: OpenStore, token: str) -> None:
+def test_invalid_page_tokens_are_refused(open_store: OpenStore, token: str) -> None:
     with open_store() as store:
         for read in lists(store, token):
             with pytest.raises(InvalidInput, match="pageToken"):
@@ -240,8 +240,10 @@ def test_a_token_of_another_list_is_refused(full_store: Store) -> None:
 
 @pytest.mark.parametrize("key", ["__a__", "x" * 2000, ".", "\x00", "a b"])
 @pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), NOW, datetime.max.replace(tzinfo=UTC)])
-def test_a_token_that_was_forged_well_gives_a_page_or_is_refused(full_store: Store, at: datetime, key: str) -> None:
-    """Its fingerprint can be computed, so it may name anything; there is nothing to gain but another page."""
+def test_a_forged_token_with_a_valid_fingerprint_gives_a_page_or_is_refused(
+    full_store: Store, at: datetime, key: str
+) -> None:
+    """Anybody can compute its fingerprint, so it may contain anything; it gives access to nothing but another page."""
     for query in (TaskQuery(), TaskQuery(due_until=NOW + timedelta(days=1))):
         items: Sequence[Task] = ()
         with suppress(InvalidInput):

@@ -37,7 +37,7 @@ def commit(store: Store, lock: Lock, of: VersionedLock | None = None) -> Version
     return store.load_lock(lock.key)
 
 
-def test_a_lock_that_nobody_took_is_empty(store: Store) -> None:
+def test_an_unused_lock_is_empty(store: Store) -> None:
     assert store.load_lock(KEY) == VersionedLock(Lock(key=KEY), None)
 
 
@@ -61,7 +61,7 @@ def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
     assert store.load_lock("another") == VersionedLock(Lock(key="another"), None)
 
 
-def test_an_empty_lock_is_removed_and_begins_anew(store: Store) -> None:
+def test_an_empty_lock_is_removed_and_can_be_created_again(store: Store) -> None:
     first = commit(store, held("a"))
     assert commit(store, Lock(key=KEY)) == VersionedLock(Lock(key=KEY), None)
     commit(store, Lock(key=KEY))
@@ -118,7 +118,7 @@ def test_a_task_is_created_together_with_a_new_lock(store: Store, make_task: Mak
         store.commit(make_task(), None, lock=VersionedLock(held("b"), None))
 
 
-def test_of_many_that_take_a_lock_exactly_one_has_it(store: Store, make_task: MakeTask) -> None:
+def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, make_task: MakeTask) -> None:
     for key in ("one", "two", "three"):
         found = store.load_lock(key)
         tasks = [make_task() for _ in range(6)]

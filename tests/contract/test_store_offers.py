@@ -37,7 +37,7 @@ _TASKS = st.lists(
     owner=st.none() | st.sampled_from(["ada", "eve"]),
     limit=st.integers(1, 4),
 )
-def test_offers_come_in_their_order_and_go_on_where_they_were_left(
+def test_offers_are_listed_in_order_and_continued_after_a_position(
     open_store: OpenStore,
     make_task: MakeTask,
     tasks: list[tuple[str, Offer | None]],
@@ -63,8 +63,8 @@ def test_offers_come_in_their_order_and_go_on_where_they_were_left(
         assert [one.task for one in found] == expected
 
 
-def test_an_offer_comes_with_the_version_that_a_claim_is_committed_on(store: Store, make_task: MakeTask) -> None:
-    """Two who were shown the same offer cannot both take it, and who takes it need not read it again."""
+def test_an_offer_includes_the_version_that_a_claim_commits_on(store: Store, make_task: MakeTask) -> None:
+    """Two workers that read the same offer cannot both claim it, and the claim needs no further read."""
     store.commit(make_task(id="a", offer=Offer(queue_key="gpu", order="2 a")), None)
     (first,), (second,) = store.list_claimable(["gpu"], limit=1), store.list_claimable(["gpu"], limit=1)
     store.commit(first.task.model_copy(update={"offer": None}), first.version)
@@ -73,8 +73,8 @@ def test_an_offer_comes_with_the_version_that_a_claim_is_committed_on(store: Sto
     assert not store.list_claimable(["gpu"], limit=1)
 
 
-def test_a_task_that_is_offered_elsewhere_is_found_there_alone(store: Store, make_task: MakeTask) -> None:
-    """The lists follow what the task says now."""
+def test_a_task_offered_in_another_queue_is_listed_only_there(store: Store, make_task: MakeTask) -> None:
+    """The lists follow the current state of the task."""
     task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))
     version = store.commit(task, None)
     store.commit(task.model_copy(update={"offer": Offer(queue_key="press", order="2 a")}), version)

@@ -116,7 +116,7 @@ def _read_all(read: Callable[[str | None], Page[Any]]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("kind", ["newer", *DAMAGE])
-def test_every_list_skips_counts_and_logs_it(
+def test_every_list_skips_counts_and_logs_an_unreadable_document(
     place: DamagedSqlite | DamagedFirestore,
     kind: str,
     make_task: MakeTask,
@@ -150,8 +150,10 @@ def test_every_list_skips_counts_and_logs_it(
 
 
 @pytest.mark.parametrize("kind", ["newer", *DAMAGE])
-def test_alone_it_is_refused(place: DamagedSqlite | DamagedFirestore, kind: str, make_task: MakeTask) -> None:
-    """Nobody takes it for missing: its id is not free."""
+def test_loading_an_unreadable_document_is_refused(
+    place: DamagedSqlite | DamagedFirestore, kind: str, make_task: MakeTask
+) -> None:
+    """It is not treated as missing, since its id is not free."""
     task = make_task(id="b")
     place.store.commit(task.model_copy(update={"schema_version": 7} if kind == "newer" else {}), None)
     if kind != "newer":
@@ -160,10 +162,10 @@ def test_alone_it_is_refused(place: DamagedSqlite | DamagedFirestore, kind: str,
         place.store.load("b")
 
 
-def test_the_others_of_a_newer_schema_are_refused(
+def test_other_documents_of_a_newer_schema_are_refused(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
 ) -> None:
-    """The error names the version that was found, and the one that is supported."""
+    """The error names the stored version and the supported one."""
     newer = {"schema_version": 7}
     task = make_task().model_copy(update=newer)
     execution = make_execution(task).model_copy(update=newer)

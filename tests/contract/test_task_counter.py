@@ -43,8 +43,8 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Opened]:
     remote.close()
 
 
-def test_live_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
-    """Active and paused tasks of that owner count, others do not; counting stops at the bound."""
+def test_unfinished_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
+    """Active and paused tasks of that owner count, others do not; counting stops at the limit."""
     store, tally = opened
     for status in TaskStatus:
         store.commit(make_task(owner="ada", status=status), None)
@@ -55,7 +55,7 @@ def test_live_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
 
 
 def test_new_tasks_are_counted(opened: Opened, make_task: MakeTask) -> None:
-    """Tasks created after the instant count, whatever became of them; one created at it does not."""
+    """Tasks created after the instant count, whatever their status; one created exactly at it does not."""
     store, tally = opened
     for seconds in (0, 1, 2, 3):
         store.commit(make_task(owner="ada", created_at=NOW + timedelta(seconds=seconds)), None)

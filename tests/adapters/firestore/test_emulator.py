@@ -99,7 +99,7 @@ def make_file(path: Path) -> Path:
     return path
 
 
-def test_without_anything_it_says_what_was_missing_and_how_to_get_it(tools: Path, tmp_path: Path) -> None:
+def test_without_an_emulator_the_reason_and_an_install_hint_are_given(tools: Path, tmp_path: Path) -> None:
     found = find_emulator(None, home=tmp_path)
     assert found == EmulatorNotFound(
         "there is no gcloud on the PATH, and firebase-tools has not downloaded one", INSTALL_HINT
@@ -124,7 +124,7 @@ def test_the_gcloud_sdk_is_found_through_its_link(tools: Path, tmp_path: Path) -
     assert str(jar) in found.command
 
 
-def test_a_wrapper_around_gcloud_is_asked_for_the_sdk(tools: Path, tmp_path: Path) -> None:
+def test_a_wrapper_around_gcloud_is_queried_for_the_sdk_root(tools: Path, tmp_path: Path) -> None:
     sdk = tmp_path / "sdk"
     make_tool(tools / "gcloud", f"echo {sdk}")
     make_tool(tools / "java")
@@ -134,7 +134,7 @@ def test_a_wrapper_around_gcloud_is_asked_for_the_sdk(tools: Path, tmp_path: Pat
     assert isinstance(find_emulator(None, home=tmp_path), EmulatorNotFound)
 
 
-def test_of_the_downloads_of_firebase_tools_the_newest_is_taken(tools: Path, tmp_path: Path) -> None:
+def test_the_newest_download_of_firebase_tools_is_used(tools: Path, tmp_path: Path) -> None:
     make_tool(tools / "java")
     folder = tmp_path / ".cache" / "firebase" / "emulators"
     for version in ("1.9.2", "1.19.8", "1.2.10"):
@@ -145,7 +145,7 @@ def test_of_the_downloads_of_firebase_tools_the_newest_is_taken(tools: Path, tmp
 
 
 @pytest.mark.usefixtures("tools")
-def test_without_java_it_says_so(tmp_path: Path) -> None:
+def test_missing_java_is_reported(tmp_path: Path) -> None:
     make_file(tmp_path / ".cache" / "firebase" / "emulators" / "cloud-firestore-emulator-v1.jar")
     found = find_emulator(None, home=tmp_path)
     assert isinstance(found, EmulatorNotFound)
@@ -162,13 +162,13 @@ def test_an_address_is_used_and_left_running() -> None:
 
 
 @pytest.mark.parametrize("address", ["localhost", "127.0.0.1:x", ":8080"])
-def test_an_address_that_is_none_is_said(address: str) -> None:
+def test_an_invalid_address_is_reported(address: str) -> None:
     found = find_emulator(address)
     assert isinstance(found, EmulatorNotFound)
     assert "not host:port" in found.reason
 
 
-def test_an_address_where_nothing_answers_is_said() -> None:
+def test_an_address_where_nothing_responds_is_reported() -> None:
     with socket.socket() as deaf:  # it has the port, so that nobody else can, and does not listen
         deaf.bind(("127.0.0.1", 0))
         found = find_emulator(f"127.0.0.1:{deaf.getsockname()[1]}")
@@ -188,7 +188,7 @@ def test_it_is_stopped_with_everything_that_it_started() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Elsewhere no two may be bound to one port.")
-def test_nobody_else_is_given_its_port_while_it_starts() -> None:
+def test_its_port_is_reserved_while_it_starts() -> None:
     with FirestoreEmulator("a test's own", (sys.executable, "-c", _LATE)) as emulator:
         connection = http.client.HTTPConnection(emulator.address, timeout=60)
         connection.request("GET", "/")
@@ -207,7 +207,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
         emulator.stop()
 
 
-def test_one_that_ends_at_once_says_why() -> None:
+def test_an_emulator_that_exits_at_once_reports_its_output() -> None:
     emulator = FirestoreEmulator("a test's own", ("/bin/sh", "-c", "echo This needs Java 11; exit 3"))
     with pytest.raises(StoreUnavailable, match="This needs Java 11"):
         emulator.start()
@@ -223,7 +223,7 @@ sys.stdin.read()
 """
 
 
-def test_googles_own_goes_with_us_when_we_are_killed(firestore_address: str) -> None:
+def test_googles_emulator_ends_when_its_parent_is_killed(firestore_address: str) -> None:
     if not isinstance(find_emulator(), FirestoreEmulator):
         pytest.skip(f"{firestore_address} was given, and there is none to start")
     owner = subprocess.Popen(  # noqa: S603 - our own interpreter, our own script

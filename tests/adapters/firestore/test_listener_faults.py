@@ -77,8 +77,8 @@ def _threads() -> list[threading.Thread]:
 
 
 @pytest.mark.parametrize("script", [[C.UNAVAILABLE], [C.INTERNAL], [C.UNAUTHENTICATED], [_refused(C.ABORTED)], []])
-def test_what_may_pass_is_tried_again(script: list[Any], caplog: pytest.LogCaptureFixture) -> None:
-    """Also when Firestore ends the stream without an error; a long outage is one line in the log, its end another."""
+def test_transient_errors_are_retried(script: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+    """So is a stream that ends without an error; a long outage logs one line, its end another."""
     caplog.set_level(logging.INFO)
     fake = Fake(script, script, script, [_CURRENT])
     with _served(fake) as listener, open_listener(listener, ["gpu"]):
@@ -88,10 +88,10 @@ def test_what_may_pass_is_tried_again(script: list[Any], caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("script", [[C.PERMISSION_DENIED], [_refused(C.PERMISSION_DENIED)], [C.NOT_FOUND]])
-def test_what_no_try_can_mend_is_said_once(
+def test_a_permanent_error_is_logged_once(
     script: list[Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From then on it rings every few seconds, so that the worker looks; leaving is as quick as ever."""
+    """From then on it notifies every few seconds, so that the worker polls; leaving is still quick."""
     monkeypatch.setattr(firestore_listener, "FALLBACK_POLL", timedelta(milliseconds=5))
     bell, fake = NotificationCounter(), Fake(script)
     with _served(fake) as listener, listener.listen(["gpu"], None, bell.notify):
@@ -104,15 +104,15 @@ def test_what_no_try_can_mend_is_said_once(
 
 
 def test_a_missing_index_says_what_to_deploy(caplog: pytest.LogCaptureFixture) -> None:
-    """Firestore says it of the target, not of the call."""
+    """Firestore reports it for the target, not for the call."""
     fake = Fake([_refused(C.FAILED_PRECONDITION)])
     with _served(fake) as listener, listener.listen(["gpu"], None, NotificationCounter().notify):
         wait_until(lambda: "FAILED_PRECONDITION" in caplog.text, "it says so")
     assert "FAILED_PRECONDITION: why Deploy infra/firestore.indexes.json." in caplog.text
 
 
-def test_it_goes_on_where_it_was_and_begins_anew_if_that_is_forgotten() -> None:
-    """Whoever goes on from a token is billed for what has changed alone; Firestore keeps tokens for a while."""
+def test_it_resumes_from_its_token_and_starts_anew_if_that_has_expired() -> None:
+    """A resumed stream is billed for changed documents only; Firestore keeps tokens for a limited time."""
     fake = Fake([_CURRENT, C.UNAVAILABLE], [C.INVALID_ARGUMENT], [_CURRENT])
     with _served(fake) as listener, open_listener(listener, ["gpu", "gpu/cuda"], "ada") as bell:
         bell.wait()

@@ -165,7 +165,7 @@ _ONCE = 1
         (C.ABORTED, _AGAIN, _AGAIN),
     ],
 )
-def test_a_call_is_recreated_where_google_says_so(
+def test_a_call_is_retried_where_google_says_so(
     fake: tuple[Fake, FirestoreStore],
     make_task: MakeTask,
     code: grpc.StatusCode,
@@ -190,7 +190,7 @@ def test_a_call_is_recreated_where_google_says_so(
 
 
 @pytest.mark.parametrize("code", [C.FAILED_PRECONDITION, C.ALREADY_EXISTS, C.NOT_FOUND])
-def test_a_commit_that_met_another_is_a_conflict(
+def test_a_commit_that_lost_a_race_is_a_conflict(
     fake: tuple[Fake, FirestoreStore], make_task: MakeTask, code: grpc.StatusCode
 ) -> None:
     handler, store = fake
@@ -208,7 +208,7 @@ def test_a_commit_that_met_another_is_a_conflict(
         (C.INVALID_ARGUMENT, "too large", InvalidInput, "too large"),
     ],
 )
-def test_what_no_retry_mends_says_what_to_do(
+def test_a_permanent_error_says_what_to_do(
     fake: tuple[Fake, FirestoreStore], code: grpc.StatusCode, details: str, error: type[Exception], hint: str
 ) -> None:
     handler, store = fake
@@ -283,9 +283,7 @@ def test_a_document_that_is_too_large_is_the_callers_error(firestore_address: st
     store.close()
 
 
-def test_what_firestore_has_no_type_for_is_a_bug_not_a_wrong_value(
-    fake: tuple[Fake, FirestoreStore], make_task: MakeTask
-) -> None:
+def test_a_type_that_firestore_lacks_is_a_type_error(fake: tuple[Fake, FirestoreStore], make_task: MakeTask) -> None:
     handler, store = fake
     with pytest.raises(TypeError, match="timedelta"):
         store.commit(make_task(payload={"a": timedelta(1)}), None)
@@ -312,8 +310,8 @@ def test_every_composite_index_that_a_list_needs_is_deployed_and_no_other() -> N
     assert deployed == {(each.collection, *composite) for each in _listings() for composite in each.composite_indexes}
 
 
-def test_only_what_a_list_asks_for_is_indexed() -> None:
-    """An index entry costs storage and write time, and a map may have more of them than Firestore takes (40,000).
+def test_only_fields_that_lists_query_are_indexed() -> None:
+    """An index entry costs storage and write time, and a map may need more of them than Firestore allows (40,000).
 
     The star stands for all fields without an entry of their own
     (firebase.google.com/docs/firestore/query-data/index-overview).

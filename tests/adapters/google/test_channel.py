@@ -41,7 +41,7 @@ def stepped_time(monkeypatch: pytest.MonkeyPatch) -> SteppedTime:
 
 
 def test_pauses_double_up_to_a_limit_within_the_deadline(stepped_time: SteppedTime) -> None:
-    """A service in trouble gets a handful of tries, ever further apart, and then the caller gets the error."""
+    """A failing service gets a few retries, further and further apart; then the error is raised."""
     left: list[float] = []
 
     def fail(seconds: float) -> None:
@@ -58,7 +58,7 @@ def test_pauses_double_up_to_a_limit_within_the_deadline(stepped_time: SteppedTi
     assert left == [DEADLINE - slept for slept in itertools.accumulate([0.0, *stepped_time.pauses])]
 
 
-def test_callers_that_fail_together_come_again_apart(stepped_time: SteppedTime) -> None:
+def test_callers_that_fail_together_retry_at_different_times(stepped_time: SteppedTime) -> None:
     """The pauses are random, so that a burst of callers does not stay a burst."""
     for _ in range(20):
         tries = iter((True, False))
@@ -72,7 +72,7 @@ def test_callers_that_fail_together_come_again_apart(stepped_time: SteppedTime) 
 
 
 def test_other_codes_are_not_retried(stepped_time: SteppedTime) -> None:
-    """An error that a retry cannot mend is raised at once."""
+    """An error that a retry cannot fix is raised at once."""
 
     def fail(_: float) -> None:
         raise Failure

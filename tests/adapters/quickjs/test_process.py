@@ -27,7 +27,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
 @linux
-def test_its_process_has_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_process_inherits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable, no descriptor but its pipes, no way to files, sockets and processes; and it is gone at the end."""
     monkeypatch.setenv("CLOUDSCHED_SECRET", "do-not-tell-anybody")
     before = _children()
@@ -51,8 +51,8 @@ def test_its_process_has_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @linux
-def test_a_process_that_dies_is_told_as_that() -> None:
-    """It may have been the machine's fault: another attempt may succeed."""
+def test_a_process_that_dies_is_reported_as_unavailable() -> None:
+    """The machine may be the cause, so another attempt may succeed."""
     before = _children()
     with limited_interpreter(GENEROUS_SECONDS).run(script_input("await sleep(1)")) as script:
         script.resume((), NOW)
@@ -62,7 +62,7 @@ def test_a_process_that_dies_is_told_as_that() -> None:
             script.resume([ScriptResponse(1)], NOW)
 
 
-WALLED = """
+SANDBOXED = """
 import sys
 sys.path[:0] = sys.argv[1:]
 from cloudsched.adapters.quickjs.sandbox import enter_sandbox
@@ -95,8 +95,8 @@ posix.write(1, b"done")
 
 @linux
 def test_the_sandbox_holds_even_for_machine_code() -> None:
-    """Python itself, shut in as a script's process is, opens, connects, forks and kills nothing."""
-    command = [sys.executable, "-I", "-c", WALLED, str(Path(__file__).parents[3] / "src")]
+    """Python itself in the sandbox cannot open, connect, fork or kill anything."""
+    command = [sys.executable, "-I", "-c", SANDBOXED, str(Path(__file__).parents[3] / "src")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert run.stdout == "begun done", run.stderr
 
@@ -129,14 +129,14 @@ posix.write(1, b"done")
 
 @linux
 def test_no_descriptor_can_be_opened_even_without_the_filter() -> None:
-    """Closing one makes no room for another: not for a file, a socket, a pipe or a copy."""
+    """Closing a descriptor does not allow another one: no file, socket, pipe or duplicate."""
     command = [sys.executable, "-I", "-c", UNFILTERED, str(Path(__file__).parents[3] / "src")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert run.stdout == "done", run.stderr
 
 
 def test_without_the_filter_no_script_runs_unless_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that cannot filter system calls runs scripts only where the setting accepts it."""
+    """A machine that cannot filter system calls runs scripts only if the setting allows it."""
     child = (
         "from posix import read, write\nwrite(1, b'ready, system calls are not filtered\\n')\nread(0, 65536)\n"
         'write(1, b\'{"ended":true,"result":1,"asks":[],"log":[]}\\n\')'
@@ -191,21 +191,21 @@ def test_other_processes_cannot_inspect_the_parent() -> None:
     ],
     ids=range(18),
 )
-def test_a_process_that_talks_nonsense_fails_its_script(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
-    """Whatever a process says that a script has taken over, the script has failed, and that is all."""
+def test_an_invalid_message_fails_the_script(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """If a script takes over its process, whatever that sends only fails the script."""
     with pytest.raises(ScriptFailed):
         _with_child(monkeypatch, f"write(1, {said!r})")
 
 
-def test_a_process_that_floods_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more is read than a script may say."""
+def test_excess_output_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is read than a script may output."""
     with pytest.raises(LimitExceeded, match="64 KiB"):
         _with_child(monkeypatch, "while True: write(1, b'x' * 65536)")
 
 
 @pytest.mark.parametrize("code", ["read(0, 1) and exit(3)", "import time; time.sleep(60)"])
-def test_a_process_that_leaves_or_hangs_is_told(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """One that ends has died; one that does not answer is killed in time, also while it is being written to."""
+def test_a_process_that_exits_or_hangs_is_reported(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """One that exits is reported as dead; one that does not respond is killed in time, even while being written to."""
     with pytest.raises(InterpreterUnavailable if "exit" in code else LimitExceeded):
         _with_child(monkeypatch, code, 0.1 if "sleep" in code else GENEROUS_SECONDS, given="x" * 1_000_000)
 
@@ -213,8 +213,8 @@ def test_a_process_that_leaves_or_hangs_is_told(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     "loop", ["while (true);", "const on = () => { Promise.resolve().then(on) }; on(); await sleep(1)"]
 )
-def test_a_loop_is_stopped_inside_first(monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
-    """By the processor's time, so that a slow machine kills no script that was in time; its process says so itself."""
+def test_an_endless_loop_is_stopped_by_the_script_process_itself(monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    """Processor time counts, so a slow machine kills no script within its limit; the process reports the limit."""
     said: list[bytes | None] = []
 
     class Heard(ScriptProcess):
@@ -231,8 +231,8 @@ def test_a_loop_is_stopped_inside_first(monkeypatch: pytest.MonkeyPatch, loop: s
 
 
 @linux
-def test_a_built_in_that_uses_the_processor_up_is_told_as_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel ends it before the clock does, and the error names the time; another attempt would meet the same."""
+def test_a_built_in_that_exhausts_processor_time_is_reported_as_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel kills it before the wall clock limit, and the error names the time limit, so it is not retried."""
     patient = ScriptProcess
     monkeypatch.setattr(
         "cloudsched.adapters.quickjs.interpreter.ScriptProcess", lambda command, _, output: patient(command, 60, output)

@@ -73,7 +73,7 @@ def test_a_task_with_a_lock_key_costs_two_reads_and_two_documents_more(sim: Simu
     assert cost(sim, timedelta(hours=1)) == Counts(reads=3, commits=2, writes=5, dispatches=1)
 
 
-def test_what_a_handler_says_costs_a_commit_or_a_document(sim: Simulation) -> None:
+def test_progress_and_messages_cost_a_commit_or_a_document(sim: Simulation) -> None:
     """Progress and heartbeat are a commit each, a message one document of the last commit."""
     make(sim, handler="talk")
     assert cost(sim, timedelta(hours=1)) == Counts(reads=1, commits=4, writes=6, dispatches=1)

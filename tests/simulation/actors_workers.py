@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.pull.offers import WorkerClaim
 
 _SKILLS = {"gpu": ("cuda", "metal"), "press": ("ink",)}
-"""The two queues, with and without a skill."""
+"""The two queues and their skills."""
 QUEUE_KEYS = tuple(lane for queue, skills in _SKILLS.items() for lane in queue_keys(queue, skills))
 _PULLS = (None, None, "gpu", "gpu", "press", {"queue": "gpu", "skill": "cuda"}, {"queue": "press", "skill": "ink"})
 _MOST_PLANNED = 4

@@ -76,7 +76,7 @@ class Report(IntEnum):
     BETTER = 2
 
 
-def test_a_version_may_have_a_name_of_its_own(app: App) -> None:
+def test_a_version_may_be_an_enum_member(app: App) -> None:
     """It is kept as the number that it is."""
     told = list[int]()
 
@@ -91,7 +91,7 @@ def test_a_version_may_have_a_name_of_its_own(app: App) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_asked_for_is_refused_at_once_and_leaves_no_gap(app: App, case: str) -> None:
+def test_an_invalid_argument_is_refused_at_once_and_leaves_no_gap_in_the_journal(app: App, case: str) -> None:
     """The same in the replay, so a handler that catches it gets to its end."""
     ask, expected = REFUSED[case]
     said = list[str]()
@@ -105,7 +105,7 @@ def test_what_cannot_be_asked_for_is_refused_at_once_and_leaves_no_gap(app: App,
 
 
 @pytest.mark.parametrize("wait", [60, _FAR, timedelta.max], ids=repr)
-def test_a_task_that_asked_for_an_impossible_time_has_failed_and_is_as_others(
+def test_a_task_that_asks_for_an_impossible_time_fails_and_can_be_listed_and_deleted(
     app: App,
     sim: Simulation,
     create: Callable[..., Task],
@@ -133,7 +133,7 @@ def test_a_task_that_asked_for_an_impossible_time_has_failed_and_is_as_others(
     ],
     ids=repr,
 )
-def test_what_is_past_is_now(app: App, wait: Any) -> None:  # noqa: ANN401 - both
+def test_a_sleep_until_the_past_ends_at_once(app: App, wait: Any) -> None:  # noqa: ANN401 - both
     register_work_handler(app, lambda ctx: ctx.sleep(wait))
     execution = run(app)
     assert (execution.status, execution.finished_at) == ("SUCCEEDED", START), execution.error
@@ -141,14 +141,14 @@ def test_what_is_past_is_now(app: App, wait: Any) -> None:  # noqa: ANN401 - bot
 
 
 @pytest.mark.parametrize("timeout", [timedelta.min, timedelta(0)], ids=repr)
-def test_a_limit_that_is_past_is_over_at_once(app: App, timeout: timedelta) -> None:
+def test_a_timeout_in_the_past_expires_at_once(app: App, timeout: timedelta) -> None:
     register_work_handler(app, lambda ctx: ctx.wait_for("x", timeout=timeout))
     execution = run(app)
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "EventTimedOut")
 
 
 @pytest.mark.parametrize("far", [datetime(9998, 12, 31, tzinfo=UTC), timedelta(days=300_000)], ids=repr)
-def test_what_is_far_away_is_waited_for_and_can_be_cancelled(
+def test_a_sleep_of_centuries_is_possible_and_can_be_cancelled(
     app: App, sim: Simulation, create: Callable[..., Task], far: datetime | timedelta
 ) -> None:
     register_work_handler(app, lambda ctx: ctx.sleep(far))
@@ -158,7 +158,7 @@ def test_what_is_far_away_is_waited_for_and_can_be_cancelled(
     assert app.cancel(task.id).status == "CANCELLED"
 
 
-def test_a_replay_keeps_to_the_instant_that_was_recorded(app: App) -> None:
+def test_a_replay_uses_the_recorded_instant(app: App) -> None:
     """An instant in another zone is kept in UTC; what the replay says of it is not looked at."""
     waits = iter([datetime(2027, 1, 2, tzinfo=_WEST), START + 900 * DAY])
     register_work_handler(app, lambda ctx: ctx.sleep(next(waits)))
@@ -166,7 +166,7 @@ def test_a_replay_keeps_to_the_instant_that_was_recorded(app: App) -> None:
     assert execution.finished_at == START + timedelta(hours=29)
 
 
-def test_one_task_that_cannot_be_repaired_does_not_keep_the_sweep_from_the_others(
+def test_a_task_that_cannot_be_repaired_does_not_stop_the_sweep(
     app: App,
     sim: Simulation,
     create: Callable[..., Task],

@@ -46,7 +46,7 @@ def kept(folder: Path) -> list[str]:
     return sorted(str(each.relative_to(folder)).partition("/")[0] for each in folder.rglob("*") if each.is_file())
 
 
-def test_they_go_with_a_task_that_is_deleted(
+def test_large_results_are_removed_with_a_deleted_task(
     app: App, create: Callable[..., Task], sim: Simulation, folder: Path
 ) -> None:
     for name in ("one", "two"):
@@ -58,7 +58,7 @@ def test_they_go_with_a_task_that_is_deleted(
     assert kept(folder) == ["two"]
 
 
-def test_they_go_with_a_task_whose_retention_is_over(
+def test_large_results_are_removed_with_an_expired_task(
     create: Callable[..., Task], sim: Simulation, folder: Path
 ) -> None:
     create(id="one", retention=DAY)
@@ -69,7 +69,7 @@ def test_they_go_with_a_task_whose_retention_is_over(
     assert kept(folder) == ["two"]
 
 
-def test_they_go_with_a_record_whose_retention_is_over(
+def test_large_results_are_removed_with_an_expired_execution(
     app: App, create: Callable[..., Task], sim: Simulation, folder: Path
 ) -> None:
     schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", dtstart=START.replace(tzinfo=None))
@@ -81,7 +81,7 @@ def test_they_go_with_a_record_whose_retention_is_over(
     assert sorted(each.name for each in (folder / "one").iterdir()) == sorted([before.id, last.id])
 
 
-def test_what_cannot_be_removed_keeps_nothing_else(
+def test_results_that_cannot_be_removed_do_not_keep_their_task(
     create: Callable[..., Task],
     sim: Simulation,
     folder: Path,

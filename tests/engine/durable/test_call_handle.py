@@ -32,7 +32,7 @@ MISUSES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("misuse", MISUSES)
-def test_it_says_how_to_get_what_was_returned(app: App, sim: Simulation, misuse: str) -> None:
+def test_misusing_a_call_as_its_result_names_the_result_method(app: App, sim: Simulation, misuse: str) -> None:
     """Whatever is done with it, the error names `result`; returned in place of its result it still stands for it."""
 
     @app.handler("one")
@@ -51,7 +51,7 @@ def test_it_says_how_to_get_what_was_returned(app: App, sim: Simulation, misuse:
     assert sim.executions(task.id)[0].content == 1
 
 
-def test_calls_are_told_apart_and_kept_in_sets(app: App, sim: Simulation) -> None:
+def test_calls_are_distinct_and_hashable(app: App, sim: Simulation) -> None:
     """As any objects: in lists, sets and dicts; and who looks at one in a debugger sees which it is."""
 
     @app.handler("one")

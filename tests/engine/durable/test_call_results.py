@@ -56,9 +56,7 @@ def test_a_manual_run_does_not_resolve_a_call(
     assert execution.content == "call"
 
 
-def test_a_call_that_is_cancelled_fails_although_it_was_run_by_hand(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_cancelled_call_fails_despite_a_manual_run(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     @app.handler("c")
     def c(ctx: Context) -> str:
         if not ctx.execution_id.endswith("manual"):
@@ -76,9 +74,7 @@ def test_a_call_that_is_cancelled_fails_although_it_was_run_by_hand(
     assert execution.content == ["CANCELLED", "Cancelled by its owner."]
 
 
-def test_a_call_that_is_retried_by_hand_is_answered_by_that(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """The retry of its own run goes on under the same id; a run by hand beside it changes nothing."""
     fails = [True, True]
 
@@ -112,7 +108,7 @@ def test_a_call_that_is_retried_by_hand_is_answered_by_that(
     assert execution.content == "retried"
 
 
-def test_what_an_earlier_version_kept_of_a_call_still_answers_it(
+def test_a_call_stored_by_an_earlier_version_is_resolved(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """It does not say which of its runs its outcome was."""

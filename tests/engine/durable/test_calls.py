@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def test_calls_run_side_by_side_and_come_back_in_their_order(app: App) -> None:
+def test_calls_run_in_parallel_and_gather_keeps_their_order(app: App) -> None:
     @app.handler("nap")
     def nap(ctx: Context, row: Row) -> Row:
         ctx.sleep(timedelta(hours=10 - row.n))
@@ -49,7 +49,7 @@ def test_only_the_last_call_of_many_wakes_its_parent(app: App) -> None:
     assert len(replays) == 2
 
 
-def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_once(
+def test_a_call_that_ends_while_its_parent_suspends_resumes_it_at_once(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its word comes while the parent still holds the lease; nobody waits for the parent's own look a minute later."""
@@ -73,7 +73,7 @@ def test_a_call_that_ends_while_its_parent_is_being_suspended_lets_it_go_on_at_o
     assert (execution.content, execution.finished_at) == ("fine", START)
 
 
-def test_what_was_sent_for_an_earlier_suspension_runs_nothing(
+def test_a_dispatch_of_an_earlier_suspension_runs_nothing(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """An event brings a run forward; the dispatch for its timeout is dropped, however often that happens."""
@@ -118,7 +118,7 @@ def test_an_early_dispatch_of_an_earlier_suspension_is_not_sent_on(
     assert late == ["dropped"] * 15
 
 
-def test_nobody_can_put_a_task_of_their_own_in_the_place_of_a_call(
+def test_a_user_task_with_the_id_of_a_call_is_not_taken_for_the_call(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """The ids of calls can be worked out; a task that has one already is not taken for the call."""
@@ -187,7 +187,7 @@ def test_a_call_that_its_owner_cancels_or_deletes_fails_in_its_parent(
 @pytest.mark.parametrize("retries", [0, 2])
 @pytest.mark.parametrize("is_down", [False, True])
 @pytest.mark.parametrize("kind", [ConnectionError, WorkflowError])
-def test_a_call_that_was_begun_before_an_exception_is_made_once(
+def test_a_call_started_before_an_exception_is_made_once(
     app: App, sim: Simulation, create: Callable[..., Task], kind: type[Exception], retries: int, *, is_down: bool
 ) -> None:
     """Whatever ends the handler, however many attempts follow, and also if the queue does not answer just then."""
@@ -213,7 +213,7 @@ def test_a_call_that_was_begun_before_an_exception_is_made_once(
     assert execution.steps[-1].child == made.task.id
 
 
-def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more(
+def test_a_handler_that_fails_in_a_cancelled_task_makes_no_call(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     app.handler("alert")(lambda: None)
@@ -233,9 +233,7 @@ def test_a_handler_that_fails_in_a_task_that_is_cancelled_makes_no_call_any_more
     assert execution.attempts[0].error.type == "ConnectionError"
 
 
-def test_cancelling_a_task_cancels_all_that_runs_below_it(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_cancelling_a_task_cancels_its_descendants(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """Two levels down; and nothing of it runs afterwards."""
 
     @app.handler("leaf")
@@ -263,7 +261,7 @@ def test_cancelling_a_task_cancels_all_that_runs_below_it(
     assert verdicts == {"dropped"}
 
 
-def test_a_cancel_that_dies_halfway_is_finished_by_the_sweep(
+def test_the_sweep_finishes_an_interrupted_cancel(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.handler("leaf")
@@ -281,7 +279,7 @@ def test_a_cancel_that_dies_halfway_is_finished_by_the_sweep(
     assert {branch.task.status.value for branch in app.tree(task.id).children} == {"CANCELLED"}
 
 
-def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_afterwards(
+def test_the_journal_moves_into_the_record_when_the_execution_ends(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     @app.handler("fine")
@@ -308,7 +306,7 @@ def test_the_journal_lies_under_the_execution_while_it_runs_and_in_its_record_af
 
 
 @pytest.mark.parametrize("retry", [5, 0, False, True, RetryPolicy(max_retries=5, base=DAY), None])
-def test_a_call_says_how_often_it_is_tried_as_a_handler_does(
+def test_a_call_accepts_retries_in_the_same_forms_as_a_handler(
     app: App,
     sim: Simulation,
     create: Callable[..., Task],
@@ -341,7 +339,7 @@ def test_a_call_says_how_often_it_is_tried_as_a_handler_does(
         {"lock_kee": "press"},
     ],
 )
-def test_what_a_call_cannot_be_told_is_refused(app: App, fields: dict[str, Any]) -> None:
+def test_a_call_refuses_fields_that_it_cannot_have(app: App, fields: dict[str, Any]) -> None:
     """It is its caller's, begins at once, and its id is made from its place: nothing else is dropped in silence."""
     app.handler("fine")(lambda: 1)
     refused = list[str]()

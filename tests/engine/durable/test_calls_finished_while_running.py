@@ -66,7 +66,7 @@ def offer_and_finish_one(sim: Simulation) -> bool:
     return finish_one_call(sim.app)
 
 
-def test_a_call_that_ends_in_a_replay_causes_no_other_replay(app: App, create: Callable[..., Task]) -> None:
+def test_a_call_that_ends_during_a_replay_causes_no_further_replay(app: App, create: Callable[..., Task]) -> None:
     """Of so many calls, one ends in each replay, and the others while nothing runs."""
     replays = list[object]()
 

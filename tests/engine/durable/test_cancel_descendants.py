@@ -60,7 +60,7 @@ def call_under_two_finished_calls(ctx: Context) -> None:
 @pytest.mark.parametrize(
     "call", [leave_unawaited_call, call_next_to_failed_call, call_under_finished_call, call_under_two_finished_calls]
 )
-def test_all_that_is_under_way_below_is_stopped(
+def test_all_open_descendants_are_cancelled(
     app: App, sim: Simulation, create: Callable[..., Task], call: Callable[[Context], None], verb: str
 ) -> None:
     """Also what was called by an execution, or by a call, that has ended."""
@@ -87,7 +87,7 @@ def unmarked(store: SqliteStore, *task_ids: str) -> None:
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
 @pytest.mark.parametrize("fails", range(5))
-def test_a_call_is_stopped_however_its_entry_came_into_the_journal(
+def test_a_call_is_cancelled_even_if_the_commit_that_recorded_it_failed_before(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, fails: int, verb: str
 ) -> None:
     """The commit that records it fails some times, and it goes in with the suspension that follows from that."""
@@ -110,7 +110,7 @@ def test_a_call_is_stopped_however_its_entry_came_into_the_journal(
 
 
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
-def test_what_an_earlier_version_has_called_is_stopped(app: App, create: Callable[..., Task], verb: str) -> None:
+def test_calls_of_an_earlier_version_are_cancelled(app: App, create: Callable[..., Task], verb: str) -> None:
     """Below its calls, too."""
 
     @app.handler("through")
@@ -129,9 +129,7 @@ def test_what_an_earlier_version_has_called_is_stopped(app: App, create: Callabl
         assert app.get(leaf.task.id).status == "CANCELLED"
 
 
-def test_what_an_earlier_version_has_called_is_stopped_after_a_retry_by_hand(
-    app: App, create: Callable[..., Task]
-) -> None:
+def test_calls_of_an_earlier_version_are_cancelled_after_a_manual_retry(app: App, create: Callable[..., Task]) -> None:
     def call(ctx: Context) -> None:
         ctx.gather(ctx.call("long"), ctx.call("bad").result())
 
@@ -145,7 +143,9 @@ def test_what_an_earlier_version_has_called_is_stopped_after_a_retry_by_hand(
         assert {each.task.has_ended for each in app.tree(task.id).children} == {True}
 
 
-def test_a_task_without_calls_costs_no_look_below_it(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_cancelling_a_task_without_calls_lists_no_descendants(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """Steps and sleeps make no tasks, so nobody looks for any."""
 
     def call(ctx: Context) -> None:

@@ -126,7 +126,7 @@ def asked(ctx: Context) -> int:
     ],
     ids=lambda call: call.__name__,
 )
-def test_what_one_commit_brings_is_bounded(
+def test_the_size_of_one_commit_is_bounded(
     app: App, create: Callable[..., Task], call: Callable[[Context], int]
 ) -> None:
     """Each entry is recorded after the one before it, and all of them are in the record at the end."""
@@ -141,7 +141,7 @@ def test_what_one_commit_brings_is_bounded(
     assert max(store.sizes) < MOST
 
 
-def test_steps_that_are_too_many_for_their_record_are_read_with_it(
+def test_steps_too_large_for_their_record_are_loaded_with_it(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Errors and names count as results do; lists say where the steps are."""

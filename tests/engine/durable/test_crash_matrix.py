@@ -181,7 +181,7 @@ def calm() -> tuple[int, list[str], dict[str, Any]]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("way", WAYS)
-def test_each_step_is_recorded_once_whatever_dies_when(
+def test_each_step_is_recorded_once_whatever_fails_when(
     calm: tuple[int, list[str], dict[str, Any]], way: str, part: int
 ) -> None:
     """Every call of every port, one after the other; at most the one effect that was under way is done again."""

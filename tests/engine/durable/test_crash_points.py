@@ -36,7 +36,7 @@ def inject_conflict(patch: pytest.MonkeyPatch, which: Callable[[Task], bool], th
     patch.setattr(SqliteStore, "commit", twice)
 
 
-def test_a_journal_that_was_never_written_is_in_the_record_and_nowhere_else(
+def test_a_journal_that_was_never_written_is_only_in_the_record(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """The handler fails for good before anything made it write what it has asked for."""
@@ -48,7 +48,7 @@ def test_a_journal_that_was_never_written_is_in_the_record_and_nowhere_else(
     assert app.store.load_journal(task.id, execution.id) == []
 
 
-def test_a_commit_that_conflicts_with_itself_takes_one_event(
+def test_a_commit_that_conflicts_with_itself_consumes_one_event(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one of that name is not taken for the one that it took."""
@@ -62,7 +62,7 @@ def test_a_commit_that_conflicts_with_itself_takes_one_event(
     assert execution.content == [0, 1]
 
 
-def test_an_event_is_not_taken_under_a_lease_that_has_ended(
+def test_an_event_is_not_consumed_under_an_expired_lease(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What takes it stands still for too long; it is neither recorded as taken nor lost, and the next one takes it."""
@@ -85,7 +85,7 @@ def test_an_event_is_not_taken_under_a_lease_that_has_ended(
 
 
 @pytest.mark.parametrize("is_taken", [True, False])
-def test_an_event_whose_commit_conflicts_with_itself_is_kept_once(
+def test_an_event_whose_commit_conflicts_with_itself_is_stored_once(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
 ) -> None:
     """Whether or not it is still there when its sender looks again."""
@@ -99,7 +99,7 @@ def test_an_event_whose_commit_conflicts_with_itself_is_kept_once(
     assert len(app.get(task.id).events) == (0 if is_taken else 1)
 
 
-def test_a_call_that_was_recorded_and_never_made_is_made_by_a_retry_by_hand(
+def test_a_manual_retry_makes_a_call_that_was_only_recorded(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not taken for one that somebody has deleted."""
@@ -120,7 +120,7 @@ def test_a_call_that_was_recorded_and_never_made_is_made_by_a_retry_by_hand(
     assert (execution.status, execution.content) == ("SUCCEEDED", "fine")
 
 
-def test_a_call_that_ended_before_it_was_made_again_is_not_waited_for(
+def test_a_call_that_ended_before_it_was_made_again_is_not_awaited(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its parent died after it had made the call; the next attempt finds it ended, and goes on at once."""
@@ -153,7 +153,7 @@ def crash_before_finish(patch: pytest.MonkeyPatch, task: Task) -> None:
 
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("verb", ["cancel", "delete"])
-def test_a_call_that_is_made_while_its_task_is_stopped_is_cancelled(
+def test_a_call_made_while_its_task_is_cancelled_or_deleted_is_cancelled(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, verb: str, *, dies: bool
 ) -> None:
     """The call is recorded, then its task is cancelled or deleted, then the call is made; also if its maker dies."""
@@ -205,7 +205,7 @@ def test_an_interrupted_deletion_still_cancels_descendants(
     assert app.store.load(task.id) is None
 
 
-def test_a_handler_whose_journal_is_gone_does_nothing_again(
+def test_a_handler_whose_journal_is_gone_repeats_nothing(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Its task was deleted between its claim and its first look at the journal."""

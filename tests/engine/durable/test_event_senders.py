@@ -133,7 +133,7 @@ def test_a_replay_is_told_the_same_sender(app: App, sim: Simulation, create: Cal
 
 
 @pytest.mark.parametrize("by", ["owner", [], ["stranger"], 7, None])
-def test_senders_that_do_not_exist_are_refused(sim: Simulation, create: Callable[..., Task], by: object) -> None:
+def test_unknown_senders_are_refused(sim: Simulation, create: Callable[..., Task], by: object) -> None:
     """A single string is a mistake, too: it would be read letter by letter."""
     task = create(handler="wrong", payload={"by": by}, retry=False)
     sim.run_until_idle()

@@ -37,7 +37,7 @@ def app() -> App:
     return app
 
 
-def test_what_is_waited_for_is_taken_however_many_others_wait(
+def test_an_awaited_event_is_accepted_when_the_task_is_full_of_others(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Twenty events by a name that nobody asks for must not shut out the one that somebody does."""
@@ -54,7 +54,7 @@ def test_what_is_waited_for_is_taken_however_many_others_wait(
     assert sim.executions(task.id)[0].content == "yes"
 
 
-def test_each_one_that_waits_may_be_told_when_the_task_is_full(
+def test_each_waiting_execution_can_receive_its_event_when_the_task_is_full(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """There is room for one event for each of them, and for no more."""
@@ -72,7 +72,7 @@ def test_each_one_that_waits_may_be_told_when_the_task_is_full(
 
 
 @pytest.mark.parametrize(("is_named", "answers"), [(True, ["yes", "nobody approved"]), (False, ["yes", "yes, yes"])])
-def test_an_event_for_one_execution_answers_no_other(
+def test_an_event_for_one_execution_reaches_no_other(
     app: App, sim: Simulation, create: Callable[..., Task], answers: list[str], *, is_named: bool
 ) -> None:
     """Who clicks twice in January approves of January, and not of February as well, if the click says which it is."""
@@ -100,7 +100,7 @@ def test_an_event_for_an_execution_that_is_not_open_is_refused(
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete"])
-def test_what_was_told_to_one_goes_when_its_task_is_ended(
+def test_the_events_of_an_execution_are_removed_when_its_task_ends(
     app: App, sim: Simulation, create: Callable[..., Task], end: str
 ) -> None:
     task = create()
@@ -113,7 +113,9 @@ def test_what_was_told_to_one_goes_when_its_task_is_ended(
     assert left == ([] if end == "delete" else ["later"])
 
 
-def test_the_earliest_that_it_may_take_is_taken(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_an_execution_consumes_the_earliest_event_that_it_may(
+    app: App, sim: Simulation, create: Callable[..., Task]
+) -> None:
     """One for somebody else, that came before, does not keep it waiting."""
     task = create(schedule=Schedule.every(DAY, start=START), overlap=Overlap.ALLOW, maxRuns=2)
     sim.advance(DAY + MINUTE)

@@ -34,7 +34,7 @@ LAZY: dict[str, Callable[[Callable[[int], object]], object]] = {
 @pytest.mark.parametrize("timeout", [None, timedelta(hours=1)])
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("kind", LAZY)
-def test_what_a_step_yields_is_part_of_the_step(
+def test_the_items_of_a_generator_belong_to_its_step(
     app: App, kind: str, timeout: timedelta | None, *, replay: bool
 ) -> None:
     """It is tried again if reading it fails, what it asks is not recorded beside the step, and its cost is counted."""
@@ -60,7 +60,7 @@ def test_what_a_step_yields_is_part_of_the_step(
     assert execution.tokens == 25
 
 
-def test_a_step_that_takes_too_long_to_yield_is_given_up(app: App) -> None:
+def test_a_generator_that_exceeds_the_step_timeout_is_abandoned(app: App) -> None:
     def call(ctx: Context) -> Any:  # noqa: ANN401 - as the step returns it
         def pages() -> Iterator[int]:
             while True:  # until it is refused the time
@@ -74,7 +74,7 @@ def test_a_step_that_takes_too_long_to_yield_is_given_up(app: App) -> None:
     assert (execution.status, execution.steps[0].status) == ("FAILED", "TIMED_OUT")
 
 
-def test_what_lies_deeper_in_a_result_is_read_inside_its_step(app: App) -> None:
+def test_nested_generators_in_a_result_are_read_inside_the_step(app: App) -> None:
     """It is not tried again: the step itself has succeeded."""
     register_work_handler(
         app, lambda ctx: ctx.step("pages", lambda: {"rows": generate_values(lambda _: str(ctx.now()))})
@@ -86,7 +86,9 @@ def test_what_lies_deeper_in_a_result_is_read_inside_its_step(app: App) -> None:
 
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"rows": rows}])
-def test_a_handler_may_go_on_in_what_it_returns(app: App, wrap: Callable[[object], object], *, replay: bool) -> None:
+def test_a_returned_generator_may_use_durable_operations(
+    app: App, wrap: Callable[[object], object], *, replay: bool
+) -> None:
     """It is suspended there, and replayed, as anywhere."""
     done = list[str]()
 
@@ -107,7 +109,7 @@ def test_a_handler_may_go_on_in_what_it_returns(app: App, wrap: Callable[[object
     assert [step.kind for step in execution.steps] == ["STEP", "STEP", "SLEEP"]
 
 
-def test_a_handler_that_fails_in_what_it_returns_is_tried_again_as_any(app: App) -> None:
+def test_a_handler_whose_returned_generator_fails_is_retried(app: App) -> None:
     tries = list[None]()
 
     def call(ctx: Context) -> object:

@@ -36,7 +36,7 @@ INSIDE: dict[str, tuple[Callable[[Context, CallHandle], object], str]] = {
 @pytest.mark.parametrize("limit", [None, timedelta(hours=1)])
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("ask", INSIDE)
-def test_what_belongs_beside_a_step_is_refused_inside_it(
+def test_durable_operations_are_refused_inside_a_step(
     app: App, ask: str, limit: timedelta | None, *, replay: bool
 ) -> None:
     """At once and for good: its function is not called again to hear the same."""
@@ -109,7 +109,7 @@ SWALLOWING: dict[str, Callable[[Context], object]] = {
 
 
 @pytest.mark.parametrize("then", SWALLOWING)
-def test_a_replay_that_diverges_stops_whoever_catches_it(app: App, then: str) -> None:
+def test_a_diverging_replay_stops_even_if_the_mismatch_is_caught(app: App, then: str) -> None:
     began, effects = list[object](), list[str]()
 
     @app.handler("fine")

@@ -109,7 +109,7 @@ class OutageWorkflow:
 
 
 @pytest.mark.parametrize("first", ["now", "version", "step", "event", "call"])
-def test_whatever_does_not_answer_while_a_handler_runs_is_no_failure_of_it(first: str) -> None:
+def test_an_outage_while_a_handler_runs_is_not_its_failure(first: str) -> None:
     """Each call of each port fails once, with a task that is not retried; no effect is had twice."""
     with pytest.MonkeyPatch.context() as patch:
         calm = Outage(patch, PORTS, lambda _: False)
@@ -126,7 +126,7 @@ def test_whatever_does_not_answer_while_a_handler_runs_is_no_failure_of_it(first
         assert (calls, asking.effects) == (2, ["effect"])
 
 
-def test_a_large_result_of_a_step_is_not_lost_while_its_place_is_away(
+def test_a_large_step_result_survives_an_outage_of_the_blob_storage(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes into its own document, which has the room; what has none is done again, and costs no attempt."""
@@ -160,7 +160,7 @@ def test_a_large_result_of_a_step_is_not_lost_while_its_place_is_away(
 
 @pytest.mark.parametrize("pull", [None, {"queue": "gpu"}])
 @pytest.mark.parametrize(("fails", "status"), [(False, "SUCCEEDED"), (True, "FAILED")])
-def test_a_handler_whose_steps_cannot_be_kept_ends_as_it_said_once_their_place_is_back(
+def test_a_handler_keeps_its_outcome_through_an_outage_of_the_blob_storage(
     app: App,
     sim: Simulation,
     create: Callable[..., Task],
@@ -199,7 +199,7 @@ def test_a_handler_whose_steps_cannot_be_kept_ends_as_it_said_once_their_place_i
     assert len(announced) == fails
 
 
-def test_the_place_for_steps_is_asked_three_times(
+def test_archiving_steps_is_tried_three_times(
     app: App, sim: Simulation, create: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So what no more than blinks holds up no end."""

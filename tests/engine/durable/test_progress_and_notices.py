@@ -25,7 +25,7 @@ def message_texts(execution: Execution) -> list[str]:
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_progress_is_said_once_and_costs_a_replay_nothing(app: App, *, replay: bool) -> None:
+def test_progress_is_recorded_once_and_costs_a_replay_nothing(app: App, *, replay: bool) -> None:
     """Also what a step says, the same text in each round, and what an attempt says that fails further on."""
     failed = list[object]()
 
@@ -50,7 +50,7 @@ def test_progress_is_said_once_and_costs_a_replay_nothing(app: App, *, replay: b
     assert message_texts(run(app, replay=replay)) == ["begins", "inside", *days, "ends"]
 
 
-def test_a_replay_writes_nothing_to_say_what_was_said(app: App, create: Callable[..., Task]) -> None:
+def test_a_replay_does_not_write_recorded_progress_again(app: App, create: Callable[..., Task]) -> None:
     """It costs what that of a handler costs that says nothing."""
     costs = list[tuple[int, int]]()
 
@@ -100,7 +100,7 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_what_a_step_has_used_is_part_of_what_the_execution_has_used(app: App, *, replay: bool) -> None:
+def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, replay: bool) -> None:
     """In all its tries, and if it fails for good; what is said beside steps is said again by each replay."""
     tries = list[object]()
 
@@ -135,7 +135,7 @@ def test_what_a_step_has_used_is_part_of_what_the_execution_has_used(app: App, *
     ]
 
 
-def test_a_failed_handler_says_what_its_steps_have_used(app: App) -> None:
+def test_a_failed_execution_reports_the_usage_of_its_steps(app: App) -> None:
     def call(ctx: Context) -> None:
         ctx.step("ask", ctx.used, tokens=7)
         ctx.sleep(DAY)
@@ -147,7 +147,7 @@ def test_a_failed_handler_says_what_its_steps_have_used(app: App) -> None:
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_a_message_from_inside_a_step_is_refused_and_one_beside_it_comes_once(
+def test_a_notice_inside_a_step_is_refused_and_one_beside_it_is_sent_once(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], *, replay: bool
 ) -> None:
     """The attempt that succeeds puts it into the inbox, and does not call the step."""
@@ -170,7 +170,7 @@ def test_a_message_from_inside_a_step_is_refused_and_one_beside_it_comes_once(
     assert set(said) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
 
 
-def test_the_time_that_is_left_is_that_of_the_lease(
+def test_time_left_is_that_of_the_lease(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
 ) -> None:
     """Each step renews it."""
@@ -193,7 +193,7 @@ def test_the_time_that_is_left_is_that_of_the_lease(
 
 
 @pytest.mark.parametrize("why", ["paused", "tried again", "waits", "the store"])
-def test_a_suspended_execution_says_in_a_sentence_what_it_waits_for(
+def test_a_suspended_execution_states_what_it_waits_for(
     app: App, sim: Simulation, create: Callable[..., Task], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flaky() -> None:

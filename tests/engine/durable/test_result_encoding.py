@@ -164,7 +164,7 @@ def test_what_cannot_come_back_fails_and_says_so(app: App, function: Callable[[]
     assert place in caught[0]
 
 
-def test_what_an_earlier_version_has_kept_is_read_as_it_was(
+def test_a_result_stored_by_an_earlier_version_is_read_unchanged(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """A handler that was told plain JSON is told that in its replays."""

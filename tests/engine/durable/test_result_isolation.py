@@ -35,7 +35,7 @@ SOURCES: dict[str, Callable[[Context], Any]] = {
 
 @pytest.mark.parametrize("replay", [False, True])
 @pytest.mark.parametrize("source", SOURCES)
-def test_what_a_handler_does_to_a_result_is_done_to_its_own(
+def test_a_handler_that_changes_a_result_changes_only_its_copy(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], source: str, *, replay: bool
 ) -> None:
     """Every replay is given what was recorded, and so is whoever reads the record."""
@@ -77,7 +77,7 @@ def test_what_a_handler_does_to_a_result_is_done_to_its_own(
     assert recorded in ({"order": ORDER}, ORDER)
 
 
-def test_what_a_call_was_given_is_what_it_was_at_that_moment(
+def test_the_payload_of_a_call_is_captured_when_it_is_made(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Its task is made later, when something depends on it."""
@@ -102,7 +102,7 @@ def test_what_a_call_was_given_is_what_it_was_at_that_moment(
     assert given == [{"order": ORDER}]
 
 
-def test_what_a_handler_does_to_its_payload_is_done_to_its_own(
+def test_a_handler_that_changes_its_payload_changes_only_its_copy(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Neither its replays nor the task itself see it, and no later occurrence does."""

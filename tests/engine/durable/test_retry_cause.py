@@ -142,7 +142,7 @@ def test_a_failure_seen_twice_is_retried_from_the_first_time(
     assert (execution.content, again) == (1, ["charge 1"]), execution.error
 
 
-def test_new_code_that_fails_before_the_end_of_its_journal_loses_nothing_of_it(bench: RetryHarness) -> None:
+def test_new_code_that_fails_during_the_replay_keeps_the_journal(bench: RetryHarness) -> None:
     """It has asked for nothing since it was told of a failure, and yet that is not what made it fail."""
     began = list[None]()
 
@@ -170,7 +170,7 @@ def test_new_code_that_fails_before_the_end_of_its_journal_loses_nothing_of_it(b
         "try { return await tools.pay({n: 1}) } catch (e) { throw 'no money' }",
     ],
 )
-def test_a_script_may_put_a_failure_into_its_own_words(bench: RetryHarness, sim: Simulation, source: str) -> None:
+def test_a_script_that_rewords_a_failure_can_be_retried(bench: RetryHarness, sim: Simulation, source: str) -> None:
     @bench.app.handler("pay", tool=True, retry=False)
     def pay(row: Row) -> int:
         bench.perform("pay")

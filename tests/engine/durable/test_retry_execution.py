@@ -65,7 +65,7 @@ def failed_call_and_step(bench: RetryHarness, ctx: Context) -> None:
 
 
 @pytest.mark.parametrize("caught", [card_a, no_approval, failed_call, failed_call_and_step])
-def test_what_failed_and_was_caught_stays_as_it_is(
+def test_a_caught_failure_is_not_repeated_by_a_retry(
     bench: RetryHarness, caught: Callable[[RetryHarness, Context], None]
 ) -> None:
     """A bug that comes later is mended, and nothing is done twice: neither what failed nor what followed from it."""
@@ -81,7 +81,7 @@ def test_what_failed_and_was_caught_stays_as_it_is(
     assert again == ([] if caught is not failed_call_and_step else ["ship"])
 
 
-def test_an_event_that_was_taken_after_a_caught_failure_is_kept(
+def test_an_event_consumed_after_a_caught_failure_is_kept(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Nobody has to send it again."""
@@ -102,7 +102,7 @@ def test_an_event_that_was_taken_after_a_caught_failure_is_kept(
     assert sim.executions(task.id)[0].content == "grace"
 
 
-def test_all_that_failed_of_a_gather_is_called_again_and_nothing_else(bench: RetryHarness) -> None:
+def test_a_retry_repeats_only_the_failed_calls_of_a_gather(bench: RetryHarness) -> None:
     bench.broken |= {"charge 1", "charge 3"}
 
     def call(ctx: Context) -> int:
@@ -130,7 +130,7 @@ def test_failed_children_are_run_again_by_one_retry(bench: RetryHarness, sim: Si
     assert bench.effects == ([f"charge {n}" for n in ((1, 3) if is_parallel else (1, 2, 3, 4))])
 
 
-def test_children_that_were_refused_and_that_failed_are_run_again_together(
+def test_refused_and_failed_children_are_run_again_together(
     bench: RetryHarness, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those beside them that had succeeded are not."""
@@ -155,7 +155,7 @@ def test_children_that_were_refused_and_that_failed_are_run_again_together(
     assert bench.effects == ["picky 1", "picky 3"]
 
 
-def test_a_call_that_others_follow_is_called_again_alone(
+def test_a_failed_call_is_repeated_without_the_calls_after_it(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """The second one was made, and runs still: it is waited for, and not made again."""
@@ -183,7 +183,7 @@ def test_a_call_that_others_follow_is_called_again_alone(
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
 @pytest.mark.parametrize("mended", [{1}, {3}, {1, 3}])
-def test_a_call_that_was_retried_by_itself_is_not_made_again(
+def test_a_call_that_was_retried_itself_is_not_made_again(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task], mended: set[int], *, is_waited_for: bool
 ) -> None:
     """It has succeeded since, or runs; what else had failed is called anew."""
@@ -220,7 +220,7 @@ def raise_from(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("left", [reraise, fail_with_message, raise_from])
-def test_a_failure_that_is_handed_on_is_what_made_the_execution_fail(
+def test_a_failure_that_is_raised_again_is_the_cause_of_the_execution_failure(
     bench: RetryHarness, left: Callable[[Exception], None]
 ) -> None:
     """What the handler has done for it is left out with it, or the replay would ask for something else."""
@@ -240,7 +240,7 @@ def test_a_failure_that_is_handed_on_is_what_made_the_execution_fail(
     assert (execution.content, again) == ("ship", ["pay", "ship"])
 
 
-def test_mended_code_may_ask_for_something_else_in_place_of_what_failed(bench: RetryHarness) -> None:
+def test_fixed_code_may_replace_the_failed_operation(bench: RetryHarness) -> None:
     bench.broken.add("pay")
 
     def call(ctx: Context) -> int:
@@ -254,7 +254,7 @@ def test_mended_code_may_ask_for_something_else_in_place_of_what_failed(bench: R
     assert (execution.content, again) == (7, ["charge 7"])
 
 
-def test_what_is_waited_for_again_has_all_its_time_again(
+def test_a_repeated_wait_has_its_full_timeout_again(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     register_work_handler(bench.app, lambda ctx: ctx.wait_for("approved", timeout=DAY))
@@ -268,7 +268,7 @@ def test_what_is_waited_for_again_has_all_its_time_again(
     assert sim.executions(task.id)[0].content == "yes"
 
 
-def test_calls_that_were_cancelled_with_their_parent_are_made_anew(
+def test_calls_cancelled_with_their_parent_are_made_again(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """One retry is enough, as often as that is done; what had succeeded is not called again."""
@@ -296,7 +296,7 @@ def test_calls_that_were_cancelled_with_their_parent_are_made_anew(
     assert bench.effects == ["charge 1", "slept", "slept"]
 
 
-def test_a_call_that_has_ended_is_kept_for_a_retry_of_its_parent(
+def test_an_ended_call_is_retained_for_a_retry_of_its_parent(
     bench: RetryHarness, simulate: Callable[..., Simulation], create: Callable[..., Task]
 ) -> None:
     """Ended tasks are removed after a week here; whoever failed may ask after a month what its call returned."""
@@ -341,7 +341,7 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(
     assert bench.effects == ["pay"]
 
 
-def test_a_call_whose_task_is_gone_is_not_made_again_by_a_retry(
+def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """It was under way when its parent failed, so nobody knows what became of it: that is what its parent is told."""

@@ -43,7 +43,7 @@ def test_a_step_is_called_once_and_its_result_is_what_its_annotation_says(app: A
     assert seen == [[Row(n=0), Row(n=1)]] * 2
 
 
-def test_what_is_not_json_is_the_same_the_first_time_and_in_a_replay(app: App) -> None:
+def test_a_non_json_result_is_the_same_at_first_and_in_a_replay(app: App) -> None:
     """A tuple without an annotation is a list at once, not only after a replay."""
     seen = list[object]()
 
@@ -56,9 +56,7 @@ def test_what_is_not_json_is_the_same_the_first_time_and_in_a_replay(app: App) -
     assert seen == [[1, "two"], [1, "two"]]
 
 
-def test_nothing_runs_and_nothing_is_spent_while_it_sleeps(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_sleeping_handler_costs_no_calls(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     """Forty-five days are two hops of the queue, and not one call of the function."""
     calls = list[object]()
 
@@ -96,7 +94,7 @@ def test_now_uuid_and_random_are_the_same_in_every_replay(app: App) -> None:
     assert seen[0][1] != seen[0][2]
 
 
-def test_a_handler_that_is_not_durable_is_told_the_present_and_keeps_no_journal(app: App) -> None:
+def test_a_handler_that_is_not_durable_sees_the_current_time_and_has_no_journal(app: App) -> None:
     seen = list[object]()
 
     @app.handler("work")
@@ -111,7 +109,7 @@ def test_a_handler_that_is_not_durable_is_told_the_present_and_keeps_no_journal(
 
 
 @pytest.mark.parametrize("first", ["event", "handler"])
-def test_an_event_is_taken_once_whether_it_comes_early_or_is_waited_for(
+def test_an_event_is_consumed_once_whether_early_or_awaited(
     app: App, sim: Simulation, create: Callable[..., Task], first: str
 ) -> None:
     @app.handler("work")
@@ -151,7 +149,7 @@ def test_events_are_bounded(app: App, create: Callable[..., Task]) -> None:
         app.send_event(task.id, "answer")
 
 
-def test_a_step_is_tried_again_as_its_policy_says_without_a_function_in_between(app: App) -> None:
+def test_a_step_is_retried_by_its_policy_while_nothing_runs(app: App) -> None:
     tries = list[object]()
 
     @app.handler("work")
@@ -193,7 +191,7 @@ def test_a_step_that_fails_for_good_is_an_exception_that_the_handler_may_catch(a
     assert (len(tries), len(caught), len(set(caught))) == (2, 2, 1)
 
 
-def test_a_failed_step_that_nobody_catches_fails_the_execution_at_once(app: App) -> None:
+def test_an_uncaught_step_failure_fails_the_execution_at_once(app: App) -> None:
     """A replay would only meet the same failure, so the task's own retries are not spent on it."""
 
     @app.handler("work", retry=3)
@@ -209,9 +207,7 @@ def test_a_failed_step_that_nobody_catches_fails_the_execution_at_once(app: App)
     )
 
 
-def test_an_execution_that_is_retried_by_hand_goes_on_from_the_step_that_failed(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_a_manual_retry_resumes_at_the_failed_step(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     done = list[str]()
 
     def second() -> None:
@@ -235,7 +231,7 @@ def test_an_execution_that_is_retried_by_hand_goes_on_from_the_step_that_failed(
     assert (execution.content, [step.name for step in execution.steps]) == ("done", ["first", "second"])
 
 
-def test_a_step_that_takes_too_long_is_given_up(app: App) -> None:
+def test_a_step_that_exceeds_its_timeout_is_abandoned(app: App) -> None:
     never = threading.Event()
 
     @app.handler("work")
@@ -248,7 +244,7 @@ def test_a_step_that_takes_too_long_is_given_up(app: App) -> None:
     assert execution.steps[0].attempts == 2
 
 
-def test_inside_a_step_the_present_is_the_present_and_other_steps_are_refused(app: App) -> None:
+def test_inside_a_step_now_is_the_current_time_and_other_steps_are_refused(app: App) -> None:
     """Nothing inside it is asked for again in a replay, so nothing of it may be numbered."""
 
     def inside(ctx: Context) -> list[str]:
@@ -269,7 +265,7 @@ def test_inside_a_step_the_present_is_the_present_and_other_steps_are_refused(ap
     assert seen[0] == seen[1]
 
 
-def test_a_handler_that_raises_is_replayed_and_its_steps_are_not_done_again(app: App) -> None:
+def test_a_handler_that_raises_is_replayed_without_repeating_its_steps(app: App) -> None:
     done, attempts = list[str](), list[int]()
 
     @app.handler("work")
@@ -284,7 +280,7 @@ def test_a_handler_that_raises_is_replayed_and_its_steps_are_not_done_again(app:
     assert (execution.content, done, attempts) == ("done", ["once"], [1, 2, 3])
 
 
-def test_attempts_count_anew_once_the_handler_has_got_further(app: App) -> None:
+def test_attempts_are_counted_anew_after_progress(app: App) -> None:
     """Ninety days with a failure on each of them are no reason to give up, where one retry is allowed."""
     failures = list[int]()
 

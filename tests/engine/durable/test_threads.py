@@ -46,7 +46,7 @@ def run_in_thread(ask: Callable[[Context], object], ctx: Context) -> object:
 
 
 @pytest.mark.parametrize("ask", ASKS)
-def test_what_is_recorded_is_asked_for_in_the_handlers_own_thread(app: App, ask: str) -> None:
+def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> None:
     """It is refused at once, whatever the handler has done before, and leaves no trace in the journal."""
 
     def call(ctx: Context) -> object:
@@ -62,7 +62,7 @@ def test_what_is_recorded_is_asked_for_in_the_handlers_own_thread(app: App, ask:
     assert [each.name for each in execution.steps] == ["before"]
 
 
-def test_a_calls_result_is_asked_for_there_as_well(app: App) -> None:
+def test_the_result_of_a_call_is_refused_in_other_threads(app: App) -> None:
     def call(ctx: Context) -> object:
         begun = ctx.call("fine")
         return run_in_thread(lambda _: begun.result(), ctx)
@@ -85,7 +85,7 @@ def test_progress_and_notices_are_allowed_in_any_thread(app: App, say: str) -> N
 
 
 @pytest.mark.parametrize("timeout", [None, timedelta(minutes=1)])
-def test_a_steps_function_may_have_threads_that_ask_what_it_may_ask(app: App, timeout: timedelta | None) -> None:
+def test_threads_of_a_step_may_use_what_the_step_may_use(app: App, timeout: timedelta | None) -> None:
     """It is not recorded there. What it may not ask for is refused to them, too."""
 
     def inside(ctx: Context) -> Any:  # noqa: ANN401 - any JSON

@@ -65,7 +65,7 @@ def test_the_record_has_the_results_of_unawaited_calls(
     assert (execution.failure_cause.steps if execution.failure_cause else ()) == ((5,) if ending == "fails" else ())
 
 
-def test_a_cancel_records_them_as_well(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
+def test_a_cancel_records_unawaited_calls(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     def call(ctx: Context) -> None:
         ctx.call("c", Row(n=1))
         ctx.call("c", Row(n=300))
@@ -104,7 +104,7 @@ def test_a_manual_retry_sees_the_recorded_results(app: App, sim: Simulation, cre
     assert [each.model_copy(update={"is_made": None}) for each in execution.steps] == list(failed.steps)
 
 
-def test_a_call_that_was_cancelled_with_its_running_caller_is_made_anew_by_a_retry(
+def test_a_retry_makes_a_call_cancelled_with_its_caller_again(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """It is left as it was; of an execution that has succeeded, which is not retried, the record says it."""
@@ -130,7 +130,7 @@ def test_a_call_that_was_cancelled_with_its_running_caller_is_made_anew_by_a_ret
     assert sim.executions(task.id)[0].content == 2
 
 
-def test_a_call_that_its_owner_cancelled_has_failed_in_a_success(
+def test_a_call_cancelled_by_its_owner_is_recorded_as_failed_in_a_success(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     def call(ctx: Context) -> None:
@@ -168,7 +168,7 @@ def test_a_store_that_does_not_answer_just_then_loses_nothing_else(app: App, mon
 
 
 @pytest.mark.parametrize("is_down", [False, True])
-def test_large_results_are_kept_by_reference_if_their_place_answers(
+def test_large_results_are_stored_by_reference_if_the_blob_storage_answers(
     app: App, monkeypatch: pytest.MonkeyPatch, *, is_down: bool
 ) -> None:
     app.handler("large")(lambda: "x" * 20_000)

@@ -75,7 +75,7 @@ UNSTORABLE: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("result", UNSTORABLE)
-def test_a_step_whose_result_cannot_be_kept_is_not_done_again(app: App, result: str) -> None:
+def test_a_step_whose_result_cannot_be_stored_is_not_repeated(app: App, result: str) -> None:
     """Nothing would change but its effect, which would be had once more."""
     done = list[object]()
 
@@ -100,7 +100,7 @@ class Fussy(BaseModel):
         raise LookupError(f"no {self.n}")
 
 
-def test_a_call_that_breaks_while_it_is_made_is_refused_in_every_replay(app: App) -> None:
+def test_a_call_that_fails_while_it_is_made_is_refused_in_every_replay(app: App) -> None:
     """It has its place in the journal, so that what follows keeps its own."""
     said = list[str]()
 
@@ -123,7 +123,7 @@ def test_a_call_that_breaks_while_it_is_made_is_refused_in_every_replay(app: App
     assert said == ["call: cannot be made: LookupError: no 1"] * 2
 
 
-def test_a_step_that_is_refused_for_want_of_room_leaves_no_gap(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_refused_at_the_journal_limit_leaves_no_gap(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 3)
 
     def call(ctx: Context) -> list[str]:

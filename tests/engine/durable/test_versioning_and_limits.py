@@ -46,7 +46,7 @@ def test_a_replay_that_diverges_stops_and_says_where(
     assert execution.error.message.startswith(expected)
 
 
-def test_a_version_lets_code_change_while_executions_are_under_way(
+def test_a_version_lets_code_change_while_executions_are_open(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Those that had passed keep to the old code, those that come follow the new one, each in all its replays."""
@@ -118,7 +118,7 @@ def test_replaying_at_each_step_finds_arguments_that_are_not_deterministic(
     assert said in execution.error.message
 
 
-def test_a_handler_that_catches_its_suspension_is_told_what_it_did(app: App) -> None:
+def test_a_handler_that_catches_its_suspension_gets_an_error(app: App) -> None:
     def call(ctx: Context) -> str:
         try:
             ctx.sleep(DAY)
@@ -156,7 +156,7 @@ def test_fan_out_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "3 calls are in progress" in execution.error.message
 
 
-def test_calls_that_have_ended_are_not_under_way(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_calls_do_not_count_towards_the_fan_out_limit(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has to gather them for that."""
     monkeypatch.setattr("cloudsched.engine.durable.durable_run.MAX_CALLS", 3)
 
@@ -185,7 +185,7 @@ def test_the_journal_is_bounded(app: App, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(execution.steps) == 20
 
 
-def test_large_results_go_by_reference_and_come_back_whole(app: App) -> None:
+def test_large_results_are_stored_by_reference_and_read_whole(app: App) -> None:
     """A megabyte from a step and from a call; neither is in a document."""
     large = "x" * 400_000
 
@@ -205,7 +205,7 @@ def test_large_results_go_by_reference_and_come_back_whole(app: App) -> None:
     assert len(execution.model_dump_json()) < 10_000
 
 
-def test_many_results_together_go_by_reference_and_a_retry_by_hand_has_them(
+def test_many_results_are_stored_by_reference_and_a_manual_retry_reads_them(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     calls = list[int]()
@@ -232,7 +232,7 @@ def test_many_results_together_go_by_reference_and_a_retry_by_hand_has_them(
     assert len(calls) == 31
 
 
-def test_a_handler_near_its_functions_time_limit_goes_on_in_another_call(
+def test_a_handler_near_the_function_time_limit_continues_in_another_invocation(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     """Steps of three minutes each, in a function that may run for nine."""
@@ -258,7 +258,7 @@ def test_a_handler_near_its_functions_time_limit_goes_on_in_another_call(
     assert len(execution.attempts) == 1
 
 
-def test_a_paused_task_stops_at_its_next_durable_point_and_goes_on_when_resumed(
+def test_a_paused_task_suspends_at_its_next_durable_operation_until_resumed(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
     done = list[str]()
@@ -299,7 +299,7 @@ def test_a_lock_is_free_while_its_holder_is_suspended(app: App, sim: Simulation,
     assert order == ["a begins", "b begins", "b ends", "a ends"]
 
 
-def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(
+def test_results_of_calls_are_retained_until_their_parent_reads_them(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task]
 ) -> None:
     """Ended tasks are removed after a day here; this parent asks after ten."""
@@ -323,7 +323,7 @@ def test_results_of_calls_are_kept_until_their_parent_has_asked_for_them(
 
 
 @pytest.mark.parametrize("retention", [None, 2 * DAY])
-def test_a_calls_record_is_kept_as_long_as_its_task(
+def test_the_record_of_a_call_is_retained_as_long_as_its_task(
     app: App, sim: Simulation, create: Callable[..., Task], retention: timedelta | None
 ) -> None:
     """Its executions are to be kept for a day; its parent asks after three, and then it is removed with them."""
@@ -346,9 +346,7 @@ def test_a_calls_record_is_kept_as_long_as_its_task(
     assert not app.tree(task.id).children
 
 
-def test_every_day_of_a_recurring_task_has_a_journal_of_its_own(
-    app: App, sim: Simulation, create: Callable[..., Task]
-) -> None:
+def test_each_occurrence_has_its_own_journal(app: App, sim: Simulation, create: Callable[..., Task]) -> None:
     def call(ctx: Context) -> str:
         day = ctx.step("day", lambda: str(ctx.scheduled_for))
         ctx.sleep(MINUTE)

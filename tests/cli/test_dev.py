@@ -43,7 +43,7 @@ def test_the_log_says_why_an_attempt_failed(sim: Simulation, monkeypatch: pytest
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "level", log.level)
     monkeypatch.setattr("sys.stderr", heard)
-    dev_command._configure_logging(MovableClock(sim.now, frozen=True), app, logging.INFO)  # noqa: SLF001 - what `dev` does
+    dev_command.configure_logging(MovableClock(sim.now, frozen=True), app, logging.INFO)
     app.create(owner="ada", title="Shout", handler="shout", id="t")
     sim.advance(timedelta(days=1))
     lines = [line for line in heard.getvalue().splitlines() if "retrying" in line or "failed" in line]
@@ -65,7 +65,7 @@ def test_a_failure_of_our_own_is_answered_and_logged(sim: Simulation, monkeypatc
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "level", log.level)
     monkeypatch.setattr("sys.stderr", heard)
-    dev_command._configure_logging(MovableClock(sim.now, frozen=True), sim.app, logging.INFO)  # noqa: SLF001 - what `dev` does
+    dev_command.configure_logging(MovableClock(sim.now, frozen=True), sim.app, logging.INFO)
     monkeypatch.setattr(type(sim.app), "get", fail)
     response = serve_api(sim.app, Request.from_values("/v1/tasks/t", environ_base={"REMOTE_ADDR": "127.0.0.1"}))
     assert (response.status_code, response.mimetype) == (500, "application/problem+json")

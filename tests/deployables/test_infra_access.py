@@ -21,7 +21,7 @@ from cloudsched.adapters.google.id_tokens import REMOVED_SIGNATURE
 from cloudsched.adapters.sqlite.store import SqliteStore
 from cloudsched.config.settings import Settings
 from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.authentication import Authenticator, _cached_authenticator
+from cloudsched.web.auth.authentication import Authenticator, clear_authenticators
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_sweep
 
@@ -51,10 +51,10 @@ KEY, KEPT = create_key("mailer", Role.ADMIN)
 def issuer() -> Iterator[Issuer]:
     """An issuer whose key the API accepts as Google's."""
     issuer = Issuer()
-    _cached_authenticator.cache_clear()
+    clear_authenticators()
     with publish_keys(issuer):
         yield issuer
-    _cached_authenticator.cache_clear()
+    clear_authenticators()
 
 
 def environment(cloud: Cloud, function: str) -> dict[str, str]:

@@ -276,7 +276,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
 FOR_EVER_PATIENT = """
 from cloudsched.cli import main as cli, worker as worker_command
 from cloudsched.worker import background
-worker_command._API_TIMEOUT_SECONDS = background.SHUTDOWN_WAIT_SECONDS = 3600
+worker_command.API_TIMEOUT_SECONDS = background.SHUTDOWN_WAIT_SECONDS = 3600
 cli.main()
 """
 

@@ -25,7 +25,7 @@ from cloudsched.errors import CloudschedError
 from cloudsched.runtime.telemetry import CloudFormatter
 from cloudsched.testing import Simulation
 from cloudsched.web.auth.api_keys import create_key
-from cloudsched.web.auth.authentication import _cached_authenticator
+from cloudsched.web.auth.authentication import clear_authenticators
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
 
@@ -63,7 +63,7 @@ def log() -> Iterator[io.StringIO]:
 
 def test_no_secret_is_in_a_document_a_queue_a_log_or_an_answer(tmp_path: Path, log: io.StringIO) -> None:
     """After tasks, failures and refusals: no secret, no key, no token of anybody's; and no payload in the log."""
-    _cached_authenticator.cache_clear()
+    clear_authenticators()
     issuer = Issuer()
     key, kept = create_key("server", Role.ADMIN)
     user, account = issuer.user("ada"), issuer.account(ROBOT)

@@ -104,7 +104,7 @@ def dev(
 
     loaded = load_app(handlers)
     clock = MovableClock(freeze, frozen=freeze is not None)
-    _configure_logging(clock, loaded.app, logging.WARNING if command else logging.INFO)
+    configure_logging(clock, loaded.app, logging.WARNING if command else logging.INFO)
     code = 0
     with raise_on_signal():
         try:
@@ -239,7 +239,8 @@ def _to_printable_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _configure_logging(clock: MovableClock, app: App, level: int) -> None:
+def configure_logging(clock: MovableClock, app: App, level: int) -> None:
+    """Print what the stack logs from a level on, with the time of its movable clock."""
     handler = logging.StreamHandler()
     handler.setFormatter(_StackTimeFormatter(clock))
     handler.addFilter(_is_interesting)

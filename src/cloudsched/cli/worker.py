@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.worker.source import WorkSource
     from cloudsched.worker.worker import Worker
 
-_API_TIMEOUT_SECONDS = 10
+API_TIMEOUT_SECONDS = 10
 """The timeout of one API call: a heartbeat that hangs longer is better sent again."""
 _THREAD_EXIT_SECONDS = 3.0
 """How many seconds a stopped worker waits for threads that its handlers have left behind."""
@@ -217,7 +217,7 @@ def _open_api_source(
 
     require_address(url)
     source = ApiSource(
-        lambda: Client(url, timeout=_API_TIMEOUT_SECONDS, **credentials),
+        lambda: Client(url, timeout=API_TIMEOUT_SECONDS, **credentials),
         app.registry,
         worker_filter,
         f"the API at {url}",

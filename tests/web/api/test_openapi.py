@@ -19,7 +19,7 @@ from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.api.openapi import build_document
 from cloudsched.web.api.operations import OPERATIONS
 from cloudsched.web.api.responses import INTERNAL
-from cloudsched.web.api.router import _IMPLEMENTATIONS
+from cloudsched.web.api.router import IMPLEMENTATIONS
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
 from cloudsched.web.functions import serve_api
@@ -74,7 +74,7 @@ def test_the_document_is_whole(handlers: tuple[str, ...] | None) -> None:
     """Each operation is described and answered; each reference leads somewhere; each schema is one."""
     whole = build_document(handlers)
     described = {operation["operationId"] for methods in whole["paths"].values() for operation in methods.values()}
-    assert described == set(_IMPLEMENTATIONS) == {operation.name for operation in OPERATIONS}
+    assert described == set(IMPLEMENTATIONS) == {operation.name for operation in OPERATIONS}
     schemas = whole["components"]["schemas"]
     used = set(_references(whole))
     assert used == set(schemas), "each schema is used, and each that is used is there"

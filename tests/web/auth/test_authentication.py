@@ -29,7 +29,7 @@ from cloudsched.config.access import Access
 from cloudsched.config.settings import Settings
 from cloudsched.errors import Misconfigured
 from cloudsched.testing import Simulation
-from cloudsched.web.auth.authentication import _cached_authenticator, authenticator_for
+from cloudsched.web.auth.authentication import authenticator_for, clear_authenticators
 from cloudsched.web.functions import serve_api, serve_sweep
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def issuer() -> Issuer:
 @pytest.fixture(autouse=True)
 def asked(issuer: Issuer) -> Iterator[list[str]]:
     """What Google's libraries have asked for; each test begins with nothing kept."""
-    _cached_authenticator.cache_clear()
+    clear_authenticators()
     with publish_keys(issuer) as asked:
         yield asked
-    _cached_authenticator.cache_clear()
+    clear_authenticators()
 
 
 def status(token: str, access: Access = ACCESS, **headers: str) -> int:
@@ -222,7 +222,7 @@ def test_the_emulators_tokens_need_the_emulator(monkeypatch: pytest.MonkeyPatch)
     token = unsigned(user_claims("ada"))
     assert status(token) == 401
     monkeypatch.setenv("FIREBASE_AUTH_EMULATOR_HOST", "localhost:9099")
-    _cached_authenticator.cache_clear()
+    clear_authenticators()
     emulated = Access(firebase_project=PROJECT, firebase_emulator="localhost:9099")
     assert status(token, emulated) == 200
     assert status(unsigned({**user_claims("ada"), "exp": int(time.time()) - 60}), emulated) == 401

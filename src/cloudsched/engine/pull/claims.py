@@ -71,6 +71,11 @@ class WorkerClaims:
         twin._check, twin._caller, twin._can_end_others = check, caller, can_end_others  # noqa: SLF001 - its own class
         return twin
 
+    @property
+    def competitors(self) -> int:
+        """How many other workers seem to claim at the same time; see `WorkQueue.competitors`."""
+        return self._work_queue.competitors
+
     def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
         """Claim up to `limit` runs; see `WorkQueue.claim`."""
         return self._work_queue.claim(worker_filter, limit)

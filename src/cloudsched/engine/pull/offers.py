@@ -213,6 +213,11 @@ class WorkQueue:
             if len(claim_attempt.claims) < claim_attempt.limit:
                 self._try_claim(claim_attempt, stored)
 
+    @property
+    def competitors(self) -> int:
+        """How many other workers seem to claim at the same time; while there are any, offers are shuffled."""
+        return self._contention.competitors
+
     def _iter_candidates(self, worker_filter: WorkerFilter, limit: int) -> Iterator[VersionedTask]:
         """Yield offers in order; if there seem to be competitors, shuffle each page within a priority."""
         keys = queue_keys(worker_filter.queue, worker_filter.skills)

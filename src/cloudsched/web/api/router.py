@@ -95,10 +95,10 @@ class Api:
     def _run_operation(call: ApiCall) -> Response:
         request, operation = call.request, call.operation
         if 304 not in operation.success_statuses:  # noqa: PLR2004 - Not Modified
-            return _IMPLEMENTATIONS[operation.name](call)
+            return IMPLEMENTATIONS[operation.name](call)
         if (tags := request.headers.get("If-None-Match")) is not None:
             require_tags("If-None-Match", tags)
-        return _IMPLEMENTATIONS[operation.name](call).make_conditional(request)
+        return IMPLEMENTATIONS[operation.name](call).make_conditional(request)
 
     def _authenticate(self, operation: Operation, request: Request) -> Caller:
         if operation.right is None:
@@ -247,7 +247,7 @@ def _public_handlers(call: ApiCall) -> tuple[str, ...] | None:
     return tuple(sorted(handler.name for handler in call.app.registry))
 
 
-_IMPLEMENTATIONS: dict[str, Callable[[ApiCall], Response]] = {
+IMPLEMENTATIONS: dict[str, Callable[[ApiCall], Response]] = {
     "create_task": _create_task,
     "batch_create_tasks": _batch_create_tasks,
     "list_tasks": _list_tasks,

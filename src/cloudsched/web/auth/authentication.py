@@ -167,6 +167,11 @@ def read_bearer_token(request: Request) -> str:
     return token.strip()
 
 
+def clear_authenticators() -> None:
+    """Forget all authenticators, with the keys of the token issuers that they have fetched."""
+    _cached_authenticator.cache_clear()
+
+
 @lru_cache(maxsize=8)
 def _cached_authenticator(access: Access) -> Authenticator:
     return Authenticator(access)

@@ -123,7 +123,7 @@ def test_an_invalid_queue_is_refused(sim: Simulation, pull: object) -> None:
 
 def test_a_task_with_children_has_no_queue_of_its_own(sim: Simulation) -> None:
     """Its own handler is built in, and no worker has it."""
-    with pytest.raises(InvalidInput, match="beside children"):
+    with pytest.raises(InvalidInput, match="together with children"):
         sim.app.create(owner="ada", title="p", pull="gpu", children=[{"handler": "work"}])
 
 

@@ -8,7 +8,8 @@ conversion between the two. An instant is an aware datetime, stored in UTC; a na
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Self
+from functools import cache
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -39,8 +40,6 @@ def _to_seconds(value: timedelta) -> int | float:
     seconds = value.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
 
-
-_WITHOUT_INSTANTS = frozenset({str, int, float, bool, dict, timedelta, type(None)})
 
 Instant = Annotated[AwareDatetime, AfterValidator(to_utc), BeforeValidator(reject_number)]
 """A point on the time line, in UTC. JSON: RFC 3339 (``2027-01-01T09:00:00Z``)."""
@@ -114,12 +113,30 @@ def _require_readable(document: Document) -> None:
         raise InvalidInput(path, problem, f"Give a year from {FIRST_YEAR} to {LAST_YEAR}, with a zone.")
 
 
+@cache
+def _fields_with_instants(model: type[WireModel]) -> tuple[str, ...]:
+    return tuple(name for name, field in model.model_fields.items() if _may_hold_instant(field.annotation))
+
+
+def _may_hold_instant(annotation: object) -> bool:
+    if annotation in (AwareDatetime, datetime):
+        return True
+    if isinstance(annotation, type):
+        return issubclass(annotation, WireModel) and bool(_fields_with_instants(annotation))
+    return any(map(_may_hold_instant, get_args(annotation)))
+
+
 def _find_unreadable(part: WireModel) -> tuple[str, datetime] | None:
-    for name, value in part.__dict__.items():
-        kind = type(value)
-        if kind in _WITHOUT_INSTANTS or not value:
+    values = part.__dict__
+    for name in _fields_with_instants(type(part)):
+        value = values[name]
+        if not value:
             continue
-        for number, item in enumerate(value) if kind is tuple else ((None, value),):
+        if type(value) is datetime:
+            if value.tzinfo is not None and FIRST_YEAR <= value.year <= LAST_YEAR:
+                continue
+            return to_camel(name), value
+        for number, item in enumerate(value) if type(value) is tuple else ((None, value),):
             path = None
             if isinstance(item, datetime):
                 if item.tzinfo is None or not FIRST_YEAR <= item.year <= LAST_YEAR:

@@ -30,6 +30,7 @@ from cloudsched.engine.children.task_tree import Tree, load_tree
 from cloudsched.engine.ports.store import Page, TaskQuery
 from cloudsched.engine.tasks.open_executions import merge_open_runs, open_run_as_execution
 from cloudsched.errors import InvalidInput, NotFound
+from cloudsched.language.task_fields import has_schedule_text, with_schedule
 from cloudsched.runtime.container import Container
 
 if TYPE_CHECKING:
@@ -121,9 +122,7 @@ class App(Container):
 
     def draft(self, fields: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields by their Python names, with a schedule in words read."""
-        if isinstance(fields.get("schedule"), str) or "timezone" in fields:
-            return self.read_draft(to_wire_fields(fields))
-        return TaskDraft.of(**fields)
+        return self.read_draft(to_wire_fields(fields)) if has_schedule_text(fields) else TaskDraft.of(**fields)
 
     def read_draft(self, content: dict[str, Any]) -> TaskDraft:
         """Return the draft of a task from its fields as JSON, with a schedule in words read."""
@@ -155,13 +154,13 @@ class App(Container):
 
         The schedule may be text, as in `update`.
         """
-        if isinstance(patch.get("schedule"), str) or "timezone" in patch:
+        if has_schedule_text(patch):
             patch = self._with_schedule(patch, self.get(task_id).schedule)
         return self.scheduler.update(task_id, patch, authority=authority)
 
     def _with_schedule(self, content: dict[str, Any], current: Schedule | None = None) -> dict[str, Any]:
-        from cloudsched.language.task_fields import with_schedule  # noqa: PLC0415 - only text pays for it
-
+        if not has_schedule_text(content):
+            return content  # without asking the clock, which may be another process's
         return with_schedule(content, now=self.clock.now(), current=current)
 
     def pause(self, task_id: str) -> Task:

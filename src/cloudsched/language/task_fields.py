@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.errors import InvalidInput
-from cloudsched.language.schedule_text import ScheduleText, read_schedule
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from cloudsched.language.schedule_text import ScheduleText
 
 _FIELDS = tuple(field.alias or name for name, field in Schedule.model_fields.items())
 
@@ -40,6 +41,8 @@ def read_schedule_field(fields: dict[str, Any], *, now: datetime, current: Sched
         raise InvalidInput("timezone", "has no meaning beside this schedule", hint)
     if not isinstance(timezone, str):
         raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
+    from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - only text pays for the parsers
+
     return read_schedule(text, now=now, timezone=timezone, current=current)
 
 

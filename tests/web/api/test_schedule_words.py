@@ -70,6 +70,15 @@ def test_an_edit_in_words_changes_the_schedule_and_nothing_else(call: Call) -> N
     assert (edited["title"], edited["schedule"]["timezone"]) == ("Tea", "Europe/Paris")
 
 
+def test_an_edit_takes_cron(call: Call) -> None:
+    """As a creation does, with the zone inside."""
+    task = create(call, **WEEKDAYS)
+    cron = {"schedule": {"cron": "0 7 * * *", "timezone": "Europe/Paris"}}
+    assert call("PATCH", f"/v1/tasks/{task['id']}", cron).status_code == 200
+    times = call("GET", f"/v1/tasks/{task['id']}/upcoming?count=1").get_json()["occurrences"]
+    assert times[0]["local"][:16] == "2027-01-01T07:00"
+
+
 def test_an_edit_may_turn_a_rule_into_an_instant(call: Call) -> None:
     """Nothing of the older schedule is left beside the new one."""
     task = create(call, **WEEKDAYS)

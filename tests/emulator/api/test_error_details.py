@@ -1,0 +1,77 @@
+"""What an error carries besides its code: recorded texts and details that point to the cause."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.api_core import exceptions
+from google.protobuf import json_format  # type: ignore[import-untyped]
+from tests.emulator.api.task_fields import make_task
+from tests.emulator.conftest import LOCATION, QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.emulator.conftest import Client
+
+
+def test_a_malformed_parent_is_reported_as_permission_denied(client: Client) -> None:
+    """Every call with a parent fails with PERMISSION_DENIED and the recorded details."""
+    parent = "not-a-valid-parent"
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: client.create_queue(parent=parent, queue={"name": f"{LOCATION}/queues/new"}),
+        lambda: client.list_queues(parent=parent),
+        lambda: client.create_task(parent=parent, task=make_task()),
+        lambda: client.list_tasks(parent=parent),
+    )
+    for call in calls if client.transport.kind == "grpc" else ():  # the REST client refuses such a path by itself
+        with pytest.raises(exceptions.PermissionDenied) as denied:
+            call()
+        message = "Permission denied on resource project not-a-valid-parent."
+        assert denied.value.message == message
+        info, localized, link = denied.value.details
+        assert (info.reason, info.domain) == ("CONSUMER_INVALID", "googleapis.com")
+        assert info.metadata["consumer"] == "projects/not-a-valid-parent"
+        assert (localized.locale, localized.message) == ("en-US", message)
+        assert link.links[0].url == "https://console.developers.google.com"
+
+
+def test_errors_about_malformed_names_link_to_the_definition(client: Client) -> None:
+    """The error for a malformed queue name or task id has a Help detail."""
+    reference = "https://cloud.google.com/tasks/docs/reference/rest/v2/projects.locations.queues"
+    with pytest.raises(exceptions.BadRequest) as of_queue:
+        client.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/under_score"})
+    with pytest.raises(exceptions.BadRequest) as of_task:
+        client.create_task(parent=QUEUE, task=make_task(name=f"{QUEUE}/tasks/sp ace"))
+    expected = (
+        (of_queue, "Definition of queue name", f"{reference}#Queue.FIELDS.name"),
+        (of_task, "Definition of task ID", f"{reference}.tasks#Task.FIELDS.name"),
+    )
+    for refused, description, url in expected:
+        (detail,) = refused.value.details  # over REST the client leaves it as JSON
+        links = (
+            detail["links"] if isinstance(detail, dict) else [json_format.MessageToDict(each) for each in detail.links]
+        )
+        assert links == [{"description": description, "url": url}]
+
+
+def test_recorded_messages_quote_the_values_that_were_sent(client: Client) -> None:
+    """Both names of a mismatch are quoted; a schedule time is quoted in US Pacific time."""
+    other = f"{LOCATION}/queues/other"
+    with pytest.raises(exceptions.BadRequest) as mismatch:
+        client.create_task(parent=QUEUE, task=make_task(name=f"{other}/tasks/t"))
+    assert mismatch.value.message.endswith(
+        f"The queue name from request ('{QUEUE}') must be the same as the queue name in the named task ('{other}')."
+    )
+    elsewhere = "projects/demo/locations/europe-west1/queues/q"
+    with pytest.raises(exceptions.BadRequest) as parent:
+        client.create_queue(parent=LOCATION, queue={"name": elsewhere})
+    assert parent.value.message.endswith(f"{elsewhere} must begin with {LOCATION}.")
+    with pytest.raises(exceptions.BadRequest) as far:
+        client.create_task(parent=QUEUE, task=make_task(schedule_time=datetime(2030, 12, 1, 20, tzinfo=UTC)))
+    assert far.value.message.endswith(
+        "The Task.scheduleTime, 2030-12-01T12:00:00-08:00, is too far in the future. "
+        "Schedule time must be no more than 720h in the future."
+    )

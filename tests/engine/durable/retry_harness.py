@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RetryHarness:
-    """An app whose handlers note what they do, and fail where they are told to."""
+    """An app whose handlers record what they do, and fail where the test says."""
 
     def __init__(self, app: App) -> None:
         self.app = app

@@ -23,14 +23,14 @@ _WEST = timezone(timedelta(hours=-5))
 _NO_WAITS = (60, 0.5, "P1D", None, datetime(2027, 1, 2), _FAR, datetime(9998, 12, 31, 22, tzinfo=_WEST), timedelta.max)  # noqa: DTZ001
 
 
-def register_asking_handler(app: App, ask: Callable[[Context], object], said: list[str]) -> None:
+def register_asking_handler(app: App, ask: Callable[[Context], object], messages: list[str]) -> None:
     """Let the handler ask, catch that it is refused, and go on: through a step and a replay."""
 
     def call(ctx: Context) -> str:
         try:
             ask(ctx)
         except InvalidInput as refused:
-            said.append(str(refused))
+            messages.append(str(refused))
         ctx.step("after", lambda: 1)
         ctx.sleep(DAY)
         return "done"
@@ -78,30 +78,30 @@ class Report(IntEnum):
 
 def test_a_version_may_be_an_enum_member(app: App) -> None:
     """It is kept as the number that it is."""
-    told = list[int]()
+    versions = list[int]()
 
     def call(ctx: Context) -> None:
-        told.append(ctx.version("report", Report.BETTER))
+        versions.append(ctx.version("report", Report.BETTER))
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
     execution = run(app)
-    assert told == [2, 2]
-    assert [type(each) for each in (*told, execution.steps[0].result)] == [int, int, int]
+    assert versions == [2, 2]
+    assert [type(each) for each in (*versions, execution.steps[0].result)] == [int, int, int]
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_an_invalid_argument_is_refused_at_once_and_leaves_no_gap_in_the_journal(app: App, case: str) -> None:
     """The same in the replay, so a handler that catches it gets to its end."""
     ask, expected = REFUSED[case]
-    said = list[str]()
-    register_asking_handler(app, ask, said)
+    messages = list[str]()
+    register_asking_handler(app, ask, messages)
     execution = run(app)
     assert (execution.status, execution.content) == ("SUCCEEDED", "done"), execution.error
     assert [(step.number, step.kind) for step in execution.steps] == [(1, "STEP"), (2, "SLEEP")]
-    assert len(said) == 2
-    assert said[0] == said[1]
-    assert said[0].startswith(expected)
+    assert len(messages) == 2
+    assert messages[0] == messages[1]
+    assert messages[0].startswith(expected)
 
 
 @pytest.mark.parametrize("wait", [60, _FAR, timedelta.max], ids=repr)

@@ -22,7 +22,7 @@ def call_of(app: App, parent: Task) -> str:
 
 
 def register_parent_and_child(app: App) -> None:
-    """Let the handler ask for one call, and return what it was told of its end."""
+    """Let the handler make one call, and return the result that it got."""
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
         try:
@@ -87,9 +87,9 @@ def test_a_manual_retry_resolves_a_failed_call(app: App, sim: Simulation, create
         return "manual" if ctx.execution_id.endswith("manual") else "retried"
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
-        begun = ctx.call("c", {})
+        handle = ctx.call("c", {})
         ctx.wait_for("go")
-        return begun.result()
+        return handle.result()
 
     register_work_handler(app, call)
     parent = create()
@@ -115,9 +115,9 @@ def test_a_call_stored_by_an_earlier_version_is_resolved(
     app.handler("c")(lambda: "fine")
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - whatever comes of it
-        begun = ctx.call("c", {})
+        handle = ctx.call("c", {})
         ctx.sleep(DAY)
-        return begun.result()
+        return handle.result()
 
     register_work_handler(app, call)
     parent = create()

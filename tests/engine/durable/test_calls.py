@@ -365,13 +365,13 @@ def test_a_call_that_is_refused_is_refused_in_every_replay(app: App, *, replay: 
         return row.n
 
     def call(ctx: Context) -> list[object]:
-        said: list[object] = []
+        results: list[object] = []
         for payload in ({"n": "x"}, {"n": 1}, {"n": "y"}, {"n": 2}):
             try:
-                said.append(ctx.call("fine", payload).result())
+                results.append(ctx.call("fine", payload).result())
             except InvalidInput as error:
-                said.append(error.field)
-        return said
+                results.append(error.field)
+        return results
 
     register_work_handler(app, call)
     execution = run(app, replay=replay)

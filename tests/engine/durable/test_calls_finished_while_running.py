@@ -53,9 +53,9 @@ def app() -> App:
 def finish_one_call(app: App) -> bool:
     """Let a worker run one call, if there is one to run."""
     for claim in app.worker_claims.claim(WorkerFilter("w")):
-        begun = app.worker_claims.start(claim)
-        assert begun
-        app.worker_claims.finish(begun, app.worker_claims.invoke_handler(begun))
+        started = app.worker_claims.start(claim)
+        assert started
+        app.worker_claims.finish(started, app.worker_claims.invoke_handler(started))
         return True
     return False
 

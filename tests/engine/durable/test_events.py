@@ -1,4 +1,4 @@
-"""What a durable handler is told from outside: by whom it is taken, when it is too much, and when it goes."""
+"""Events sent to a durable handler: which wait consumes one, how many may be stored, and when they are removed."""
 
 from __future__ import annotations
 

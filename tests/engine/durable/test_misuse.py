@@ -1,4 +1,4 @@
-"""What a durable handler, or a step of it, must not do: it is told so, and whoever does not listen goes no further."""
+"""What a durable handler or step must not do: it gets an error that says so, and fails even if it ignores it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 INSIDE: dict[str, tuple[Callable[[Context, CallHandle], object], str]] = {
     "step": (lambda ctx, _: ctx.step("inner", lambda: 1), "step 'inner'"),
     "call": (lambda ctx, _: ctx.call("fine"), "call 'fine'"),
-    "result": (lambda _, call: call.result(), "call 'fine'"),
+    "result": (lambda _, handle: handle.result(), "call 'fine'"),
     "gather": (lambda ctx, call: ctx.gather(call, call), "call 'fine'"),
     "gather nothing": (lambda ctx, _: ctx.gather(), "call"),
     "sleep": (lambda ctx, _: ctx.sleep(DAY), "sleep"),
@@ -40,7 +40,7 @@ def test_durable_operations_are_refused_inside_a_step(
     app: App, ask: str, limit: timedelta | None, *, replay: bool
 ) -> None:
     """At once and for good: its function is not called again to hear the same."""
-    done, said = list[object](), list[str]()
+    done, messages = list[object](), list[str]()
 
     @app.handler("fine")
     def fine() -> str:
@@ -48,25 +48,25 @@ def test_durable_operations_are_refused_inside_a_step(
 
     def call(ctx: Context) -> str:
         ctx.version("known", 3)
-        begun = ctx.call("fine")
+        handle = ctx.call("fine")
 
         def inside() -> object:
             done.append(None)
-            return INSIDE[ask][0](ctx, begun)
+            return INSIDE[ask][0](ctx, handle)
 
         try:
             ctx.step("outer", inside, retry=3, timeout=limit)
         except StepFailed as failure:
-            said.append(str(failure))
+            messages.append(str(failure))
         ctx.sleep(DAY)
-        return str(begun.result())
+        return str(handle.result())
 
     register_work_handler(app, call)
     execution = run(app, replay=replay)
     assert (execution.status, execution.content) == ("SUCCEEDED", "fine"), execution.error
     assert len(done) == 1
     expected = f"A step is one thing: {INSIDE[ask][1]} inside it belongs beside it, in the handler."
-    assert set(said) == {f"Step 'outer' failed: WorkflowError: {expected}"}
+    assert set(messages) == {f"Step 'outer' failed: WorkflowError: {expected}"}
     assert [step.kind for step in execution.steps] == ["VERSION", "CALL", "STEP", "SLEEP"]
 
 
@@ -81,12 +81,12 @@ def test_a_suspended_handler_gets_no_more_results(app: App, ask: str) -> None:
 
     def call(ctx: Context) -> str:
         began.append(None)
-        begun = ctx.call("fine")
+        handle = ctx.call("fine")
         try:
             ctx.sleep(DAY)
         finally:
             if len(began) == 1:
-                INSIDE[ask][0](ctx, begun)
+                INSIDE[ask][0](ctx, handle)
         ctx.step("after", lambda: 1)
         return "done"
 

@@ -90,10 +90,10 @@ class OutageWorkflow:
             "call": lambda: ctx.call("double", {"n": 4}).result(),
         }
         first = asks.pop(self._first)()
-        said = [first, *(ask() for ask in asks.values())]
+        results = [first, *(ask() for ask in asks.values())]
         ctx.sleep(DAY)
         ctx.call("double", {"n": 1})  # for which nobody waits
-        return [str(each) for each in said]
+        return [str(each) for each in results]
 
     def _effect(self) -> str:
         self.effects.append("effect")
@@ -170,7 +170,7 @@ def test_a_handler_keeps_its_outcome_through_an_outage_of_the_blob_storage(
     status: str,
     pull: dict[str, str] | None,
 ) -> None:
-    """They are too many for its record. It is replayed until they are kept, at no cost; its failure is said once."""
+    """Its record cannot hold them: it is replayed until they are archived, at no cost, and reports its failure once."""
     until, announced = START + 25 * MINUTE, list[str]()
 
     def put(blobs: FileBlobs, key: str, content: bytes) -> None:

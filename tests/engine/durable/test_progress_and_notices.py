@@ -101,7 +101,7 @@ def test_progress_in_a_replay_renews_a_lease_that_is_half_over(
 
 @pytest.mark.parametrize("replay", [False, True])
 def test_the_usage_of_steps_is_part_of_the_usage_of_the_execution(app: App, *, replay: bool) -> None:
-    """In all its tries, and if it fails for good; what is said beside steps is said again by each replay."""
+    """In all attempts, also if it fails for good; what is reported outside steps is reported again by each replay."""
     tries = list[object]()
 
     def ask(ctx: Context) -> None:
@@ -151,13 +151,13 @@ def test_a_notice_inside_a_step_is_refused_and_one_beside_it_is_sent_once(
     app: App, simulate: Callable[..., Simulation], create: Callable[..., Task], *, replay: bool
 ) -> None:
     """The attempt that succeeds puts it into the inbox, and does not call the step."""
-    said = list[str]()
+    messages = list[str]()
 
     def call(ctx: Context) -> None:
         try:
             ctx.step("tell", ctx.notify, "Inside", "x")
         except StepFailed as failure:
-            said.append(str(failure))
+            messages.append(str(failure))
         ctx.notify("Beside", "x")
         ctx.sleep(DAY)
 
@@ -167,7 +167,7 @@ def test_a_notice_inside_a_step_is_refused_and_one_beside_it_is_sent_once(
     sim.run_until_idle()
     assert [message.title for message in sim.inbox("ada")] == ["Beside"]
     refusal = "A step is one thing: ctx.notify inside it belongs beside it, in the handler."
-    assert set(said) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
+    assert set(messages) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
 
 
 def test_time_left_is_that_of_the_lease(

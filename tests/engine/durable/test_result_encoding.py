@@ -126,17 +126,17 @@ KEPT: dict[Callable[[], Any], Any] = {
 @pytest.mark.parametrize("function", KEPT, ids=lambda each: each.__name__)
 def test_a_result_comes_back_the_first_time_and_in_every_replay(app: App, function: Callable[[], Any]) -> None:
     """By its aliases, as on the wire, where these go both ways; by the names of its fields where they do not."""
-    told = list[object]()
+    results = list[object]()
 
     def call(ctx: Context) -> None:
-        told.append(ctx.step("s", function))
+        results.append(ctx.step("s", function))
         ctx.sleep(DAY)
-        told.append(ctx.step("t", function))
+        results.append(ctx.step("t", function))
 
     register_work_handler(app, call)
     execution = run(app)
     assert execution.status == "SUCCEEDED", execution.error
-    assert told == [function()] * 3
+    assert results == [function()] * 3
     assert execution.steps[0].result == KEPT[function]
 
 
@@ -167,11 +167,11 @@ def test_what_cannot_come_back_fails_and_says_so(app: App, function: Callable[[]
 def test_a_result_stored_by_an_earlier_version_is_read_unchanged(
     app: App, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """A handler that was told plain JSON is told that in its replays."""
-    told = list[object]()
+    """A handler that got plain JSON from its step gets plain JSON in its replays as well."""
+    results = list[object]()
 
     def call(ctx: Context) -> None:
-        told.append(ctx.step("s", written))
+        results.append(ctx.step("s", written))
         ctx.sleep(DAY)
 
     register_work_handler(app, call)
@@ -183,4 +183,4 @@ def test_a_result_stored_by_an_earlier_version_is_read_unchanged(
     old = entry.model_copy(update={"result": {"grandTotal": 5}, "is_by_name": None})
     app.store.commit(stored.task, stored.version, entries=[old])
     sim.run_until_idle()
-    assert told == [Written(total=5), {"grandTotal": 5}]
+    assert results == [Written(total=5), {"grandTotal": 5}]

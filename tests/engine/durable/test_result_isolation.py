@@ -89,9 +89,9 @@ def test_the_payload_of_a_call_is_captured_when_it_is_made(
 
     def call(ctx: Context) -> None:
         payload = {"order": order()}
-        begun = ctx.call("take", payload, source={"context": payload})
+        handle = ctx.call("take", payload, source={"context": payload})
         payload["order"]["lines"][0]["price"] = 0
-        begun.result()
+        handle.result()
 
     register_work_handler(app, call)
     task = create()

@@ -1,4 +1,4 @@
-"""A retry by hand does again what made an execution fail, in whatever words its handler has said that it failed."""
+"""A manual retry repeats what made an execution fail, however its handler reported the failure."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def retry(_: Exception) -> Retry:
 
 
 @pytest.mark.parametrize("is_outside", [False, True])
-@pytest.mark.parametrize("said", [without_a_cause, fail, retry])
+@pytest.mark.parametrize("end_with", [without_a_cause, fail, retry])
 def test_an_immediate_failure_is_caused_by_the_last_failure_seen(
-    bench: RetryHarness, said: Callable[[Exception], object], *, is_outside: bool
+    bench: RetryHarness, end_with: Callable[[Exception], object], *, is_outside: bool
 ) -> None:
     """Whether the error names it or not, inside its handling or behind it."""
 
@@ -88,9 +88,9 @@ def test_an_immediate_failure_is_caused_by_the_last_failure_seen(
             bench.step(ctx, "pay")
         except StepFailed as error:
             if not is_outside:
-                return said(error)
+                return end_with(error)
             failed = error
-        return bench.step(ctx, "ship") if failed is None else said(failed)
+        return bench.step(ctx, "ship") if failed is None else end_with(failed)
 
     execution, again = bench.run_fix_and_retry(call)
     assert (execution.content, again) == ("ship", ["pay", "ship"])
@@ -143,7 +143,7 @@ def test_a_failure_seen_twice_is_retried_from_the_first_time(
 
 
 def test_new_code_that_fails_during_the_replay_keeps_the_journal(bench: RetryHarness) -> None:
-    """It has asked for nothing since it was told of a failure, and yet that is not what made it fail."""
+    """The failed step was the last thing it used, and yet that step is not why it fails now."""
     began = list[None]()
 
     def call(ctx: Context) -> str:

@@ -344,7 +344,7 @@ def test_an_execution_whose_steps_are_gone_is_not_retried(
 def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
     bench: RetryHarness, sim: Simulation, create: Callable[..., Task]
 ) -> None:
-    """It was under way when its parent failed, so nobody knows what became of it: that is what its parent is told."""
+    """The call was in progress when its parent failed, so its result is unknown: the parent gets that as an error."""
 
     @bench.app.handler("slow")
     def slow(ctx: Context) -> None:
@@ -357,7 +357,7 @@ def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
         bench.raise_if_broken()
         with pytest.raises(CallFailed, match="DELETED"):
             charged.result()
-        return "told"
+        return "done"
 
     register_work_handler(bench.app, call)
     task = create(retry={"maxRetries": 0})
@@ -366,5 +366,5 @@ def test_a_retry_does_not_repeat_a_call_whose_task_is_deleted(
     bench.broken.clear()
     bench.app.retry(task.id)
     sim.run_until_idle()
-    assert sim.executions(task.id)[0].content == "told"
+    assert sim.executions(task.id)[0].content == "done"
     assert bench.effects == ["charge"]

@@ -64,8 +64,8 @@ def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> 
 
 def test_the_result_of_a_call_is_refused_in_other_threads(app: App) -> None:
     def call(ctx: Context) -> object:
-        begun = ctx.call("fine")
-        return run_in_thread(lambda _: begun.result(), ctx)
+        handle = ctx.call("fine")
+        return run_in_thread(lambda _: handle.result(), ctx)
 
     register_work_handler(app, call)
     execution = run(app)

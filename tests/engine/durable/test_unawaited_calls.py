@@ -1,4 +1,4 @@
-"""What an ended execution says of the calls that it has begun and never waited for."""
+"""What a finished execution records about the calls that it made and never awaited."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ def test_a_retry_makes_a_call_cancelled_with_its_caller_again(
     cancels = [True]
 
     def call(ctx: Context) -> object:
-        begun = ctx.call("c", Row(n=2))
+        handle = ctx.call("c", Row(n=2))
         ctx.sleep(MINUTE)
         if cancels:
             cancels.pop()
             app.cancel(ctx.task.id)
             raise ConnectionError("my own")
-        return begun.result()
+        return handle.result()
 
     register_work_handler(app, call)
     task = create(retry=False)

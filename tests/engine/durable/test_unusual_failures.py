@@ -38,9 +38,9 @@ def circular() -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"), [(Speechless, "(its text cannot be read)"), (Surrogate, r"half \ud800 way")]
+    ("error", "text"), [(Speechless, "(its text cannot be read)"), (Surrogate, r"half \ud800 way")]
 )
-def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error: type[Exception], said: str) -> None:
+def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error: type[Exception], text: str) -> None:
     """It is tried as often as its policy says, and what the handler catches is the same in a replay."""
     done, caught = list[object](), list[str]()
 
@@ -59,7 +59,7 @@ def test_an_exception_whose_str_raises_is_recorded_as_a_failure(app: App, error:
     register_work_handler(app, call)
     execution = run(app)
     assert (execution.content, len(done)) == ("went on", 1), execution.error
-    assert caught == [f"Step 'pay' failed: {error.__name__}: {said}"] * 2
+    assert caught == [f"Step 'pay' failed: {error.__name__}: {text}"] * 2
 
 
 UNSTORABLE: dict[str, Callable[[], object]] = {
@@ -102,7 +102,7 @@ class Fussy(BaseModel):
 
 def test_a_call_that_fails_while_it_is_made_is_refused_in_every_replay(app: App) -> None:
     """It has its place in the journal, so that what follows keeps its own."""
-    said = list[str]()
+    messages = list[str]()
 
     @app.handler("fussy")
     def fussy(payload: Fussy) -> None:
@@ -112,7 +112,7 @@ def test_a_call_that_fails_while_it_is_made_is_refused_in_every_replay(app: App)
         try:
             ctx.call("fussy", {"n": 1})
         except InvalidInput as refused:
-            said.append(str(refused))
+            messages.append(str(refused))
         ctx.step("after", lambda: 1)
         ctx.sleep(DAY)
         return "done"
@@ -120,20 +120,20 @@ def test_a_call_that_fails_while_it_is_made_is_refused_in_every_replay(app: App)
     register_work_handler(app, call)
     execution = run(app)
     assert execution.content == "done", execution.error
-    assert said == ["call: cannot be made: LookupError: no 1"] * 2
+    assert messages == ["call: cannot be made: LookupError: no 1"] * 2
 
 
 def test_a_step_refused_at_the_journal_limit_leaves_no_gap(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudsched.engine.durable.journal_cursor.MAX_STEPS", 3)
 
     def call(ctx: Context) -> list[str]:
-        said = []
+        errors = []
         for number in range(6):
             try:
                 ctx.step(f"{number}", lambda: None)
             except Exception as error:  # noqa: BLE001 - as handlers do
-                said.append(type(error).__name__)
-        return said
+                errors.append(type(error).__name__)
+        return errors
 
     register_work_handler(app, call)
     execution = run(app, replay=True)

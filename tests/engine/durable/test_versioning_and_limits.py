@@ -53,15 +53,15 @@ def test_a_version_lets_code_change_while_executions_are_open(
     code = {"is_new": False}
 
     def call(ctx: Context) -> list[str]:
-        said = []
+        results = []
         if code["is_new"] and ctx.version("better", 2) >= 2:
-            said.append(ctx.step("new", lambda: "new"))
+            results.append(ctx.step("new", lambda: "new"))
         else:
-            said.append(ctx.step("old", lambda: "old"))
+            results.append(ctx.step("old", lambda: "old"))
         ctx.sleep(DAY)
         if code["is_new"]:
-            said.append(str(ctx.version("better", 2)))
-        return said
+            results.append(str(ctx.version("better", 2)))
+        return results
 
     register_work_handler(app, call)
     before = create()
@@ -89,7 +89,7 @@ def test_replaying_at_each_step_finds_what_is_not_deterministic(app: App) -> Non
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "expected"),
     [
         (lambda ctx, n: ctx.call("fine", {"n": n}).result(), "call 'fine' with {'payload': {'n': 2}} now"),
         (lambda ctx, n: ctx.call("fine", {}, title=str(n)), "call 'fine' with {'payload': {}, 'title': '2'} now"),
@@ -98,7 +98,7 @@ def test_replaying_at_each_step_finds_what_is_not_deterministic(app: App) -> Non
     ],
 )
 def test_replaying_at_each_step_finds_arguments_that_are_not_deterministic(
-    app: App, ask: Callable[[Context, int], object], said: str
+    app: App, ask: Callable[[Context, int], object], expected: str
 ) -> None:
     """They are not compared otherwise: code may change them."""
     numbers = iter(range(1, 100))
@@ -115,7 +115,7 @@ def test_replaying_at_each_step_finds_arguments_that_are_not_deterministic(
     assert execution.error
     assert execution.error.type == "JournalMismatch"
     assert execution.error.message.startswith("Step 1 was ")
-    assert said in execution.error.message
+    assert expected in execution.error.message
 
 
 def test_a_handler_that_catches_its_suspension_gets_an_error(app: App) -> None:
@@ -309,9 +309,9 @@ def test_results_of_calls_are_retained_until_their_parent_reads_them(
         return "fine"
 
     def call(ctx: Context) -> Any:  # noqa: ANN401 - a call or its result
-        begun = ctx.call("fine")
+        handle = ctx.call("fine")
         ctx.sleep(10 * DAY)
-        return begun
+        return handle
 
     register_work_handler(app, call)
     sim = simulate(retention=DAY)
@@ -333,9 +333,9 @@ def test_the_record_of_a_call_is_retained_as_long_as_its_task(
         return "fine"
 
     def call(ctx: Context) -> str:
-        begun = ctx.call("fine", execution_retention=DAY, retention=retention)
+        handle = ctx.call("fine", execution_retention=DAY, retention=retention)
         ctx.sleep(3 * DAY)
-        result: str = begun.result()
+        result: str = handle.result()
         return result
 
     register_work_handler(app, call)

@@ -10,9 +10,10 @@ import heapq
 import itertools
 import logging
 import threading
+import time
 from collections import OrderedDict
 from datetime import timedelta
-from queue import SimpleQueue
+from queue import PriorityQueue
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from cloudsched.errors import QueueUnavailable
@@ -46,6 +47,16 @@ class _PendingMessage(NamedTuple):
     failures: int
 
 
+class _DueMessage(NamedTuple):
+    """A dispatch that waits for a thread: urgent ones come first, then those due earlier."""
+
+    rank: int
+    at: datetime
+    number: int
+    pending: _PendingMessage | None
+    """None tells a thread to stop."""
+
+
 class QueueCounts(NamedTuple):
     """What an in-process queue contains."""
 
@@ -74,7 +85,7 @@ class InProcessDispatcher:
         self._numbers = itertools.count()
         self._pending_names: set[str] = set()
         self._delivered_names: OrderedDict[str, None] = OrderedDict()
-        self._due: SimpleQueue[_PendingMessage | None] = SimpleQueue()
+        self._due: PriorityQueue[_DueMessage] = PriorityQueue()
         self._is_closed = False
         self._timer_thread = threading.Thread(target=self._watch_time, name="cloudsched-queue", daemon=True)
         self._workers = [
@@ -108,16 +119,26 @@ class InProcessDispatcher:
 
     def close(self) -> None:
         """Finish the deliveries in progress and stop. Waiting dispatches are dropped; the sweep sends them again."""
+        self.stop()
+
+    def stop(self, timeout: timedelta | None = None) -> bool:
+        """Stop like `close`, but wait only so long for the deliveries in progress; None waits until they end.
+
+        Returns:
+            Whether all of them have ended. The others go on in daemon threads.
+        """
         with self._changed:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            self._changed.notify_all()
-        for _ in self._workers:
-            self._due.put(None)
-        for thread in (self._timer_thread, *self._workers):
-            if thread.is_alive() and thread is not threading.current_thread():
-                thread.join()
+            if not self._is_closed:
+                self._is_closed = True
+                self._changed.notify_all()
+                for _ in self._workers:
+                    self._due.put(_DueMessage(-1, self._clock.now(), next(self._numbers), None))
+        deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
+        current = threading.current_thread()
+        threads = [each for each in (self._timer_thread, *self._workers) if each.is_alive() and each is not current]
+        for thread in threads:
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in threads)
 
     def __enter__(self) -> Self:
         self.start()
@@ -136,12 +157,14 @@ class InProcessDispatcher:
             while not self._is_closed:
                 now = self._clock.now()
                 while self._heap and self._heap[0].at <= now:
-                    self._due.put(heapq.heappop(self._heap))
+                    pending = heapq.heappop(self._heap)
+                    rank = pending.message.priority.rank
+                    self._due.put(_DueMessage(rank, pending.at, pending.number, pending))
                 wait = (self._heap[0].at - self._clock.now()).total_seconds() if self._heap else CLOCK_CHECK_SECONDS
                 self._changed.wait(max(0.0, min(wait, CLOCK_CHECK_SECONDS)))
 
     def _work(self) -> None:
-        while (pending := self._due.get()) is not None and not self._is_closed:
+        while (pending := self._due.get().pending) is not None and not self._is_closed:
             try:
                 self._deliver(pending.message.body, pending.message.token)
             except BaseException:  # noqa: BLE001 - the worker thread must survive any exception

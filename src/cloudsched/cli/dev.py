@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cloudsched.app import App
-    from cloudsched.emulator.runtime.clock import MovableClock
+    from cloudsched.engine.ports.clock import Clock
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.stack import Stack
     from cloudsched.local.store_choice import StoreChoice
@@ -202,7 +202,7 @@ def _terminate_at_exit(process: subprocess.Popen[bytes], *, has_terminal: bool) 
 class _StackTimeFormatter(logging.Formatter):
     """Formats log lines with the time of the stack's clock."""
 
-    def __init__(self, clock: MovableClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         super().__init__()
         self._clock = clock
 
@@ -239,7 +239,7 @@ def _to_printable_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def configure_logging(clock: MovableClock, app: App, level: int) -> None:
+def configure_logging(clock: Clock, app: App, level: int) -> None:
     """Print what the stack logs from a level on, with the time of its movable clock."""
     handler = logging.StreamHandler()
     handler.setFormatter(_StackTimeFormatter(clock))

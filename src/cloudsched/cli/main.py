@@ -19,6 +19,7 @@ _COMMANDS = {
     "emulator": ("cloudsched.emulator.cli:emulator", "Run a local Cloud Tasks alone."),
     "keys": ("cloudsched.cli.keys:keys", "Make an API key for a server."),
     "next": ("cloudsched.cli.next:next_command", "Show when a schedule fires."),
+    "serve": ("cloudsched.cli.serve:serve", "Run everything in one process over one file, for one small server."),
     "tasks": ("cloudsched.cli.tasks:tasks", "Show and change tasks through the API."),
     "worker": ("cloudsched.cli.worker:worker", "Run the tasks of a queue on this machine."),
 }

@@ -1,4 +1,4 @@
-"""The local stack: API, executor, sweep, queue and store in one process, for a laptop.
+"""The whole product in one process: the local stack for development, and `cloudsched serve` for one small server.
 
 Also loads a user's file of handlers and explains why it cannot be imported. May import everything except the
 commands.

@@ -121,6 +121,27 @@ class Sweeper:
         log.info("swept", extra={"action": "swept", **counts})
         return result
 
+    def resend(self, until: datetime) -> int:
+        """Send the dispatches of all active tasks that are due up to an instant again; return how many there were.
+
+        For a queue that has lost its content, such as one in memory after a restart. It changes no task. A dispatch
+        that the queue still has is not duplicated, since it has the same name.
+
+        Raises:
+            QueueUnavailable: A dispatch could not be created; those before it were.
+            StoreUnavailable: The tasks could not be read to the end.
+        """
+        count = 0
+        token: str | None = None
+        while True:
+            page = self._store.list_due_tasks(until, limit=PAGE_SIZE, page_token=token)
+            for task in page.items:
+                wakeups = [wake for wake in executor_wakeups(task) if wake.due_at <= until]
+                count += self._sender.send(task, wakeups, self._clock.now())
+            token = page.next_page_token
+            if token is None:
+                return count
+
     def _repair(self, task: Task, now: datetime, result: Sweep) -> None:
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
             self._finish_cancel_or_delete(task, now, result)

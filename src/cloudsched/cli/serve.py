@@ -1,0 +1,77 @@
+"""``cloudsched serve``: the whole product as one process over one file."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+import click
+
+from cloudsched.cli.signals import Stopped, raise_on_signal
+
+PORT = 8080
+
+
+@click.command()
+@click.option(
+    "--store",
+    type=click.Choice(["sqlite"]),
+    default="sqlite",
+    show_default=True,
+    help="Where tasks are stored: one SQLite file.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="The directory of the store's file; created if necessary. One process at a time may use it.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for a free one.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 1000),
+    default=8,
+    show_default=True,
+    help="The most handlers that run at the same time.",
+)
+@click.option(
+    "--handlers",
+    metavar="FILE|MODULE[:APP]",
+    help="The app whose handlers run. [default: functions/handlers.py or handlers.py]",
+)
+def serve(*, store: str, data: Path, host: str, port: int, threads: int, handlers: str | None) -> None:
+    """Serve the API and run tasks, in one process over one file: for a laptop or one small server.
+
+    The store, the queue and the sweep are inside; there is no emulator, and the clock is the system's. Settings come
+    from the environment; callers authenticate as in the cloud, or CLOUDSCHED_OPEN=on admits requests from this machine.
+    SIGTERM or Ctrl-C stops it.
+    """
+    from cloudsched.adapters.clocks import SystemClock  # noqa: PLC0415 - not needed for --help
+    from cloudsched.cli.dev import configure_logging  # noqa: PLC0415 - likewise
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+    from cloudsched.local.app_loader import load_app  # noqa: PLC0415 - likewise
+    from cloudsched.local.service import run_service  # noqa: PLC0415 - likewise
+
+    del store  # there is only one choice so far
+    loaded = load_app(handlers, or_examples=False)
+    configure_logging(SystemClock(), loaded.app, logging.INFO)
+    with raise_on_signal():
+        try:
+            with run_service(
+                loaded.app, Settings.from_environment(), data=data, host=host, port=port, threads=threads
+            ) as service:
+                names = ", ".join(sorted(handler.name for handler in loaded.app.registry)) or "none"
+                click.echo(f"store     {service.settings.data}")
+                click.echo(f"handlers  {names} ({loaded.origin})")
+                click.echo(f"API       {service.url}/v1/tasks")
+                is_closed = service.settings.access.is_configured
+                access = (
+                    "for callers who authenticate" if is_closed else "every request from this machine is an admin's"
+                )
+                click.echo(f"access    {access}")
+                click.echo("Ready. Ctrl-C stops it.")
+                threading.Event().wait()
+        except Stopped:
+            click.echo("Stopped.")

@@ -1,0 +1,66 @@
+"""A queue that has lost its content is filled again from the store, and no task is edited for it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings
+
+if TYPE_CHECKING:
+    from cloudsched.testing import Simulation
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def ran() -> list[str]:
+    """Return the tasks that have run."""
+    return []
+
+
+@pytest.fixture
+def app(ran: list[str], monkeypatch: pytest.MonkeyPatch) -> App:
+    monkeypatch.setattr("cloudsched.engine.tasks.sweeper.PAGE_SIZE", 3)
+    app = App(Settings())
+
+    @app.handler("work")
+    def work(ctx: Context) -> None:
+        ran.append(ctx.task.id)
+
+    return app
+
+
+def create(sim: Simulation, task_id: str, due_in: timedelta) -> None:
+    at = Schedule.once(sim.now + due_in)
+    sim.app.create(id=task_id, owner="ada", title="T", handler="work", schedule=at)
+
+
+def test_what_is_due_by_then_is_sent_again_and_nothing_is_edited(sim: Simulation, ran: list[str]) -> None:
+    """Over several pages; what is due later, paused or cancelled is not sent, and revisions stay."""
+    for n in range(8):
+        create(sim, f"soon-{n}", timedelta(minutes=n + 1))
+    create(sim, "later", DAY)
+    create(sim, "paused", timedelta(minutes=1))
+    create(sim, "cancelled", timedelta(minutes=1))
+    sim.app.pause("paused")
+    sim.app.cancel("cancelled")
+    before = {task.id: task for task in sim.app.tasks().items}
+    sim.queue.purge()
+    assert sim.app.sweeper.resend(sim.now + timedelta(hours=1)) == 8
+    assert {task.id: task for task in sim.app.tasks().items} == before
+    sim.advance(timedelta(minutes=10))
+    assert ran == [f"soon-{n}" for n in range(8)]
+
+
+def test_sending_again_duplicates_nothing(sim: Simulation, ran: list[str]) -> None:
+    """The queue has those dispatches already, so each task runs once however often they are sent."""
+    create(sim, "soon", timedelta(minutes=1))
+    for _ in range(3):
+        sim.app.sweeper.resend(sim.now + DAY)
+    sim.advance(timedelta(minutes=2))
+    sim.app.sweeper.resend(sim.now + DAY)
+    sim.advance(timedelta(minutes=2))
+    assert ran == ["soon"]

@@ -1,0 +1,173 @@
+"""``cloudsched serve``: one process over one file, on the real clock, killed and started again."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.harness import Process, process, request, wait_until
+
+SERVE = (sys.executable, "-m", "cloudsched", "serve", "--port", "0", "--data", "data")
+HANDLERS = """
+import os, time
+from cloudsched import App, Context
+
+app = App()
+
+@app.handler("note", access="users")
+def note(ctx: Context, payload: dict[str, float]) -> str:
+    time.sleep(payload.get("seconds", 0.0))
+    with open("ran.txt", "a") as file:
+        file.write(ctx.task.id + "\\n")
+    return ctx.task.id
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with handlers."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    return tmp_path
+
+
+@contextmanager
+def serve(folder: Path, *options: str, **variables: str) -> Iterator[tuple[Process, str]]:
+    """Run the service; yield the process and the API's address."""
+    names = {"K_SERVICE", "CLOUDSCHED_API_KEYS", "CLOUDSCHED_OPEN"}
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    with process(*SERVE, *options, env={**env, "CLOUDSCHED_OPEN": "on", **variables}, cwd=folder) as service:
+        yield service, service.wait_for(r"API +(http://\S+)/v1/tasks")[1]
+
+
+def create(url: str, task_id: str, due_in: float = 0, **payload: float) -> int:
+    at = datetime.now(UTC) + timedelta(seconds=due_in)
+    task = {"id": task_id, "owner": "ada", "handler": "note", "title": "Note", "payload": payload}
+    return request(url, "POST", "/v1/tasks", {**task, "schedule": {"at": at.isoformat()}}).status
+
+
+def statuses(url: str, task_id: str) -> list[str]:
+    found = request(url, "GET", f"/v1/tasks/{task_id}/executions").body["executions"]
+    return [execution["status"] for execution in found]
+
+
+class Load:
+    """Clients that create tasks, each due in a second, until they are told to stop or the server is gone."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.acknowledged: list[str] = []
+        self._url = url
+        self._stop = threading.Event()
+        self._clients = [threading.Thread(target=self._work, args=(f"{name}-{n}",)) for n in range(4)]
+        for client in self._clients:
+            client.start()
+
+    def end(self) -> list[str]:
+        """Stop; return the ids of the tasks whose creation was acknowledged."""
+        self._stop.set()
+        for client in self._clients:
+            client.join()
+        return self.acknowledged
+
+    def _work(self, client: str) -> None:
+        with suppress(OSError):
+            for number in range(10_000):
+                if self._stop.is_set():
+                    return
+                if create(self._url, name := f"{client}-{number}", due_in=1) == 201:
+                    self.acknowledged.append(name)
+
+
+def test_nothing_acknowledged_is_lost_when_it_is_killed_under_load(folder: Path) -> None:
+    """Tasks are created while the process is killed, twice; each that was acknowledged has one record.
+
+    Only attempts that a kill interrupted are still open, until their lease ends: at most one for each thread.
+    """
+    acknowledged: list[str] = []
+    for life in range(2):
+        with serve(folder) as (service, url):
+            load = Load(url, str(life))
+            wait_until(lambda load=load: len(load.acknowledged) >= 60, "tasks are created")  # type: ignore[misc]
+            service.kill()
+            acknowledged += load.end()
+    with serve(folder) as (_, url):
+        for name in acknowledged:
+            wait_until(lambda name=name: statuses(url, name), f"{name} has a record")  # type: ignore[misc]
+        wait_until(
+            lambda: [statuses(url, name) for name in acknowledged].count(["SUCCEEDED"]) >= len(acknowledged) - 2 * 8,
+            "all but the interrupted attempts have succeeded",
+        )
+        assert all(statuses(url, name) in (["SUCCEEDED"], ["RUNNING"]) for name in acknowledged)
+
+
+def test_waiting_tasks_come_back_without_an_edit(folder: Path) -> None:
+    """After a kill a task that waits has the same revision and edit time, and runs on its second."""
+    with serve(folder) as (service, url):
+        assert create(url, "soon", due_in=4) == 201
+        before = request(url, "GET", "/v1/tasks/soon").body
+        service.kill()
+    with serve(folder) as (_, url):
+        after = request(url, "GET", "/v1/tasks/soon").body
+        assert (after["revision"], after["updatedAt"]) == (before["revision"], before["updatedAt"])
+        wait_until(lambda: statuses(url, "soon") == ["SUCCEEDED"], "it has run")
+        (record,) = request(url, "GET", "/v1/tasks/soon/executions").body["executions"]
+        due = datetime.fromisoformat(record["scheduledFor"])
+        started = datetime.fromisoformat(record["startedAt"])
+        assert timedelta(0) <= started - due < timedelta(seconds=20), "sent by the load, not repaired by a sweep"
+
+
+def test_one_process_at_a_time_uses_a_folder(folder: Path) -> None:
+    """A second one is refused, names the first, and takes nothing from it; after a kill the folder is free again."""
+    with serve(folder) as (service, url):
+        with process(*SERVE, env={**os.environ, "CLOUDSCHED_OPEN": "on"}, cwd=folder) as second:
+            assert second.wait() == 2
+            assert f"in use by process {min(service.family())}" in second.output
+        assert create(url, "a", due_in=60) == 201
+        service.kill()
+    with serve(folder) as (_, url):
+        assert request(url, "GET", "/v1/tasks/a").status == 200
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_the_running_handler_finish(signum: int, folder: Path) -> None:
+    """What runs when the process is told to stop is recorded as a success."""
+    with serve(folder) as (service, url):
+        assert create(url, "slow", due_in=1, seconds=1.5) == 201
+        wait_until(lambda: statuses(url, "slow") == ["RUNNING"], "it runs")
+        service.signal(signum)
+        assert service.wait() == 0, service.output
+        assert "Stopped." in service.output
+    with serve(folder) as (_, url):
+        assert statuses(url, "slow") == ["SUCCEEDED"]
+    assert (folder / "ran.txt").read_text() == "slow\n"
+
+
+def test_it_is_closed_unless_it_is_opened(folder: Path) -> None:
+    """Without credentials configured it refuses to start; with keys it takes only them. The executor is not served."""
+    with process(*SERVE, env={**os.environ, "CLOUDSCHED_OPEN": "off"}, cwd=folder) as service:
+        assert service.wait() == 2
+        assert "Nobody may use this API yet" in service.output
+    with serve(folder, CLOUDSCHED_API_KEYS=f"ops:admin:{'0' * 64}") as (_, url):
+        assert create(url, "a") == 401
+        for path in ("/v1/tasks/execute", "/v1/sweep"):
+            assert request(url, "POST", path, {}).status in {401, 404, 405}, path
+
+
+def test_it_says_what_is_wrong_with_its_settings(folder: Path) -> None:
+    """In Cloud Run, in a folder that is a file, without handlers: one line each, exit code 2."""
+    (folder / "file").touch()
+    cases = [
+        ({"K_SERVICE": "api", "CLOUDSCHED_OPEN": "off", "CLOUDSCHED_API_KEYS": f"o:admin:{'0' * 64}"}, (), "Cloud Run"),
+        ({}, ("--data", "file"), "file"),
+        ({}, ("--handlers", "nowhere.py"), "There is no file nowhere.py"),
+    ]
+    for variables, options, expected in cases:
+        env = {**os.environ, "CLOUDSCHED_OPEN": "on", **variables}
+        with process(*SERVE, *options, env=env, cwd=folder) as service:
+            assert service.wait() == 2, service.output
+            assert expected in service.output
+            assert "Traceback" not in service.output

@@ -37,10 +37,10 @@ def work(app: App) -> None:
         ("expiration", {"expiration": timedelta(days=2_900_000), "schedule": None, "pull": "gpu"}),
     ],
 )
-def test_what_leads_past_the_calendar_is_refused(
+def test_a_task_whose_instants_exceed_the_calendar_is_refused(
     sim: Simulation, create: Callable[..., Task], field: str, fields: dict[str, Any]
 ) -> None:
-    """A new task whose jitter or expiration leads past the year 9998 is an error of that field; nothing is stored."""
+    """Jitter or an expiration past the year 9998 is an error of that field, and nothing is stored."""
     with pytest.raises(InvalidInput) as caught:
         create(**{"schedule": Schedule.once(LAST_DAY), **fields})
     assert caught.value.field == field
@@ -48,10 +48,10 @@ def test_what_leads_past_the_calendar_is_refused(
 
 
 @pytest.mark.parametrize("rrule", [None, "FREQ=DAILY"])
-def test_an_edit_that_leads_past_the_calendar_is_refused(
+def test_an_edit_whose_instants_exceed_the_calendar_is_refused(
     sim: Simulation, create: Callable[..., Task], rrule: str | None
 ) -> None:
-    """So is an edit, of a one-time and of a recurring task; the task stays as it was."""
+    """The edit of a one-time or recurring task is refused, and the task stays as it was."""
     recurring = Schedule(rrule=rrule, dtstart="9998-12-31T12:00:00") if rrule else Schedule.once(LAST_DAY)
     task = create(schedule=recurring)
     with pytest.raises(InvalidInput, match="jitter"):
@@ -67,8 +67,8 @@ def test_the_longest_expiration_works(sim: Simulation, create: Callable[..., Tas
 
 
 @pytest.mark.parametrize("at", ["9998-12-31T23:59:59-05:00", "1583-01-01T00:00:00+05:00"])
-def test_the_year_of_an_instant_counts_in_utc(app: App, create: Callable[..., Task], at: str) -> None:
-    """An instant that is in range as written but not in UTC, in which it is stored, is refused."""
+def test_the_year_limit_applies_to_the_instant_in_utc(app: App, create: Callable[..., Task], at: str) -> None:
+    """An instant is stored in UTC, so one that is in range only in its own zone is refused."""
     with Simulation(app), pytest.raises(InvalidInput):
         create(schedule=datetime.fromisoformat(at))
     with Simulation(app), pytest.raises(InvalidInput, match="until"):
@@ -83,14 +83,14 @@ def test_no_occurrence_comes_after_the_calendar() -> None:
 
 
 def test_a_document_that_could_not_be_read_is_not_written(make_task: Callable[..., Task]) -> None:
-    """Whatever computed an instant out of range, writing it is an error that names the field, for every store."""
+    """Writing an instant out of range is an error that names the field, on every store and wherever it was computed."""
     late = datetime(9999, 1, 1, tzinfo=UTC)
     for write in (Task.to_stored, Task.to_stored_json):
         with pytest.raises(InvalidInput, match=r"wakeAt.*9999"):
             write(make_task().model_copy(update={"wake_at": late}))
 
 
-def test_a_sum_ends_with_the_calendar() -> None:
+def test_add_duration_stops_at_the_end_of_the_calendar() -> None:
     """`add_duration` returns the last instant where the sum lies beyond it, however long the duration."""
     assert add_duration(LAST_DAY, timedelta(hours=1)) == LAST_DAY + timedelta(hours=1)
     assert add_duration(LAST_DAY, timedelta(days=1)) == LAST_INSTANT

@@ -1,4 +1,4 @@
-"""What may be stored: what every store keeps as it is."""
+"""Which JSON may be stored: exactly what every store keeps unchanged."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(value=JSON)
-def test_json_is_storable_and_firestore_gives_it_back(value: object) -> None:
-    """All of it, lists in lists included, which Firestore itself does not take."""
+def test_any_json_can_be_stored_in_firestore(value: object) -> None:
+    """Nested lists too, although Firestore itself refuses them."""
     require_storable("payload", value, LIMIT)
     assert decode({"payload": encode(value)}) == {"payload": value}
     assert json.loads(json.dumps(value)) == value
@@ -63,16 +63,16 @@ def test_json_is_storable_and_firestore_gives_it_back(value: object) -> None:
         ({"a": {1, 2}}, "payload.a"),
     ],
 )
-def test_what_some_store_would_not_keep_is_refused_by_its_path(value: object, field: str) -> None:
-    """The error names exactly the part that is wrong."""
+def test_values_that_a_store_would_change_are_refused_by_path(value: object, field: str) -> None:
+    """The error names the path of exactly the value that is wrong."""
     with pytest.raises(InvalidInput) as caught:
         require_storable("payload", value, LIMIT)
     assert caught.value.field == field
     assert caught.value.hint
 
 
-def test_depth_has_a_bound() -> None:
-    """As deep as it may be, and one more; far deeper does not exhaust the stack."""
+def test_the_nesting_depth_is_limited() -> None:
+    """The limit itself is accepted, one level more is refused, and far more does not exhaust the stack."""
 
     def nested(depth: int) -> object:
         value: object = 1
@@ -87,8 +87,8 @@ def test_depth_has_a_bound() -> None:
 
 
 @given(size=st.integers(90, 110))
-def test_size_counts_bytes_of_utf8(size: int) -> None:
-    """A text of n two-byte letters has 2n bytes, and the quotes."""
+def test_size_is_counted_in_bytes_of_utf_8(size: int) -> None:
+    """A text of n two-byte letters has 2n bytes, plus the quotes."""
     text = "ü" * size
     if 2 * size + 2 <= 200:
         require_storable("payload", text, 200)
@@ -99,7 +99,7 @@ def test_size_counts_bytes_of_utf8(size: int) -> None:
 
 @given(text=st.text(st.characters(codec=None, categories=None)))
 def test_any_text_can_be_made_storable(text: str) -> None:
-    """Lone surrogates become escapes; what was sound stays as it was."""
+    """Lone surrogates become escapes; all other text is unchanged."""
     made = escape_surrogates(text)
     require_storable("text", made, LIMIT)
     try:
@@ -124,8 +124,8 @@ def test_any_text_can_be_made_storable(text: str) -> None:
     ],
     ids=lambda value: str(value)[:9],
 )
-def test_a_result_has_a_bound_as_firestore_counts_it(value: object, *, is_kept: bool) -> None:
-    """A number has eight bytes however short its JSON is, and a list in a list the bytes of its JSON in ASCII."""
+def test_the_size_of_a_result_is_counted_as_firestore_does(value: object, *, is_kept: bool) -> None:
+    """A number has eight bytes however short its JSON is; a nested list has the bytes of its JSON in ASCII."""
     assert json_size(value) <= MAX_CONTENT
     if is_kept:
         require_content("content", value)

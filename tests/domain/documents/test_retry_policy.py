@@ -1,4 +1,4 @@
-"""How far apart the attempts of a failing occurrence are."""
+"""The delays between the attempts of a failing occurrence."""
 # ruff: noqa: S311 - chance is an argument, and repeatable
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POLICIES = st.builds(
 
 
 def test_the_default_delays() -> None:
-    """At once, 5 s, 25 s, 125 s, and so on up to an hour; three retries."""
+    """No delay, then 5 s, 25 s, 125 s and so on up to an hour; three retries."""
     policy = RetryPolicy(jitter=0)
     delays = [policy.delay(failures, Random(0)).total_seconds() for failures in range(1, 9)]
     assert delays == [0, 5, 25, 125, 625, 3125, 3600, 3600]
@@ -33,21 +33,21 @@ def test_the_default_delays() -> None:
 
 
 @given(policy=POLICIES, failures=st.integers(1, 10_000), seed=st.integers())
-def test_a_delay_is_never_beyond_its_cap_and_jitter(policy: RetryPolicy, failures: int, seed: int) -> None:
-    """However large the numbers are, nothing overflows, and the wait is at most the cap and its jitter."""
+def test_a_delay_never_exceeds_its_cap_plus_jitter(policy: RetryPolicy, failures: int, seed: int) -> None:
+    """However large the numbers are, nothing overflows."""
     delay = policy.delay(failures, Random(seed))
     assert timedelta(0) <= delay <= policy.cap * (1 + policy.jitter) + timedelta(microseconds=1)
 
 
 @given(policy=POLICIES, failures=st.integers(2, 60))
 def test_delays_grow_until_the_cap(policy: RetryPolicy, failures: int) -> None:
-    """Without jitter, no wait after the first is shorter than the one before."""
+    """Without jitter, no delay after the first is shorter than the one before."""
     steady = policy.model_copy(update={"jitter": 0})
     assert steady.delay(failures, Random(0)) <= steady.delay(failures + 1, Random(0))
 
 
-def test_jitter_spreads() -> None:
-    """Many that fail together do not come again together."""
+def test_jitter_spreads_retries() -> None:
+    """Tasks that fail together are not all retried at the same moment."""
     policy = RetryPolicy(jitter=0.5)
     delays = {policy.delay(3, Random(seed)) for seed in range(50)}
     assert len(delays) == 50
@@ -67,7 +67,7 @@ def test_jitter_spreads() -> None:
         {"unknown": 1},
     ],
 )
-def test_a_policy_out_of_bounds_is_refused(wrong: dict[str, Any]) -> None:
-    """Each bound is held."""
+def test_a_policy_outside_its_limits_is_refused(wrong: dict[str, Any]) -> None:
+    """Every limit is checked."""
     with pytest.raises(ValidationError):
         RetryPolicy(**wrong)

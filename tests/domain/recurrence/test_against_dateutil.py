@@ -1,6 +1,6 @@
 """Comparison with python-dateutil, run naively from DTSTART on wall time, for the rules where it is right.
 
-dateutil is wrong, and so is not asked, about BYWEEKNO without BYDAY, from the end or beyond 51, weekdays with and
+dateutil is not compared where it is wrong: BYWEEKNO without BYDAY, from the end or beyond 51, weekdays with and
 without a number together, BYSETPOS in a week that DTSTART divides, and what is finer than a day near clock changes.
 
 ``CLOUDSCHED_RECURRENCE_CASES`` sets how many random rules are compared.
@@ -27,70 +27,74 @@ MOST = 12_000  # occurrences that dateutil is made to count
 LAST_YEAR = 2065
 
 
-def some(chance: random.Random, values: range, most: int) -> str:
+def choose_values(chance: random.Random, values: range, most: int) -> str:
     return ",".join(map(str, chance.sample(values, chance.randint(1, most))))
 
 
-def signed(chance: random.Random, highest: int, most: int) -> str:
+def choose_signed_values(chance: random.Random, highest: int, most: int) -> str:
     return (
-        some(chance, range(1, highest + 1), most) if chance.random() < 0.6 else some(chance, range(-highest, 0), most)
+        choose_values(chance, range(1, highest + 1), most)
+        if chance.random() < 0.6
+        else choose_values(chance, range(-highest, 0), most)
     )
 
 
-def random_rule(chance: random.Random) -> str:
-    """Return a rule of a day or longer that dateutil reads rightly and that is likely to fire."""
+def make_random_rule(chance: random.Random) -> str:
+    """Return a rule with a period of a day or more that dateutil reads correctly and that is likely to fire."""
     frequency = chance.choice(["YEARLY", "MONTHLY", "WEEKLY", "DAILY"])
     parts = {"FREQ": frequency}
 
-    def perhaps(likelihood: float, name: str, value: str) -> None:
+    def maybe_add(likelihood: float, name: str, value: str) -> None:
         if chance.random() < likelihood:
             parts[name] = value
 
-    perhaps(0.5, "INTERVAL", str(chance.choice([1, 2, 3, 4, 5, 7, 13, 24])))
-    perhaps(0.3, "BYMONTH", some(chance, range(1, 13), 4))
-    perhaps(0.35, "BYDAY", weekdays(chance, frequency, 5 if frequency == "MONTHLY" or "BYMONTH" in parts else 52))
-    perhaps(0.0 if frequency == "WEEKLY" else 0.3, "BYMONTHDAY", signed(chance, 31, 6))
-    perhaps(0.2 if frequency == "YEARLY" else 0.0, "BYYEARDAY", signed(chance, 366, 20))
+    maybe_add(0.5, "INTERVAL", str(chance.choice([1, 2, 3, 4, 5, 7, 13, 24])))
+    maybe_add(0.3, "BYMONTH", choose_values(chance, range(1, 13), 4))
+    maybe_add(
+        0.35, "BYDAY", choose_weekdays(chance, frequency, 5 if frequency == "MONTHLY" or "BYMONTH" in parts else 52)
+    )
+    maybe_add(0.0 if frequency == "WEEKLY" else 0.3, "BYMONTHDAY", choose_signed_values(chance, 31, 6))
+    maybe_add(0.2 if frequency == "YEARLY" else 0.0, "BYYEARDAY", choose_signed_values(chance, 366, 20))
     if frequency == "YEARLY" and chance.random() < 0.15:
-        parts |= {"BYWEEKNO": some(chance, range(1, 52), 6), "BYDAY": weekdays(chance, "WEEKLY", 1)}
-    perhaps(0.3, "BYHOUR", some(chance, range(24), 4))
-    perhaps(0.3, "BYMINUTE", some(chance, range(60), 3))
-    perhaps(0.1, "BYSECOND", some(chance, range(60), 2))
-    perhaps(0.25, "WKST", chance.choice(DAYS))
+        parts |= {"BYWEEKNO": choose_values(chance, range(1, 52), 6), "BYDAY": choose_weekdays(chance, "WEEKLY", 1)}
+    maybe_add(0.3, "BYHOUR", choose_values(chance, range(24), 4))
+    maybe_add(0.3, "BYMINUTE", choose_values(chance, range(60), 3))
+    maybe_add(0.1, "BYSECOND", choose_values(chance, range(60), 2))
+    maybe_add(0.25, "WKST", chance.choice(DAYS))
     if frequency != "WEEKLY" and any(name.startswith("BY") for name in parts):
-        perhaps(0.25, "BYSETPOS", signed(chance, 4, 2))
-    perhaps(0.15, "COUNT", str(chance.randint(1, 400)))
+        maybe_add(0.25, "BYSETPOS", choose_signed_values(chance, 4, 2))
+    maybe_add(0.15, "COUNT", str(chance.randint(1, 400)))
     if "COUNT" not in parts:
-        perhaps(0.1, "UNTIL", f"{chance.randint(1995, 2030)}0615T120000")
+        maybe_add(0.1, "UNTIL", f"{chance.randint(1995, 2030)}0615T120000")
     return ";".join(f"{name}={value}" for name, value in parts.items())
 
 
-def weekdays(chance: random.Random, frequency: str, highest: int) -> str:
+def choose_weekdays(chance: random.Random, frequency: str, highest: int) -> str:
     names = chance.sample(DAYS, chance.randint(1, 4))
     if frequency in {"WEEKLY", "DAILY"} or chance.random() < 0.5:
         return ",".join(names)
     return ",".join(f"{chance.choice([-1, 1]) * chance.randint(1, highest)}{name}" for name in names)
 
 
-def on_the_time_line(naive: datetime, zone: str) -> datetime:
-    """Return a wall-clock time as PEP 495 reads it with fold=0: before the gap, the first of a fold."""
+def to_instant(naive: datetime, zone: str) -> datetime:
+    """Return the instant of a wall-clock time as PEP 495 reads it with fold=0: before the gap, the first of a fold."""
     return naive.replace(tzinfo=time_zones.load_tzinfo(zone)).astimezone(UTC)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_agrees_with_dateutil_in_every_zone(batch: int) -> None:
-    """From a random instant on, our next occurrences are dateutil's, put on the time line."""
+    """The occurrences after a random instant are those of dateutil, converted to instants."""
     chance = random.Random(batch)  # noqa: S311 -- reproducible examples, no secret
     names = time_zones.zone_names()
     for number in range(CASES // BATCHES):
         zone = names[(batch * (CASES // BATCHES) + number) % len(names)]
         years_ago = chance.choice([0, 1, 3, 10, 30])
         start = datetime(2027 - years_ago, 1, 1) + timedelta(minutes=chance.randrange(366 * 1440))  # noqa: DTZ001
-        rule = random_rule(chance)
+        rule = make_random_rule(chance)
         case = f"{rule} from {start.isoformat()} in {zone}"
         asked = start.replace(tzinfo=UTC) + timedelta(minutes=chance.randrange(-3000, (years_ago + 2) * 525_600))
         if chance.random() < 0.3:
-            asked = next_change(zone, asked) + timedelta(minutes=chance.randrange(-180, 180))
+            asked = find_next_change(zone, asked) + timedelta(minutes=chance.randrange(-180, 180))
         try:
             schedule = Schedule(rrule=rule, dtstart=start.isoformat(), timezone=zone)
         except InvalidSchedule:
@@ -98,33 +102,33 @@ def test_agrees_with_dateutil_in_every_zone(batch: int) -> None:
         first = schedule.first()
         if first is None or first.year > LAST_YEAR:
             continue
-        expected = expand(rule, start, zone, asked)
+        expected = expand_with_dateutil(rule, start, zone, asked)
         distinct = sorted(set(expected))[:-1][:COMPARED]  # the last may have company that was not reached
-        if "COUNT" in rule and clocks_change_within(zone, start, distinct):
+        if "COUNT" in rule and has_clock_change(zone, start, distinct):
             continue  # two wall-clock times on one instant count once; dateutil knows no instants
         assert schedule.upcoming(asked, len(distinct)) == distinct, f"{case}, after {asked.isoformat()}"
 
 
-def expand(rule: str, start: datetime, zone: str, asked: datetime) -> list[datetime]:
+def expand_with_dateutil(rule: str, start: datetime, zone: str, asked: datetime) -> list[datetime]:
     """Return dateutil's instants after ``asked``, unsorted, a few more than are compared; max at the end of all."""
     found: list[datetime] = []
     for count, when in enumerate(rrulestr(rule, dtstart=start, ignoretz=True)):
         if count > MOST or when.year > LAST_YEAR or len(found) > COMPARED + 8:
             return found
-        instant = on_the_time_line(when, zone)
+        instant = to_instant(when, zone)
         if instant > asked:
             found.append(instant)
     return [*found, datetime.max.replace(tzinfo=UTC)]
 
 
-def next_change(zone: str, after: datetime) -> datetime:
+def find_next_change(zone: str, after: datetime) -> datetime:
     """Return the first clock change after an instant, or the instant itself if there is none."""
     table = time_zones.load_zone(zone).table_for(4_000_000_000)
     seconds = after.timestamp()
     return next((datetime.fromtimestamp(change, UTC) for change in table.changes if change > seconds), after)
 
 
-def clocks_change_within(zone: str, start: datetime, found: list[datetime]) -> bool:
+def has_clock_change(zone: str, start: datetime, found: list[datetime]) -> bool:
     changes = time_zones.load_zone(zone).table_for(4_000_000_000).changes
     end = found[-1].timestamp() if found else 4_000_000_000
     return any(start.replace(tzinfo=UTC).timestamp() - 90_000 < change < end for change in changes)

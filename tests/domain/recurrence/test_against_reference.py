@@ -1,7 +1,7 @@
-"""Comparison with a second reading of the RFC: slow, by definition, one candidate after the other.
+"""Comparison with a second, slow implementation of the RFC that checks one candidate after the other.
 
-Where the search leaps, the reference tries every day of a period, every time of a day, or every second of an hour,
-and asks the definition of each. It shares nothing with the search but the zones' data. It covers what dateutil gets
+Where the search jumps, the reference tries every day of a period, every time of a day, or every second of an hour,
+and applies the definition to each. It shares only the time zone data with the search. It covers what dateutil gets
 wrong, the policies for clock changes, SKIP, and rules finer than a day.
 
 ``CLOUDSCHED_RECURRENCE_CASES`` sets how many random rules are compared.
@@ -33,7 +33,7 @@ SECOND = timedelta(seconds=1)
 
 
 class Reference:
-    """What a rule names between two instants, by definition."""
+    """The occurrences of a rule between two instants, by definition."""
 
     def __init__(self, rule: str, start: datetime, zone: str, **policies: str) -> None:
         parts = dict(part.split("=") for part in rule.split(";"))
@@ -67,7 +67,7 @@ class Reference:
         return sorted(instant for instant in instants if begin <= instant < end)
 
     def largest_change(self, begin: datetime, end: datetime) -> timedelta:
-        """Return how far a clock change near a span may move a wall-clock time."""
+        """Return the largest shift of a wall-clock time by a clock change near a span."""
         days = range(-2, (end - begin).days + 4)
         offsets = [(begin + timedelta(days=day)).astimezone(self.zone).utcoffset() or timedelta() for day in days]
         return max(offsets) - min(offsets) + timedelta(hours=1)
@@ -102,7 +102,7 @@ class Reference:
         return found
 
     def seconds_of_period(self, unit: int) -> range:
-        """Return the seconds worth asking about: all, or only DTSTART's if the rule names no seconds."""
+        """Return the seconds to try: all of them, or only DTSTART's if the rule names no seconds."""
         return range(unit) if unit == 1 or "BYSECOND" in self.lists else range(self.start.second, unit, 60)
 
     def passes(self, shown: datetime, into_period: timedelta, unit: int) -> bool:
@@ -192,7 +192,7 @@ class Reference:
         return nth in {(number - 1) // 7 + 1, -((length - number) // 7 + 1)}
 
     def skipped_days(self, period: list[date]) -> list[date]:
-        """Return BYMONTHDAY's days of whole months, those that do not exist moved as SKIP says."""
+        """Return the days of whole months that BYMONTHDAY names; SKIP moves those that do not exist."""
         moved = set()
         for first in (day for day in period if day.day == 1 and day.month in self.lists.get("BYMONTH", [day.month])):
             length = monthrange(first.year, first.month)[1]
@@ -219,51 +219,51 @@ def week_numbers(begin: date) -> tuple[int, int]:
     return weeks.index(begin) + 1, weeks.index(begin) - len(weeks)
 
 
-def numbers(chance: random.Random, low: int, high: int, most: int) -> str:
+def choose_numbers(chance: random.Random, low: int, high: int, most: int) -> str:
     return ",".join(
         str(chance.choice([n for n in (chance.randint(low, high),) if n] or [1]))
         for _ in range(chance.randint(1, most))
     )
 
 
-def random_rule(chance: random.Random) -> str:
+def make_random_rule(chance: random.Random) -> str:
     frequency = chance.choice(["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY", "HOURLY"])
     fine = frequency in SUB_DAILY
     parts = {"FREQ": frequency, "INTERVAL": str(chance.choice([1, 1, 2, 3, 5, 6, 7, 12, 20, 45, 90]))}
 
-    def perhaps(likelihood: float, name: str, value: str) -> None:
+    def maybe_add(likelihood: float, name: str, value: str) -> None:
         if chance.random() < likelihood:
             parts[name] = value
 
-    perhaps(0.15 if fine else 0.25, "BYMONTH", numbers(chance, 1, 12, 6))
+    maybe_add(0.15 if fine else 0.25, "BYMONTH", choose_numbers(chance, 1, 12, 6))
     if chance.random() < (0.35 if frequency == "YEARLY" else 0.08):
-        parts["BYWEEKNO"] = numbers(chance, -53, 53, 6)
-    perhaps(0.15, "BYMONTHDAY", numbers(chance, -31, 31, 8))
-    perhaps(0.1, "BYYEARDAY", numbers(chance, -366, 366, 60))
+        parts["BYWEEKNO"] = choose_numbers(chance, -53, 53, 6)
+    maybe_add(0.15, "BYMONTHDAY", choose_numbers(chance, -31, 31, 8))
+    maybe_add(0.1, "BYYEARDAY", choose_numbers(chance, -366, 366, 60))
     names = chance.sample(DAYS, chance.randint(1, 5))
     if frequency in {"YEARLY", "MONTHLY"} and "BYWEEKNO" not in parts:
         names = [f"{chance.choice(['', '', 1, 2, -1, -2, 5, -5])}{name}" for name in names]
-    perhaps(0.3, "BYDAY", ",".join(names))
-    perhaps(0.3, "BYHOUR", numbers(chance, 0, 23, 8))
-    perhaps(0.3, "BYMINUTE", numbers(chance, 0, 59, 6))
-    perhaps(0.08 if frequency == "HOURLY" else 0.2, "BYSECOND", numbers(chance, 0, 59, 3))
-    perhaps(0.2, "WKST", chance.choice(DAYS))
+    maybe_add(0.3, "BYDAY", ",".join(names))
+    maybe_add(0.3, "BYHOUR", choose_numbers(chance, 0, 23, 8))
+    maybe_add(0.3, "BYMINUTE", choose_numbers(chance, 0, 59, 6))
+    maybe_add(0.08 if frequency == "HOURLY" else 0.2, "BYSECOND", choose_numbers(chance, 0, 59, 3))
+    maybe_add(0.2, "WKST", chance.choice(DAYS))
     if any(name.startswith("BY") for name in parts):
-        perhaps(0.25, "BYSETPOS", numbers(chance, -4, 4, 2))
+        maybe_add(0.25, "BYSETPOS", choose_numbers(chance, -4, 4, 2))
     alone = "BYMONTHDAY" in parts and not set(parts) & {"BYYEARDAY", "BYWEEKNO", "BYDAY"}
     if alone and frequency in {"YEARLY", "MONTHLY"} and "-" not in parts["BYMONTHDAY"]:
-        perhaps(0.6, "SKIP", chance.choice(["BACKWARD", "FORWARD"]))
+        maybe_add(0.6, "SKIP", chance.choice(["BACKWARD", "FORWARD"]))
     return ";".join(f"{name}={value}" for name, value in parts.items())
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_agrees_with_the_definition_around_clock_changes(batch: int) -> None:
-    """Under every policy, in every zone, however old the schedule: the same instants as by definition."""
+def test_agrees_with_the_reference_around_clock_changes(batch: int) -> None:
+    """Under every policy, in every zone and however old the schedule is, the instants are those of the reference."""
     chance = random.Random(1000 + batch)  # noqa: S311 -- reproducible examples, no secret
     names = time_zones.zone_names()
     for number in range(CASES // BATCHES):
         zone = names[(batch * (CASES // BATCHES) + number) % len(names)]
-        rule = random_rule(chance)
+        rule = make_random_rule(chance)
         policies = {
             "gap": chance.choice(["shift", "skip"]),
             "fold": chance.choice(["first", "last", "both"]),
@@ -274,18 +274,18 @@ def test_agrees_with_the_definition_around_clock_changes(batch: int) -> None:
             start = start.replace(second=0)
         if chance.random() < 0.5:
             start = start.replace(minute=chance.choice([0, 30]))
-        begin = near_a_change(chance, zone, start.replace(tzinfo=UTC))
+        begin = choose_instant_near_change(chance, zone, start.replace(tzinfo=UTC))
         hours = {"SECONDLY": 1, "MINUTELY": 7, "HOURLY": 40}.get(rule.split(";")[0][5:], 24 * 40)
         if "HOURLY" in rule and "BYSECOND" in rule:
             hours = 8
         end = begin + timedelta(hours=hours)
         case = f"{rule} from {start.isoformat()} in {zone} with {policies}, from {begin.isoformat()}"
         expected = Reference(rule, start, zone, **policies).between(begin, end)
-        found = between(begin, end, rrule=rule, dtstart=start.isoformat(), timezone=zone, **policies)
+        found = list_between(begin, end, rrule=rule, dtstart=start.isoformat(), timezone=zone, **policies)
         assert found == expected, case
 
 
-def between(begin: datetime, end: datetime, **fields: str) -> list[datetime]:
+def list_between(begin: datetime, end: datetime, **fields: str) -> list[datetime]:
     """Return a schedule's occurrences; none if it is refused because it can never fire, or too rarely to find."""
     try:
         return Schedule(**fields).between(begin, end)
@@ -295,7 +295,7 @@ def between(begin: datetime, end: datetime, **fields: str) -> list[datetime]:
         raise
 
 
-def near_a_change(chance: random.Random, zone: str, start: datetime) -> datetime:
+def choose_instant_near_change(chance: random.Random, zone: str, start: datetime) -> datetime:
     """Return an instant up to a day before a clock change after ``start`` or, where there is none, any instant."""
     changes = [
         change

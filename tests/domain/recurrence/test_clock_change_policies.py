@@ -1,4 +1,4 @@
-"""What clock changes do to a schedule: each policy, and the zones where clocks do odd things."""
+"""What clock changes do to a schedule: each policy, and zones with unusual clock changes."""
 
 from __future__ import annotations
 
@@ -11,28 +11,32 @@ from cloudsched.domain.recurrence import time_zones
 from cloudsched.domain.recurrence.schedule import Schedule
 
 
-def local(schedule: Schedule, start: str, count: int) -> list[str]:
+def list_local_times(schedule: Schedule, start: str, count: int) -> list[str]:
     """Return the next occurrences after a UTC instant as local times with their offsets."""
     zone = time_zones.load_tzinfo(schedule.timezone)
     found = schedule.upcoming(datetime.fromisoformat(start + "+00:00"), count)
     return [f"{at.astimezone(zone):%m-%dT%H:%M%z}" for at in found]
 
 
-def new_york(rule: str, **policies: str) -> Schedule:
+def make_new_york_schedule(rule: str, **policies: str) -> Schedule:
     """Return a schedule from 2026 at 02:30 in New York, where clocks change on 2027-03-14 and 2027-11-07."""
     return Schedule(rrule=rule, dtstart="2026-01-01T02:30:00", timezone="America/New_York", **policies)
 
 
 def test_gap_shift() -> None:
     """02:30 on the day that it does not exist fires at 03:30, and is 02:30 again the day after."""
-    schedule = new_york("FREQ=DAILY")
-    assert local(schedule, "2027-03-13T12:00", 2) == ["03-14T03:30-0400", "03-15T02:30-0400"]
+    schedule = make_new_york_schedule("FREQ=DAILY")
+    assert list_local_times(schedule, "2027-03-13T12:00", 2) == ["03-14T03:30-0400", "03-15T02:30-0400"]
 
 
-def test_gap_shift_counts() -> None:
-    """A shifted occurrence is one of COUNT's."""
+def test_an_occurrence_shifted_out_of_a_gap_counts() -> None:
+    """COUNT includes a shifted occurrence."""
     schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", dtstart="2027-03-13T02:30:00", timezone="America/New_York")
-    assert local(schedule, "2027-03-01T00:00", 9) == ["03-13T02:30-0500", "03-14T03:30-0400", "03-15T02:30-0400"]
+    assert list_local_times(schedule, "2027-03-01T00:00", 9) == [
+        "03-13T02:30-0500",
+        "03-14T03:30-0400",
+        "03-15T02:30-0400",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,30 +47,30 @@ def test_gap_shift_counts() -> None:
         {"rrule": "FREQ=MINUTELY;BYHOUR=3;BYMINUTE=0", "sub_daily": "wall"},
     ],
 )
-def test_nothing_fires_before_a_dtstart_that_a_gap_shifts(fields: dict[str, str]) -> None:
-    """DTSTART 02:30 means 03:30 on the day of the gap: 03:00 reads later but comes earlier, and waits a day."""
+def test_nothing_fires_before_a_dtstart_shifted_out_of_a_gap(fields: dict[str, str]) -> None:
+    """DTSTART 02:30 means 03:30 on the day of the gap: 03:00 of that day comes before it, and does not fire."""
     schedule = Schedule(dtstart="2027-03-14T02:30:00", timezone="America/New_York", **fields)
-    assert local(schedule, "2027-03-01T00:00", 1) == ["03-15T03:00-0400"]
+    assert list_local_times(schedule, "2027-03-01T00:00", 1) == ["03-15T03:00-0400"]
 
 
-def test_count_begins_at_a_dtstart_that_a_gap_shifts() -> None:
+def test_count_begins_at_a_dtstart_shifted_out_of_a_gap() -> None:
     """COUNT does not count what comes before DTSTART."""
     rule = "FREQ=DAILY;BYHOUR=3;BYMINUTE=0;COUNT=2"
     schedule = Schedule(rrule=rule, dtstart="2027-03-14T02:30:00", timezone="America/New_York")
-    assert local(schedule, "2027-03-01T00:00", 9) == ["03-15T03:00-0400", "03-16T03:00-0400"]
+    assert list_local_times(schedule, "2027-03-01T00:00", 9) == ["03-15T03:00-0400", "03-16T03:00-0400"]
 
 
-def test_a_dtstart_that_a_gap_skips_bounds_nothing() -> None:
+def test_a_dtstart_skipped_by_a_gap_delays_nothing() -> None:
     """Under ``gap=skip`` DTSTART 02:30 is no instant; 03:00 of that day comes after it on the clock, and fires."""
     rule = "FREQ=DAILY;BYHOUR=3;BYMINUTE=0"
     schedule = Schedule(rrule=rule, dtstart="2027-03-14T02:30:00", timezone="America/New_York", gap="skip")
-    assert local(schedule, "2027-03-01T00:00", 1) == ["03-14T03:00-0400"]
+    assert list_local_times(schedule, "2027-03-01T00:00", 1) == ["03-14T03:00-0400"]
 
 
 def test_gap_skip() -> None:
     """02:30 on the day that it does not exist does not fire."""
-    schedule = new_york("FREQ=DAILY", gap="skip")
-    assert local(schedule, "2027-03-13T12:00", 1) == ["03-15T02:30-0400"]
+    schedule = make_new_york_schedule("FREQ=DAILY", gap="skip")
+    assert list_local_times(schedule, "2027-03-13T12:00", 1) == ["03-15T02:30-0400"]
 
 
 def test_gap_skip_does_not_count() -> None:
@@ -74,54 +78,58 @@ def test_gap_skip_does_not_count() -> None:
     schedule = Schedule(
         rrule="FREQ=DAILY;COUNT=2", dtstart="2027-03-13T02:30:00", timezone="America/New_York", gap="skip"
     )
-    assert local(schedule, "2027-03-01T00:00", 9) == ["03-13T02:30-0500", "03-15T02:30-0400"]
+    assert list_local_times(schedule, "2027-03-01T00:00", 9) == ["03-13T02:30-0500", "03-15T02:30-0400"]
 
 
-def test_two_times_on_one_instant_are_one_occurrence() -> None:
-    """02:30 shifted onto 03:30 does not fire beside the 03:30 that is named anyway, in order or COUNT."""
-    schedule = new_york("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=30")
-    assert local(schedule, "2027-03-14T00:00", 3) == ["03-14T03:30-0400", "03-15T02:30-0400", "03-15T03:30-0400"]
+def test_two_times_at_one_instant_are_one_occurrence() -> None:
+    """If 02:30 is shifted to 03:30 and the rule names 03:30 too, it fires once and counts once."""
+    schedule = make_new_york_schedule("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=30")
+    assert list_local_times(schedule, "2027-03-14T00:00", 3) == [
+        "03-14T03:30-0400",
+        "03-15T02:30-0400",
+        "03-15T03:30-0400",
+    ]
 
 
 def test_shifted_times_fire_in_the_order_of_instants() -> None:
-    """In a gap the wall clock's order is not the time line's: 02:30 becomes 03:30, after 03:00."""
-    schedule = new_york("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=0,30")
-    assert local(schedule, "2027-03-14T05:00", 2) == ["03-14T03:00-0400", "03-14T03:30-0400"]
+    """In a gap, the order on the wall clock differs from that of the instants: 02:30 becomes 03:30, after 03:00."""
+    schedule = make_new_york_schedule("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=0,30")
+    assert list_local_times(schedule, "2027-03-14T05:00", 2) == ["03-14T03:00-0400", "03-14T03:30-0400"]
 
 
 def test_fold_first() -> None:
-    """01:30 on the day that has it twice fires the first time."""
-    schedule = new_york("FREQ=DAILY;BYHOUR=1")
-    assert local(schedule, "2027-11-06T12:00", 2) == ["11-07T01:30-0400", "11-08T01:30-0500"]
+    """On the day with two 01:30s, the first one fires."""
+    schedule = make_new_york_schedule("FREQ=DAILY;BYHOUR=1")
+    assert list_local_times(schedule, "2027-11-06T12:00", 2) == ["11-07T01:30-0400", "11-08T01:30-0500"]
 
 
 def test_fold_last() -> None:
-    """It fires the second time."""
-    schedule = new_york("FREQ=DAILY;BYHOUR=1", fold="last")
-    assert local(schedule, "2027-11-06T12:00", 2) == ["11-07T01:30-0500", "11-08T01:30-0500"]
+    """The second one fires."""
+    schedule = make_new_york_schedule("FREQ=DAILY;BYHOUR=1", fold="last")
+    assert list_local_times(schedule, "2027-11-06T12:00", 2) == ["11-07T01:30-0500", "11-08T01:30-0500"]
 
 
 def test_fold_both() -> None:
-    """It fires both times, and in the order of instants."""
-    schedule = new_york("FREQ=DAILY;BYHOUR=1;BYMINUTE=0,30", fold="both")
+    """Both fire, in the order of their instants."""
+    schedule = make_new_york_schedule("FREQ=DAILY;BYHOUR=1;BYMINUTE=0,30", fold="both")
     expected = ["11-07T01:00-0400", "11-07T01:30-0400", "11-07T01:00-0500", "11-07T01:30-0500", "11-08T01:00-0500"]
-    assert local(schedule, "2027-11-07T00:00", 5) == expected
+    assert list_local_times(schedule, "2027-11-07T00:00", 5) == expected
 
 
 def test_sub_daily_elapsed() -> None:
     """An hourly task fires once every real hour through both changes, whatever the other policies."""
     for policies in ({}, {"gap": "skip"}, {"fold": "last"}, {"fold": "both"}):
-        schedule = new_york("FREQ=HOURLY", **policies)
+        schedule = make_new_york_schedule("FREQ=HOURLY", **policies)
         for start in ("2027-03-14T00:00", "2027-11-07T00:00"):
             found = schedule.upcoming(datetime.fromisoformat(start + "+00:00"), 12)
             assert {after - before for before, after in pairwise(found)} == {timedelta(hours=1)}
 
 
-def test_sub_daily_elapsed_filters_by_what_the_clock_shows() -> None:
-    """BYHOUR=1 lets through both of the day's hours that are called one, and BYHOUR=2 none in spring."""
-    ones = new_york("FREQ=HOURLY;BYHOUR=1,2;BYMINUTE=0")
-    assert local(ones, "2027-11-07T04:30", 3) == ["11-07T01:00-0400", "11-07T01:00-0500", "11-07T02:00-0500"]
-    assert local(ones, "2027-03-14T05:30", 2) == ["03-14T01:00-0500", "03-15T01:00-0400"]
+def test_sub_daily_elapsed_filters_by_local_hour() -> None:
+    """BYHOUR=1 accepts both hours from 1 to 2 of that day; BYHOUR=2 accepts none on the day of the gap."""
+    ones = make_new_york_schedule("FREQ=HOURLY;BYHOUR=1,2;BYMINUTE=0")
+    assert list_local_times(ones, "2027-11-07T04:30", 3) == ["11-07T01:00-0400", "11-07T01:00-0500", "11-07T02:00-0500"]
+    assert list_local_times(ones, "2027-03-14T05:30", 2) == ["03-14T01:00-0500", "03-15T01:00-0400"]
 
 
 def test_sub_daily_wall() -> None:
@@ -130,30 +138,42 @@ def test_sub_daily_wall() -> None:
         rrule="FREQ=HOURLY;INTERVAL=6", dtstart="2026-01-01T02:00:00", timezone="America/New_York", sub_daily="wall"
     )
     expected = ["03-13T20:00-0500", "03-14T03:00-0400", "03-14T08:00-0400", "03-14T14:00-0400"]
-    assert local(schedule, "2027-03-13T23:00", 4) == expected
+    assert list_local_times(schedule, "2027-03-13T23:00", 4) == expected
     expected = ["11-06T20:00-0400", "11-07T02:00-0500", "11-07T08:00-0500", "11-07T14:00-0500"]
-    assert local(schedule, "2027-11-06T23:00", 4) == expected
+    assert list_local_times(schedule, "2027-11-06T23:00", 4) == expected
 
 
 def test_sub_daily_wall_fires_each_instant_once() -> None:
-    """An hour that is shifted onto the next one does not fire beside it; a repeated one fires by the fold's policy."""
+    """An hour shifted to the next one does not fire twice; a repeated hour follows the fold policy."""
     hourly = {"rrule": "FREQ=HOURLY", "dtstart": "2026-01-01T00:00:00", "timezone": "America/New_York"}
     schedule = Schedule(**hourly, sub_daily="wall")
-    assert local(schedule, "2027-03-14T05:00", 3) == ["03-14T01:00-0500", "03-14T03:00-0400", "03-14T04:00-0400"]
-    assert local(schedule, "2027-11-07T04:00", 2) == ["11-07T01:00-0400", "11-07T02:00-0500"]
+    assert list_local_times(schedule, "2027-03-14T05:00", 3) == [
+        "03-14T01:00-0500",
+        "03-14T03:00-0400",
+        "03-14T04:00-0400",
+    ]
+    assert list_local_times(schedule, "2027-11-07T04:00", 2) == ["11-07T01:00-0400", "11-07T02:00-0500"]
     schedule = Schedule(**hourly, sub_daily="wall", fold="both")
-    assert local(schedule, "2027-11-07T04:00", 3) == ["11-07T01:00-0400", "11-07T01:00-0500", "11-07T02:00-0500"]
+    assert list_local_times(schedule, "2027-11-07T04:00", 3) == [
+        "11-07T01:00-0400",
+        "11-07T01:00-0500",
+        "11-07T02:00-0500",
+    ]
 
 
 def test_half_hour_changes() -> None:
-    """Lord Howe's clocks move by half an hour: 02:15 becomes 02:45, and a repeated half hour comes twice."""
+    """Clocks on Lord Howe Island change by half an hour: 02:15 becomes 02:45, and half an hour is repeated."""
     daily = {"rrule": "FREQ=DAILY", "timezone": "Australia/Lord_Howe"}
     spring = Schedule(**daily, dtstart="2026-01-01T02:15:00")
-    assert local(spring, "2027-10-02T00:00", 2) == ["10-03T02:45+1100", "10-04T02:15+1100"]
+    assert list_local_times(spring, "2027-10-02T00:00", 2) == ["10-03T02:45+1100", "10-04T02:15+1100"]
     autumn = Schedule(**daily, dtstart="2026-01-01T01:45:00", fold="both")
-    assert local(autumn, "2027-04-03T00:00", 3) == ["04-04T01:45+1100", "04-04T01:45+1030", "04-05T01:45+1030"]
+    assert list_local_times(autumn, "2027-04-03T00:00", 3) == [
+        "04-04T01:45+1100",
+        "04-04T01:45+1030",
+        "04-05T01:45+1030",
+    ]
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2027-04-03T23:00:00", timezone="Australia/Lord_Howe")
-    assert local(hourly, "2027-04-03T13:59", 2) == ["04-04T01:00+1100", "04-04T01:30+1030"]
+    assert list_local_times(hourly, "2027-04-03T13:59", 2) == ["04-04T01:00+1100", "04-04T01:30+1030"]
 
 
 @pytest.mark.parametrize(
@@ -175,24 +195,30 @@ def test_half_hour_changes() -> None:
         ),
     ],
 )
-def test_minutes_and_seconds_are_the_clocks(rule: str, zone: str, start: str, after: str, expected: list[str]) -> None:
-    """BYMINUTE and BYSECOND stay with the clock where it changes by half an hour, or by odd seconds."""
+def test_minutes_and_seconds_are_those_of_the_local_clock(
+    rule: str, zone: str, start: str, after: str, expected: list[str]
+) -> None:
+    """BYMINUTE and BYSECOND follow the local clock where it changes by half an hour, or by odd seconds."""
     schedule = Schedule(rrule=rule, dtstart=start, timezone=zone)
-    assert local(schedule, after, len(expected)) == expected
+    assert list_local_times(schedule, after, len(expected)) == expected
     found = schedule.upcoming(datetime.fromisoformat(after + "+00:00"), len(expected))
     assert {at.astimezone(time_zones.load_tzinfo(zone)).second for at in found} == {0}
 
 
 def test_a_skipped_day() -> None:
-    """Samoa had no 30 December 2011: its occurrence falls on the 31st, where one is already, or is skipped."""
+    """Samoa had no 30 December 2011: its occurrence coincides with that of the 31st, or is skipped."""
     daily = {"rrule": "FREQ=DAILY", "dtstart": "2011-12-28T09:00:00", "timezone": "Pacific/Apia"}
     expected = ["12-28T09:00-1000", "12-29T09:00-1000", "12-31T09:00+1400", "01-01T09:00+1400"]
     for gap in ("shift", "skip"):
-        assert local(Schedule(**daily, gap=gap), "2011-12-01T00:00", 4) == expected
+        assert list_local_times(Schedule(**daily, gap=gap), "2011-12-01T00:00", 4) == expected
     monthly = Schedule(rrule="FREQ=MONTHLY", dtstart="2011-10-30T09:00:00", timezone="Pacific/Apia")
-    assert local(monthly, "2011-11-01T00:00", 3) == ["11-30T09:00-1000", "12-31T09:00+1400", "01-30T09:00+1400"]
+    assert list_local_times(monthly, "2011-11-01T00:00", 3) == [
+        "11-30T09:00-1000",
+        "12-31T09:00+1400",
+        "01-30T09:00+1400",
+    ]
     hourly = Schedule(rrule="FREQ=HOURLY", dtstart="2011-12-29T22:00:00", timezone="Pacific/Apia")
-    assert local(hourly, "2011-12-30T08:00", 2) == ["12-29T23:00-1000", "12-31T00:00+1400"]
+    assert list_local_times(hourly, "2011-12-30T08:00", 2) == ["12-29T23:00-1000", "12-31T00:00+1400"]
 
 
 @pytest.mark.parametrize(
@@ -204,13 +230,13 @@ def test_a_skipped_day() -> None:
     ],
 )
 def test_clocks_that_change_at_midnight(zone: str, start: str, expected: list[str]) -> None:
-    """A day without a midnight fires when it begins."""
+    """On a day without midnight, a midnight task fires when the day begins."""
     schedule = Schedule(rrule="FREQ=DAILY", dtstart="2020-01-01T00:00:00", timezone=zone)
-    assert local(schedule, start, 2) == expected
+    assert list_local_times(schedule, start, 2) == expected
 
 
-def test_southern_summers() -> None:
-    """Where summer is in winter, 09:00 stays 09:00 on both sides of both changes."""
+def test_southern_summer_time() -> None:
+    """In the southern hemisphere, 09:00 stays 09:00 on both sides of both changes."""
     schedule = Schedule(rrule="FREQ=DAILY", dtstart="2000-01-01T09:00:00", timezone="America/Santiago")
     occurrences = schedule.between(datetime(2027, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC))
     zone = time_zones.load_tzinfo("America/Santiago")
@@ -220,7 +246,7 @@ def test_southern_summers() -> None:
 
 @pytest.mark.parametrize("rule", ["FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SU", "FREQ=HOURLY;BYHOUR=9;BYMINUTE=0;BYSECOND=0"])
 def test_the_far_future(rule: str) -> None:
-    """Nothing happens where a table of clock changes is extended, decades ahead."""
+    """Decades ahead, where rules extend the table of clock changes, schedules go on as before."""
     schedule = Schedule(rrule=rule, dtstart="2027-01-01T09:00:00", timezone="Europe/Paris")
     zone = time_zones.load_tzinfo("Europe/Paris")
     found = schedule.between(datetime(2097, 12, 1, tzinfo=UTC), datetime(2099, 12, 1, tzinfo=UTC))
@@ -240,31 +266,36 @@ def test_the_far_future(rule: str) -> None:
     ],
 )
 def test_single_dates_follow_the_policies(policies: dict[str, str], expected: list[str]) -> None:
-    """RDATEs as local times meet gaps and folds like any other, and so do EXDATEs."""
+    """Local RDATEs and EXDATEs follow the gap and fold policies like any other local time."""
     dates = ["2027-03-14T02:30:00", "2027-11-07T01:30:00"]
     fields = {"dtstart": "2027-01-01T09:00:00", "timezone": "America/New_York"} | policies
-    assert local(Schedule(**fields, rdates=dates), "2027-02-01T00:00", 9) == expected
+    assert list_local_times(Schedule(**fields, rdates=dates), "2027-02-01T00:00", 9) == expected
     hourly = Schedule(**fields, rrule="FREQ=HOURLY;BYMINUTE=30", exdates=dates)
-    assert not set(local(hourly, "2027-03-14T00:00", 24) + local(hourly, "2027-11-07T00:00", 24)) & set(expected)
+    assert not set(
+        list_local_times(hourly, "2027-03-14T00:00", 24) + list_local_times(hourly, "2027-11-07T00:00", 24)
+    ) & set(expected)
 
 
-def test_a_start_that_comes_twice() -> None:
-    """An elapsed rule begins, and ends with a local UNTIL, at the half of the fold that the policy names."""
+def test_a_start_within_a_fold() -> None:
+    """The fold policy says which of the two local times an elapsed rule begins at, and ends at with a local UNTIL."""
     fields = {"dtstart": "2027-11-07T01:30:00", "timezone": "America/New_York"}
     for fold, offset in {"first": "-0400", "last": "-0500", "both": "-0400"}.items():
         hourly = Schedule(rrule="FREQ=HOURLY", fold=fold, **fields)
-        assert local(hourly, "2027-11-07T00:00", 1) == [f"11-07T01:30{offset}"]
+        assert list_local_times(hourly, "2027-11-07T00:00", 1) == [f"11-07T01:30{offset}"]
     until = {"rrule": "FREQ=HOURLY;UNTIL=20271107T013000", **fields}
-    assert local(Schedule(**until), "2027-11-07T00:00", 9) == ["11-07T01:30-0400"]
-    assert local(Schedule(**until, fold="both"), "2027-11-07T00:00", 9) == ["11-07T01:30-0400", "11-07T01:30-0500"]
+    assert list_local_times(Schedule(**until), "2027-11-07T00:00", 9) == ["11-07T01:30-0400"]
+    assert list_local_times(Schedule(**until, fold="both"), "2027-11-07T00:00", 9) == [
+        "11-07T01:30-0400",
+        "11-07T01:30-0500",
+    ]
 
 
 def test_until_and_exdates_are_instants() -> None:
-    """UNTIL in UTC ends between a fold's two halves; an EXDATE takes away the one it names."""
+    """An UNTIL in UTC may fall between the two halves of a fold; an EXDATE removes only the one that it names."""
     both = {"rrule": "FREQ=DAILY;BYHOUR=1", "dtstart": "2027-11-05T01:00:00", "timezone": "America/New_York"}
     schedule = Schedule(**both | {"rrule": "FREQ=DAILY;BYHOUR=1;UNTIL=20271107T053000Z"}, fold="both")
-    assert local(schedule, "2027-11-06T06:00", 9) == ["11-07T01:00-0400"]
+    assert list_local_times(schedule, "2027-11-06T06:00", 9) == ["11-07T01:00-0400"]
     schedule = Schedule(**both, fold="both", exdates=["2027-11-07T05:00:00Z"])
-    assert local(schedule, "2027-11-06T06:00", 2) == ["11-07T01:00-0500", "11-08T01:00-0500"]
+    assert list_local_times(schedule, "2027-11-06T06:00", 2) == ["11-07T01:00-0500", "11-08T01:00-0500"]
     schedule = Schedule(**both, fold="both", exdates=["2027-11-07T01:00:00"])
-    assert local(schedule, "2027-11-06T06:00", 1) == ["11-08T01:00-0500"]
+    assert list_local_times(schedule, "2027-11-06T06:00", 1) == ["11-08T01:00-0500"]

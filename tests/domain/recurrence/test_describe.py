@@ -40,14 +40,14 @@ START = {"dtstart": "2027-01-04T09:00:00", "timezone": "Europe/Paris"}
     ],
 )
 def test_a_rule(rule: str, text: str) -> None:
-    """A rule is said with the times and days that it takes from its beginning, and with the beginning itself."""
+    """The text contains the start, and the times and days that the rule takes from it."""
     text, _, end = text.partition("|")
     start = ", starting 2027-01-04" + (" at 09:00" if "08:00" in text or "minutes" in text else "")
     assert Schedule(rrule=rule, **START).describe() == f"{text}{start}{end}, Europe/Paris"
 
 
-def test_a_beginning_in_1970_is_not_said() -> None:
-    """Schedules that mean the same whenever they begin, such as those of cron expressions, have no beginning to say."""
+def test_a_start_in_1970_is_omitted() -> None:
+    """Schedules that do not depend on their start, such as those of cron expressions, start in 1970."""
     assert Schedule.parse("0 9 * * 1-5").describe() == "every weekday at 09:00, UTC"
 
 
@@ -73,13 +73,13 @@ def test_a_beginning_in_1970_is_not_said() -> None:
         (["FREQ=DAILY;BYHOUR=9;UNTIL=20271231T235959"], "every day at 09:00, until 2027-12-31"),
     ],
 )
-def test_a_rule_in_few_words(rules: list[str], text: str) -> None:
-    """Windows of the day, working days, days that not every month has and ends of days are said as people do."""
+def test_common_rules_have_idiomatic_texts(rules: list[str], text: str) -> None:
+    """Windows of the day, working days, days that some months lack and ends of days read as people say them."""
     assert Schedule(rrule=rules, dtstart="1970-01-01T00:00:00").describe() == f"{text}, UTC"
 
 
-def test_a_time_that_comes_twice() -> None:
-    """The second of two equal local times is said in UTC, for the local time alone means the first."""
+def test_the_second_of_two_equal_local_times_is_given_in_utc() -> None:
+    """The local time alone would mean the first."""
     at = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
     assert Schedule.once(at, timezone="Europe/Paris").describe() == "once, on 2026-10-25 at 01:30, UTC"
 

@@ -1,4 +1,4 @@
-"""The notations that a schedule may be written in."""
+"""The notations in which a schedule may be written."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ END:VCALENDAR
 """
 
 
-def next_of(text: str, count: int = 3, timezone: str = PARIS) -> list[str]:
+def list_next(text: str, count: int = 3, timezone: str = PARIS) -> list[str]:
     found = Schedule.parse(text, timezone=timezone, now=NOW).upcoming(NOW, count)
     return [f"{at:%Y-%m-%dT%H:%M}" for at in found]
 
 
-def test_a_bare_rule_begins_now_or_is_left_unanchored() -> None:
-    assert next_of("FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=9", 2) == ["2027-02-28T08:00", "2027-03-31T07:00"]
+def test_a_rule_without_dtstart_begins_now_or_stays_unanchored() -> None:
+    assert list_next("FREQ=MONTHLY;BYMONTHDAY=-1;BYHOUR=9", 2) == ["2027-02-28T08:00", "2027-03-31T07:00"]
     assert not Schedule.parse("RRULE:FREQ=DAILY", timezone=PARIS).is_anchored
 
 
@@ -71,8 +71,8 @@ def test_an_icalendar_event() -> None:
         ("DTSTART;VALUE=DATE:20270101\nRRULE:FREQ=DAILY", PARIS),
     ],
 )
-def test_where_an_icalendar_block_is(text: str, timezone: str) -> None:
-    """UTC where DTSTART says so, TZID's zone where it names one, else the caller's."""
+def test_the_time_zone_of_an_icalendar_block(text: str, timezone: str) -> None:
+    """UTC if DTSTART is in UTC, the zone of TZID if there is one, otherwise the caller's."""
     assert Schedule.parse(text, timezone=PARIS).timezone == timezone
 
 
@@ -87,7 +87,7 @@ def test_where_an_icalendar_block_is(text: str, timezone: str) -> None:
         "RRULE:FREQ=DAILY\nRDATE:tomorrow",
     ],
 )
-def test_refuses_an_icalendar_block_that_it_would_misread(text: str) -> None:
+def test_icalendar_blocks_that_cannot_be_represented_are_refused(text: str) -> None:
     with pytest.raises(InvalidSchedule):
         Schedule.parse(text)
 
@@ -104,7 +104,7 @@ def test_refuses_an_icalendar_block_that_it_would_misread(text: str) -> None:
     ids=str,
 )
 def test_icalendar_round_trip(schedule: Schedule) -> None:
-    """What `to_ical` writes, in lines that any program can read, `parse` reads as the same occurrences."""
+    """`to_ical` writes lines that other programs can read, and `parse` reads them back as the same occurrences."""
     text = schedule.to_ical()
     assert all(len(line) <= 75 for line in text.splitlines())
     again = Schedule.parse(text, timezone=schedule.timezone)
@@ -136,11 +136,11 @@ def test_a_single_instant_in_icalendar_is_one_occurrence() -> None:
     ],
 )
 def test_instants_and_durations(text: str, expected: str) -> None:
-    """Local times are the zone's; months end where they end; days keep the local time, hours are real."""
-    assert next_of(text) == [expected]
+    """Local times are in the zone; months end at their last day; days keep the local time, hours are elapsed."""
+    assert list_next(text) == [expected]
 
 
-def test_a_duration_needs_a_now() -> None:
+def test_a_duration_requires_now() -> None:
     with pytest.raises(InvalidSchedule, match="now"):
         Schedule.parse("PT5M")
     with pytest.raises(InvalidSchedule, match="calendar"):
@@ -169,13 +169,13 @@ def test_a_duration_needs_a_now() -> None:
     ],
 )
 def test_cron(text: str, expected: list[str]) -> None:
-    """Five fields with names, lists, ranges, steps, ``L`` and ``#``, whenever one begins."""
-    assert next_of(text) == expected
+    """Five fields with names, lists, ranges, steps, ``L`` and ``#``; the start does not matter."""
+    assert list_next(text) == expected
     found = Schedule.parse(text, timezone=PARIS).upcoming(NOW, 3)
     assert [f"{at:%Y-%m-%dT%H:%M}" for at in found] == expected
 
 
-def test_cron_near_clock_changes_is_debians() -> None:
+def test_cron_handles_clock_changes_like_debian() -> None:
     """A job with a fixed time runs once on each day; one with ``*`` runs whenever the clock matches."""
     fold = datetime(2027, 10, 31, 0, 10, tzinfo=UTC)
     gap = datetime(2027, 3, 28, 0, 10, tzinfo=UTC)
@@ -208,13 +208,13 @@ def test_cron_near_clock_changes_is_debians() -> None:
         "* * L-31 * *",
     ],
 )
-def test_refuses_cron_that_means_nothing(text: str) -> None:
+def test_invalid_cron_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchedule):
         Schedule.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "hello", "every day", "5", "* * * *", "* * * * * *", "P", "PT", "R/PT1H"])
-def test_refuses_what_is_no_notation(text: str) -> None:
+def test_text_in_no_known_notation_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchedule):
         Schedule.parse(text, now=NOW)
 
@@ -237,7 +237,7 @@ TEXTS = st.one_of(st.text(max_size=60), st.text(alphabet=ALPHABET, max_size=40),
 @settings(max_examples=600, deadline=timedelta(seconds=20))
 @given(TEXTS)
 def test_no_text_crashes_the_parser(text: str) -> None:
-    """Whatever is written is a schedule, or refused with a reason; and never takes long."""
+    """Any text is parsed or refused with a reason, and neither takes long."""
     with suppress(InvalidSchedule):
         schedule = Schedule.parse(text, timezone=PARIS, now=NOW)
         schedule.upcoming(NOW, 2)

@@ -1,4 +1,4 @@
-"""The examples of RFC 5545, and those of other implementations where their collection lies beside the checkout."""
+"""The examples of RFC 5545, and those of other implementations if their collection lies beside the checkout."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def check(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_names_exactly_the_expected_local_times(case: dict[str, Any]) -> None:
-    """The occurrences, with their offsets, are those of the source; nothing more where the list is complete."""
+    """Occurrences and offsets are those of the source, and there are no others where its list is complete."""
     check(case)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_every_occurrence_can_be_found_from_the_one_before_it(case: dict[str, Any]) -> None:
-    """A search that begins anywhere finds what a search from the beginning finds."""
+    """A search from any occurrence finds the same next one as a search from the start."""
     schedule = Schedule(
         rrule=case["rrule"],
         dtstart=case["dtstart"],

@@ -1,4 +1,4 @@
-"""The schedule as a value: what it accepts, refuses, stores and answers."""
+"""The schedule as a value: what it accepts, refuses, stores and returns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCHEDULES = [
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
 def test_survives_json_and_python_documents(schedule: Schedule) -> None:
-    """What is written, with or without its defaults, reads back as an equal schedule."""
+    """With or without its defaults, what is written is read back as an equal schedule."""
     for options in ({}, {"exclude_none": True}, {"exclude_defaults": True}):
         document = schedule.model_dump(mode="json", by_alias=True, **options)  # type: ignore[arg-type]  # booleans all
         assert Schedule.model_validate(json.loads(json.dumps(document))) == schedule
@@ -80,7 +80,7 @@ def test_the_wire_form_is_small_and_camel_case() -> None:
         ({"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", **START}, "rrule"),
     ],
 )
-def test_refuses_what_is_wrong_and_names_the_field(fields: dict[str, Any], field: str) -> None:
+def test_an_invalid_field_is_refused_by_name(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidSchedule) as refused:
         Schedule(**fields)
     assert refused.value.field == field
@@ -88,13 +88,13 @@ def test_refuses_what_is_wrong_and_names_the_field(fields: dict[str, Any], field
 
 
 @pytest.mark.parametrize("fields", [{"rrule": 5}, {"gap": "jump"}, {"every": "day"}, {"rrule": "FREQ=DAILY", "at": 1j}])
-def test_refuses_other_fields_and_types(fields: dict[str, Any]) -> None:
+def test_unknown_fields_and_wrong_types_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Schedule(**fields)
 
 
-def test_a_stored_document_is_not_checked_again() -> None:
-    """Loading a task costs no parsing; what was stored was checked when it was made."""
+def test_a_stored_schedule_is_not_validated_again() -> None:
+    """Loading a task parses no rule: the schedule was validated when it was created."""
     document = {"rrule": "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "dtstart": "2027-01-01T09:00:00"}
     assert Schedule.model_validate(document, context={"stored": True}).is_anchored
 
@@ -104,8 +104,8 @@ def test_is_immutable() -> None:
         SCHEDULES[0].timezone = "UTC"  # type: ignore[misc]  # what must be refused
 
 
-def test_a_copy_with_other_fields_is_another_schedule() -> None:
-    """Nothing worked out for one schedule is mistaken for the other's."""
+def test_a_copy_with_other_fields_shares_no_cached_values() -> None:
+    """Values computed for one schedule are not used for the other."""
     paris = Schedule(rrule="FREQ=DAILY", **START)
     assert paris.first() == datetime(2027, 1, 1, 8, tzinfo=UTC)
     assert paris.model_copy(update={"timezone": "UTC"}).first() == datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -121,7 +121,7 @@ def test_once_fires_once_to_the_microsecond() -> None:
 
 
 def test_after_is_strictly_later() -> None:
-    """Between two seconds counts as after the first."""
+    """An instant between two seconds is later than the first."""
     schedule = Schedule(rrule="FREQ=DAILY", **START)
     first = datetime(2027, 1, 1, 8, tzinfo=UTC)
     assert schedule.after(first - timedelta(microseconds=1)) == first
@@ -150,7 +150,7 @@ def test_a_naive_instant_is_refused() -> None:
         SCHEDULES[2].after(datetime(2027, 1, 1))  # noqa: DTZ001 -- what must be refused
 
 
-def test_unanchored_until_it_is_told_when_to_begin() -> None:
+def test_a_schedule_is_unanchored_until_its_start_is_set() -> None:
     schedule = Schedule(rrule="FREQ=DAILY;INTERVAL=2", timezone="Europe/Paris")
     assert not schedule.is_anchored
     with pytest.raises(InvalidSchedule, match="dtstart"):
@@ -171,7 +171,7 @@ def test_unanchored_until_it_is_told_when_to_begin() -> None:
         ("FREQ=WEEKLY;BYDAY=MO", "2027-03-01T13:17:42"),
     ],
 )
-def test_what_is_named_coarsely_begins_on_the_hour_or_minute(rule: str, dtstart: str) -> None:
+def test_a_start_is_rounded_to_the_units_that_the_rule_names(rule: str, dtstart: str) -> None:
     """A person who says nine o'clock does not mean seventeen minutes past it."""
     assert Schedule(rrule=rule, timezone="Europe/Paris").anchored(NOW).dtstart == dtstart
 
@@ -186,8 +186,8 @@ def test_every() -> None:
             Schedule.every(interval)
 
 
-def test_dates_join_and_leave_the_rule() -> None:
-    """An RDATE that the rule names too is one occurrence; an RDATE date has DTSTART's time; EXDATEs win."""
+def test_rdates_add_and_exdates_remove_occurrences() -> None:
+    """An RDATE that the rule names too is one occurrence; an RDATE without a time has that of DTSTART; EXDATEs win."""
     schedule = Schedule(
         rrule="FREQ=WEEKLY;COUNT=3",
         rdates=["2027-01-08T09:00:00", "2027-01-03", "2027-01-04T06:00:00Z", "2027-01-05"],
@@ -198,14 +198,14 @@ def test_dates_join_and_leave_the_rule() -> None:
     assert [f"{at:%m-%dT%H}" for at in found] == ["01-01T08", "01-03T08", "01-04T06", "01-08T08"]
 
 
-def test_an_exdate_without_a_time_takes_the_whole_local_day() -> None:
-    """All of that day in the schedule's zone, and nothing of the next."""
+def test_an_exdate_without_a_time_removes_the_whole_local_day() -> None:
+    """It removes all of that day in the schedule's zone, and nothing of the next."""
     schedule = Schedule(rrule="FREQ=HOURLY;INTERVAL=6", exdates=["2027-01-02", "2027-01-03"], **START)
     found = schedule.upcoming(datetime(2027, 1, 1, tzinfo=UTC), 4)
     assert [f"{at:%m-%dT%H}" for at in found] == ["01-01T08", "01-01T14", "01-01T20", "01-04T02"]
 
 
-def test_an_exdate_that_count_has_counted_is_not_made_up_for() -> None:
+def test_count_includes_occurrences_removed_by_exdate() -> None:
     schedule = Schedule(rrule="FREQ=DAILY;COUNT=3", exdates=["2027-01-02T09:00:00"], **START)
     assert len(schedule.upcoming(datetime(2026, 1, 1, tzinfo=UTC), 9)) == 2
 
@@ -218,7 +218,7 @@ def test_the_union_of_rules_has_each_instant_once() -> None:
 
 @given(st.integers(1, 60), st.sampled_from(["DAILY", "WEEKLY", "MONTHLY;BYDAY=MO", "HOURLY;BYHOUR=1,2", "MINUTELY"]))
 def test_count_is_the_beginning_of_the_endless_rule(count: int, rule: str) -> None:
-    """COUNT=n is what the rule without it names first, wherever one begins to ask."""
+    """COUNT=n yields the first n occurrences of the rule without it, wherever the search begins."""
     endless = Schedule(rrule=f"FREQ={rule}", **START)
     expected = endless.upcoming(datetime(2026, 1, 1, tzinfo=UTC), count)
     counted = Schedule(rrule=f"FREQ={rule};COUNT={count}", **START)

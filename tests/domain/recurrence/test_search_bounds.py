@@ -1,6 +1,6 @@
-"""No rule burns time: what can never fire is refused at once, and every search has a bound.
+"""No rule takes long: one that can never fire is refused quickly, and every search is limited.
 
-Times are of the processor, so that other work on the machine does not count; nor does the garbage of other tests.
+Processor time is measured, so that other work on the machine does not count; nor does garbage of other tests.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
 @contextmanager
-def measured() -> Iterator[list[float]]:
-    """Yield a list that gets the seconds which were spent inside, and collect no garbage meanwhile.
+def measure() -> Iterator[list[float]]:
+    """Yield a list to which the seconds of the block are added, with garbage collection disabled.
 
-    A collection looks through all that is in memory. In a process with thousands of tests that takes longer than a rule
-    may, and falls on whoever is at work then.
+    A collection scans everything in memory. In a process with thousands of tests that takes longer than a rule may,
+    and is charged to whichever code runs at that moment.
     """
     spent = list[float]()
     was_on = gc.isenabled()
@@ -47,10 +47,10 @@ def measured() -> Iterator[list[float]]:
             gc.enable()
 
 
-def seconds_for(rule: str, later: datetime | None = None) -> tuple[float, float, Schedule | InvalidSchedule]:
-    """Return what a new schedule costs, its parsing included, what it costs to ask it then, and the schedule itself.
+def measure_schedule(rule: str, later: datetime | None = None) -> tuple[float, float, Schedule | InvalidSchedule]:
+    """Return the seconds to create a schedule and to search it, and the schedule itself.
 
-    One that is refused costs nothing more, and what is returned in its place says why.
+    If it is refused, the search takes no time, and the reason is returned instead of the schedule.
     """
     time_zones.load_zone(START["timezone"])  # reading a zone's file is not the rule's work
     made, asked = list[float](), list[float]()
@@ -58,14 +58,14 @@ def seconds_for(rule: str, later: datetime | None = None) -> tuple[float, float,
     for _ in range(3):
         recurrence.compile_recurrence.cache_clear()
         rrule.parse_rule.cache_clear()
-        with measured() as spent:
+        with measure() as spent:
             try:
                 result = Schedule(rrule=rule, **START)
             except InvalidSchedule as refused:
                 result = refused
         made += spent
         if later is not None and isinstance(result, Schedule):
-            with measured() as spent:
+            with measure() as spent:
                 result.after(later)
             asked += spent
     assert result is not None
@@ -103,7 +103,7 @@ def seconds_for(rule: str, later: datetime | None = None) -> tuple[float, float,
     ],
 )
 def test_a_rule_that_can_never_fire_is_refused_within_50_ms(rule: str) -> None:
-    seconds, _, result = seconds_for(rule)
+    seconds, _, result = measure_schedule(rule)
     assert isinstance(result, InvalidSchedule), result.first()
     assert result.field == "rrule"
     assert "can never fire" in result.problem
@@ -128,9 +128,9 @@ def test_a_rule_that_can_never_fire_is_refused_within_50_ms(rule: str) -> None:
         "FREQ=MINUTELY;INTERVAL=1439;BYHOUR=3;BYMINUTE=3",
     ],
 )
-def test_dense_and_sparse_rules_are_worked_off_quickly(rule: str) -> None:
-    """Creating such a rule, and asking it again, is a matter of milliseconds."""
-    made, asked, result = seconds_for(rule, datetime(2031, 5, 5, tzinfo=UTC))
+def test_dense_and_sparse_rules_are_searched_quickly(rule: str) -> None:
+    """Creating and searching such a rule takes milliseconds."""
+    made, asked, result = measure_schedule(rule, datetime(2031, 5, 5, tzinfo=UTC))
     assert isinstance(result, Schedule)
     assert made < 0.05
     assert 0 < asked < (2.5 if "COUNT" in rule else 0.05)  # COUNT is resolved once
@@ -145,14 +145,14 @@ def test_dense_and_sparse_rules_are_worked_off_quickly(rule: str) -> None:
         "FREQ=DAILY;" + "BYHOUR=1;" * 2000,
     ],
 )
-def test_beyond_the_bound_is_a_clear_error(rule: str) -> None:
-    seconds, _, result = seconds_for(rule)
+def test_a_search_beyond_the_limit_is_a_clear_error(rule: str) -> None:
+    seconds, _, result = measure_schedule(rule)
     assert isinstance(result, InvalidSchedule)
     assert result.hint
     assert seconds < 0.2
 
 
-def test_counts_of_any_size_end_where_arithmetic_says() -> None:
+def test_counts_of_any_size_end_at_the_computed_occurrence() -> None:
     schedule = Schedule(rrule="FREQ=SECONDLY;INTERVAL=10;COUNT=1000000000", **START)
     first = datetime(2027, 1, 1, 8, tzinfo=UTC)
     last = first + timedelta(seconds=10 * 999_999_999)
@@ -160,8 +160,8 @@ def test_counts_of_any_size_end_where_arithmetic_says() -> None:
     assert schedule.after(last) is None
 
 
-def test_random_rules_are_answered_or_refused_quickly() -> None:
-    """Whatever is combined, neither creation nor a search a century later takes long."""
+def test_random_rules_are_searched_or_refused_quickly() -> None:
+    """For any combination, neither creation nor a search a century later takes long."""
     chance = random.Random(7)  # noqa: S311 -- reproducible examples, no secret
     spans = {"BYSECOND": 60, "BYMINUTE": 60, "BYHOUR": 24, "BYMONTHDAY": 31, "BYYEARDAY": 366, "BYWEEKNO": 53}
     slowest = (0.0, "")
@@ -176,7 +176,7 @@ def test_random_rules_are_answered_or_refused_quickly() -> None:
             if chance.random() < 0.2:
                 parts.append(f"{name}={chance.randint(1, highest)}")
         rule = ";".join(parts)
-        with measured() as spent, suppress(InvalidSchedule):
+        with measure() as spent, suppress(InvalidSchedule):
             Schedule(rrule=rule, **START).after(NOW + timedelta(days=36_500))
         slowest = max(slowest, (spent[0], rule))
     assert slowest[0] < 0.5, slowest
@@ -191,17 +191,17 @@ RUNS_OUT = {
 
 
 def test_a_rule_that_runs_out_has_no_next_occurrence() -> None:
-    """Where a clock change takes a rule's last chance away, `after` returns None instead of giving up the search."""
+    """If a clock change removes a rule's last occurrence, `after` returns None and not an error."""
     schedule = Schedule(**RUNS_OUT)
     last = datetime(2020, 9, 24, 23, tzinfo=UTC)
     assert schedule.upcoming(datetime(2006, 1, 1, tzinfo=UTC), 9)[-1] == last
-    with measured() as spent:
+    with measure() as spent:
         assert schedule.after(last) is None
     assert spent[0] < 1
 
 
-def test_a_weekly_grid_that_a_clock_change_moves_to_another_day_has_run_out() -> None:
-    """Every 168 hours from Sunday 23:30 in winter, on Sundays: after Turkey's last change it is Monday for ever."""
+def test_an_elapsed_rule_moved_to_another_weekday_has_no_next_occurrence() -> None:
+    """Every 168 hours from a winter Sunday at 23:30, only on Sundays: since Turkey's last change that is a Monday."""
     rule = "FREQ=HOURLY;INTERVAL=168;BYDAY=SU"
     schedule = Schedule(rrule=rule, dtstart="2016-01-03T23:30:00", timezone="Europe/Istanbul")
     last = schedule.upcoming(datetime(2016, 1, 1, tzinfo=UTC), 50)[-1]
@@ -210,15 +210,15 @@ def test_a_weekly_grid_that_a_clock_change_moves_to_another_day_has_run_out() ->
 
 
 def test_the_search_stops_at_until() -> None:
-    """A rule with UNTIL has no next occurrence after its last, however sparse it would go on."""
+    """A rule with UNTIL has no occurrence after its last, however sparse the rule is."""
     rule = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=0;BYMINUTE=0;BYSECOND=0;UNTIL=20280101T000000"
     for policy in ("elapsed", "wall"):
         schedule = Schedule(rrule=rule, dtstart="2027-01-01T00:00:00", timezone="UTC", sub_daily=policy)
         assert schedule.upcoming(datetime(2026, 1, 1, tzinfo=UTC), 9) == [datetime(2027, 1, 1, tzinfo=UTC)]
 
 
-def test_a_sparse_rule_is_not_taken_for_one_that_has_run_out() -> None:
-    """What may fire again, too far ahead for the search, is an error that says so and never None."""
+def test_a_sparse_rule_is_not_mistaken_for_an_ended_one() -> None:
+    """If a rule may fire again beyond the search limit, the result is an error that says so, never None."""
     rule = "FREQ=SECONDLY;INTERVAL=86413;BYHOUR=0;BYMINUTE=0;BYSECOND=0"
     schedule = Schedule(rrule=rule, dtstart="2027-01-01T00:00:00", timezone="UTC")
     with pytest.raises(InvalidSchedule, match="8000 steps"):

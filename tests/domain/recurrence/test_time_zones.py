@@ -1,4 +1,4 @@
-"""Time zones: the package's data, whatever the system has."""
+"""Time zones come from the package's data, whatever the system has."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_every_zone_agrees_with_zoneinfo() -> None:
     assert asked > 150_000
 
 
-def test_the_package_decides_not_the_system() -> None:
-    """The data is the same with the system's zones in the way, and its release is visible."""
+def test_the_data_of_the_package_is_used_not_that_of_the_system() -> None:
+    """The data is the same if the system has its own, and its release is visible."""
     program = (
         "import zoneinfo; zoneinfo.reset_tzpath(['/nowhere']);"
         "from cloudsched.domain.recurrence import time_zones;"
@@ -54,7 +54,7 @@ def test_an_unknown_zone_is_refused_with_a_hint(name: str) -> None:
             ask(name)
 
 
-def test_a_near_miss_is_named() -> None:
+def test_a_similar_zone_name_is_suggested() -> None:
     with pytest.raises(InvalidSchedule, match="Europe/Paris"):
         time_zones.load_zone("Europe/Pariss")
 
@@ -70,7 +70,7 @@ def test_a_near_miss_is_named() -> None:
         ("A0B,59,299/25", [(1_803_866_400, 3600), (1_824_681_600, 0)]),
     ],
 )
-def test_the_rule_after_the_listed_changes(footer: str, changes: list[tuple[int, int]]) -> None:
+def test_the_rule_that_continues_the_listed_changes(footer: str, changes: list[tuple[int, int]]) -> None:
     """The POSIX forms of RFC 8536: weekday of a month, day with and without 29 February, negative and long times."""
     assert parse_footer(footer).changes(2027) == changes
 

@@ -1,0 +1,47 @@
+"""The documents' pointers into the code and the tests lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOMAIN = ROOT / "src" / "cloudsched" / "domain"
+PAGES = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def list_test_names() -> set[str]:
+    """Return the name of every test and of every test module."""
+    names: set[str] = set()
+    for module in (ROOT / "tests").rglob("test_*.py"):
+        names.add(module.stem)
+        names.update(re.findall(r"def (test_\w+)", module.read_text()))
+    return names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_a_document_names_exists(page: Path) -> None:
+    """A renamed test is renamed in the documents too. Code blocks are examples of users' own tests."""
+    named = set(re.findall(r"\btest_\w+", CODE_BLOCK.sub("", page.read_text())))
+    assert named <= list_test_names()
+
+
+def test_every_module_of_the_recurrence_page_exists() -> None:
+    """The table of modules names all modules of the package, and no other."""
+    table = (ROOT / "docs" / "recurrence.md").read_text().partition("| module of ")[2].partition("\n\n")[0]
+    named = {
+        name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert named == {path.stem for path in (DOMAIN / "recurrence").glob("*.py")} - {"__init__"}
+
+
+def test_every_module_that_decides_a_policy_exists() -> None:
+    """The table of policies names the module that decides each of them."""
+    table = (ROOT / "docs" / "lifecycle.md").read_text().partition("| field | values ")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`([\w/]+\.py)`", row.rsplit("|", 2)[-2]) for row in table.splitlines()[2:]]
+    assert all(rows)
+    for path in (path for row in rows for path in row):
+        assert (DOMAIN / "transitions" / path).exists() or (DOMAIN.parent / path).exists(), path

@@ -36,12 +36,23 @@ settings.load_profile("busy")
 
 @pytest.fixture(scope="session")
 def firestore_address() -> Iterator[str]:
-    """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere."""
+    """Google's emulator, for the whole run. Without one the tests fail where CI is set, and are skipped elsewhere.
+
+    What this process sends to it is refused where production would refuse it, and the emulator would not.
+    """
+    from tests.adapters.firestore.production import ProductionChannel, ProductionRules  # noqa: PLC0415 - needs gRPC
+
+    from cloudsched.adapters.firestore import rpc  # noqa: PLC0415 - likewise
+    from cloudsched.adapters.google.channel import open_channel  # noqa: PLC0415 - likewise
+
     found = find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST"))
     if isinstance(found, EmulatorNotFound):
         (pytest.fail if os.environ.get("CI") else pytest.skip)(f"No Firestore emulator: {found.reason}. {found.hint}")
-    with found:
+    rules = ProductionRules()
+    with found, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rpc, "open_channel", lambda *where: ProductionChannel(open_channel(*where), rules))
         yield found.address
+    assert not rules.refusals, "the emulator serves these queries, production would not"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

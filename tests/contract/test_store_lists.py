@@ -39,9 +39,10 @@ _FEW_TASKS = st.lists(
             "wake_at": st.none() | _INSTANTS,
             "deleted_at": st.sampled_from([None, None, None, NOW]),
         }
-    ),
+    ).map(lambda task: task if task["status"] is TaskStatus.ACTIVE else task | {"next_execution_time": None}),
     max_size=10,
 )
+"""Only an ACTIVE task has a next execution time; the random histories check that."""
 _QUERIES = st.builds(
     TaskQuery,
     owner=st.none() | st.sampled_from(["ada", "bob", "eve"]),

@@ -154,21 +154,19 @@ def test_an_upgrade_without_ready_indexes_moves_no_request(cloud: Cloud) -> None
 def test_indexes_of_the_old_version_outlive_the_upgrade(cloud: Cloud) -> None:
     """A single-field index that the new version no longer uses is dropped by deploy.sh, only after the upgrade."""
     content = configured(cloud)
-    handler = next(
-        o for o in content["fieldOverrides"] if (o["collectionGroup"], o["fieldPath"]) == ("tasks", "handler")
-    )
-    created = next(o for o in content["fieldOverrides"] if o["fieldPath"] == "createdAt")
-    handler["indexes"] = []
+    tasks = {each["fieldPath"]: each for each in content["fieldOverrides"] if each["collectionGroup"] == "tasks"}
+    wake, created = tasks["wakeAt"], tasks["createdAt"]
+    wake["indexes"] = []
     created["indexes"] = [{"queryScope": "COLLECTION", "order": "ASCENDING"}]
     configure_indexes(cloud, content)
     cloud.configure(MEMORY="1Gi")
     before = deepcopy(cloud.state["fields"])
     for script in ("deploy.sh", "upgrade.sh"):
         cloud.ok(script)
-        assert _get_orders(cloud, "handler") == ["ASCENDING"]
+        assert _get_orders(cloud, "wakeAt") == ["ASCENDING"]
         assert _get_orders(cloud, "createdAt") == ["ASCENDING", "DESCENDING"]
     cloud.ok("deploy.sh")
-    assert _get_orders(cloud, "handler") == []
+    assert _get_orders(cloud, "wakeAt") == []
     assert _get_orders(cloud, "createdAt") == ["ASCENDING"]
     assert before.keys() == cloud.state["fields"].keys()
     assert cloud.ok("deploy.sh", "--check").out == ""

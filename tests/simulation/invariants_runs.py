@@ -154,6 +154,8 @@ class RunInvariants:
             self._records[key] = execution
 
     def _has_a_future(self, task: Task) -> None:
+        if task.next_execution_time is not None and task.status is not TaskStatus.ACTIVE:
+            self._break(f"4: {task.id} is {task.status}, and has a next occurrence: lists by it leave out its status")
         if task.deleted_at or task.deferred:
             pending = [task.updated_at]
         else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import socket
 import time
 import uuid
@@ -19,20 +17,8 @@ from google.cloud.firestore_v1.types import firestore as messages
 from google.cloud.firestore_v1.types import write as proto
 
 from cloudsched.adapters.firestore import store as firestore_adapter
-from cloudsched.adapters.firestore.listener import build_arrival_listing
-from cloudsched.adapters.firestore.queries import (
-    BY_WAKE_TIME,
-    EXECUTIONS,
-    MESSAGES,
-    STEPS,
-    Listing,
-    build_due_listing,
-    build_offer_listing,
-    build_task_listing,
-)
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
-from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.engine.ports.store import TaskQuery, Version
 from cloudsched.errors import InvalidInput, Misconfigured, StoreUnavailable, VersionConflict
 
@@ -288,43 +274,3 @@ def test_a_type_that_firestore_lacks_is_a_type_error(fake: tuple[Fake, Firestore
     with pytest.raises(TypeError, match="timedelta"):
         store.commit(make_task(payload={"a": timedelta(1)}), None)
     assert not handler.calls
-
-
-def _listings() -> Iterator[Listing]:
-    yield from (BY_WAKE_TIME, EXECUTIONS, STEPS, MESSAGES, build_due_listing(NOW))
-    yield from (build_offer_listing(["gpu"], "ada"), build_arrival_listing(["gpu"], "ada"))
-    for filters in itertools.product(
-        (None, "a"), (None, TaskStatus.ACTIVE), (None, "h"), (None, NOW), (None, NOW), (None, "p")
-    ):
-        yield build_task_listing(TaskQuery(*filters))
-
-
-def test_every_composite_index_that_a_list_needs_is_deployed_and_no_other() -> None:
-    """A list with several equal fields is served by merging their indexes, which share the order."""
-    deployed = set()
-    for index in json.loads(INDEXES.read_text())["indexes"]:
-        assert index["queryScope"] == "COLLECTION"
-        (equal, order) = index["fields"]
-        assert equal["order"] == "ASCENDING"
-        deployed.add((index["collectionGroup"], equal["fieldPath"], order["fieldPath"], order["order"]))
-    assert deployed == {(each.collection, *composite) for each in _listings() for composite in each.composite_indexes}
-
-
-def test_only_fields_that_lists_query_are_indexed() -> None:
-    """An index entry costs storage and write time, and a map may need more of them than Firestore allows (40,000).
-
-    The star stands for all fields without an entry of their own
-    (firebase.google.com/docs/firestore/query-data/index-overview).
-    """
-    wanted: dict[tuple[str, str], set[str]] = {("locks", "*"): set()}
-    for listing in _listings():
-        wanted[listing.collection, "*"] = set()
-        direction = "DESCENDING" if listing.is_descending else "ASCENDING"
-        wanted.setdefault((listing.collection, listing.order), set()).add(direction)
-        for field in listing.equals or ():
-            wanted[listing.collection, field] = {"ASCENDING"}
-    deployed = {
-        (each["collectionGroup"], each["fieldPath"]): {index["order"] for index in each["indexes"]}
-        for each in json.loads(INDEXES.read_text())["fieldOverrides"]
-    }
-    assert deployed == wanted

@@ -1,8 +1,10 @@
 """The store's lists as Firestore's structured queries.
 
-A list filters by equality of fields and has one order. Firestore serves it by merging indexes, each of one filtered
-field and the order (firebase.google.com/docs/firestore/query-data/index-overview): `Listing.composite_indexes` says
-which, and ``infra/firestore.indexes.json`` deploys them.
+A list filters by equality of fields and has one order. Which index serves it follows Firestore's documented rules
+(firebase.google.com/docs/firestore/query-data/index-overview): a list with several equal fields merges indexes of one
+equal field and the order each; one that is also bounded in its order, or allows several values of a field, takes an
+index of all its fields. ``tests/adapters/firestore/test_indexes.py`` holds every query against
+``infra/firestore.indexes.json``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 from google.cloud.firestore_v1.types import query as proto
 
 from cloudsched.adapters.firestore.values import Value, encode
+from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +47,8 @@ class Listing:
     """The order's instant is not after this."""
     excluded_field: str | None = None
     """Documents with this field are dropped after reading: Firestore cannot query for a missing field."""
+    is_empty: bool = False
+    """Whether nothing can match, so that nothing is read."""
 
     def to_query(self, limit: int, parent: str, after: tuple[object, str] | None = None) -> Message:
         """Return the query for a part of the list.
@@ -76,12 +81,6 @@ class Listing:
             query.start_at.values.extend((start, Value(reference_value=name)))
         return query
 
-    @property
-    def composite_indexes(self) -> set[tuple[str, str, str]]:
-        """The composite indexes that it needs: equal field, order, and the order's direction."""
-        direction = "DESCENDING" if self.is_descending else "ASCENDING"
-        return {(field, self.order, direction) for field in self.equals or ()}
-
     @staticmethod
     def _filter(query: Message, field: str, operator: int, value: object) -> None:
         condition = query.where.composite_filter.filters.add().field_filter
@@ -97,18 +96,25 @@ def select_names(query: Message) -> Message:
 
 
 def build_task_listing(query: TaskQuery) -> Listing:
-    """Return the listing of the tasks that match a query."""
-    filters = {
-        "owner": query.owner,
-        "status": query.status,
-        "handler": query.handler,
-        "parent.taskId": query.parent,
-    }
-    equals = {field: str(value) for field, value in filters.items() if value is not None}
-    if not query.is_sorted_by_due_time:
-        return Listing("tasks", "createdAt", is_descending=True, equals=equals, excluded_field="deletedAt")
-    start, end = query.due_from, query.due_until
-    return Listing("tasks", "nextExecutionTime", equals=equals, start=start, end=end, excluded_field="deletedAt")
+    """Return the listing of the tasks that match a query.
+
+    Only an ACTIVE task has a next execution time, so no index is needed for a status and a time together.
+    """
+    filters = {"owner": query.owner, "handler": query.handler, "parent.taskId": query.parent}
+    equals = {field: value for field, value in filters.items() if value is not None}
+    if query.is_sorted_by_due_time:
+        return Listing(
+            "tasks",
+            "nextExecutionTime",
+            equals=equals,
+            start=query.due_from,
+            end=query.due_until,
+            excluded_field="deletedAt",
+            is_empty=query.status not in {None, TaskStatus.ACTIVE},
+        )
+    if query.status is not None:
+        equals["status"] = str(query.status)
+    return Listing("tasks", "createdAt", is_descending=True, equals=equals, excluded_field="deletedAt")
 
 
 def build_due_listing(before: datetime) -> Listing:

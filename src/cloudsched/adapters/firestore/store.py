@@ -193,7 +193,7 @@ class FirestoreStore:
         """Return a page of the tasks that match a query."""
         listing = build_task_listing(query)
         longest = max((len(str(value).encode()) for value in (listing.equals or {}).values()), default=0)
-        parent = self._documents if longest <= _MAX_ID_BYTES else None
+        parent = None if listing.is_empty or longest > _MAX_ID_BYTES else self._documents
         return self._fetch_page(Task, parent, listing, query, limit, page_token)
 
     def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:

@@ -42,7 +42,7 @@ class FirestoreTaskCounter:
     def count_unfinished(self, owner: str, up_to: int) -> int:
         """Return how many of the owner's tasks are unfinished, at most `up_to`."""
         query = Listing("tasks", "createdAt", is_descending=True, equals={"owner": owner}).to_query(up_to, self._parent)
-        query.ClearField("order_by")  # a query with only equality filters needs no composite index
+        query.ClearField("order_by")
         status_filter = query.where.composite_filter.filters.add().field_filter
         status_filter.field.field_path = "status"
         status_filter.op = proto.StructuredQuery.FieldFilter.Operator.IN

@@ -40,7 +40,8 @@ class TaskQuery:
     """Which tasks to list. A task must match every filter that is set.
 
     Without `due_from` and `due_until` the newest tasks come first (createdAt, then id, both descending). With either,
-    the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out.
+    the soonest come first (nextExecutionTime, then id, both ascending), and tasks without one are left out: all that
+    are not ACTIVE.
     """
 
     owner: str | None = None

@@ -1,0 +1,144 @@
+"""Firestore as production is, where the emulator is more lenient: a channel that refuses what production refuses."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from google.cloud.firestore_v1.types import firestore
+from tests.adapters.firestore.index_rules import Indexes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+INDEX_FILE = Path(__file__).parents[3] / "infra" / "firestore.indexes.json"
+NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
+
+
+class Refusal(grpc.RpcError):  # type: ignore[misc]  # grpcio ships no types
+    """How a call fails."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(f"{code.name}: {details}")
+        self._code, self._details = code, details
+
+    def code(self) -> grpc.StatusCode:
+        """Return the status code."""
+        return self._code
+
+    def details(self) -> str:
+        """Return the text."""
+        return self._details
+
+
+@dataclass
+class ProductionRules:
+    """Refuses requests as production would, and keeps what it has seen."""
+
+    indexes: Indexes = field(default_factory=lambda: Indexes.from_file(INDEX_FILE))
+    queries: list[Any] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+
+    def check(self, request: Any) -> None:  # noqa: ANN401 - a protobuf message
+        """Check a request before it is sent.
+
+        Raises:
+            Refusal: Production would refuse it.
+        """
+        query = find_query(request)
+        if query is None:
+            return
+        self.queries.append(query)
+        reason = self.indexes.why_refused(query)
+        if reason is not None:
+            self.refusals.append(reason)
+            raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, reason)
+
+
+def find_query(request: Any) -> Any:  # noqa: ANN401 - a protobuf message
+    """Return the query of a request that has one, or None."""
+    match request.DESCRIPTOR.name:
+        case "RunQueryRequest":
+            return request.structured_query
+        case "RunAggregationQueryRequest":
+            return request.structured_aggregation_query.structured_query
+        case "ListenRequest" if request.HasField("add_target"):
+            return request.add_target.query.structured_query
+        case _:
+            return None
+
+
+class ProductionChannel:
+    """A channel to an emulator that refuses what production would refuse."""
+
+    def __init__(self, channel: Any, rules: ProductionRules) -> None:  # noqa: ANN401 - grpcio ships no types
+        self._channel = channel
+        self._rules = rules
+
+    def unary_unary(self, method: str, **codec: Any) -> Callable[..., Any]:
+        """Return a method of one request and one response."""
+        return self._checked(self._channel.unary_unary(method, **codec))
+
+    def unary_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
+        """Return a method of one request and a stream of responses."""
+        return self._checked(self._channel.unary_stream(method, **codec))
+
+    def stream_stream(self, method: str, **codec: Any) -> Callable[..., Any]:
+        """Return a method of a stream of requests, of which the first is checked, and a stream of responses."""
+        call = self._channel.stream_stream(method, **codec)
+
+        def checked(requests: Iterator[Any], **options: Any) -> Any:  # noqa: ANN401 - gRPC's own
+            first = next(requests)
+            self._rules.check(first)
+            return call(itertools.chain([first], requests), **options)
+
+        return checked
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    def _checked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(request: Any, **options: Any) -> Any:  # noqa: ANN401 - a protobuf message
+            self._rules.check(request)
+            return call(request, **options)
+
+        return checked
+
+
+class EmptyDatabase:
+    """A channel to a Firestore without documents, which accepts every commit and forgets it."""
+
+    def unary_unary(self, method: str, **codec: Any) -> Callable[..., Any]:  # noqa: ARG002 - gRPC's own
+        """Return GetDocument or Commit."""
+        return self._get if method.endswith("/GetDocument") else self._commit
+
+    def unary_stream(self, method: str, **codec: Any) -> Callable[..., Any]:  # noqa: ARG002 - gRPC's own
+        """Return RunQuery or RunAggregationQuery."""
+        is_query = method.endswith("/RunQuery")
+        response = firestore.RunQueryResponse if is_query else firestore.RunAggregationQueryResponse
+        return lambda _request, **_options: iter([response.pb(response(read_time=NOW))])
+
+    def stream_stream(self, method: str, **codec: Any) -> Callable[..., Any]:  # noqa: ARG002 - gRPC's own
+        """Return a Listen that ends at once, and whose target does not exist."""
+
+        def listen(_requests: Iterator[Any], **_options: Any) -> Any:  # noqa: ANN401 - gRPC's own
+            raise Refusal(grpc.StatusCode.UNIMPLEMENTED, "for a test")
+
+        return listen
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    @staticmethod
+    def _get(_request: Any, **_options: Any) -> Any:  # noqa: ANN401 - protobuf messages
+        raise Refusal(grpc.StatusCode.NOT_FOUND, "no such document")
+
+    @staticmethod
+    def _commit(request: Any, **_options: Any) -> Any:  # noqa: ANN401 - protobuf messages
+        results = [{"update_time": NOW} for _ in request.writes]
+        return firestore.CommitResponse.pb(firestore.CommitResponse(write_results=results))

@@ -1,0 +1,223 @@
+"""Production serves every query that the code can make, with the indexes that are deployed; each index is needed."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from contextlib import closing
+from dataclasses import fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests import greeting_app
+from tests.adapters.firestore.production import (
+    NOW,
+    EmptyDatabase,
+    ProductionChannel,
+    ProductionRules,
+)
+from tests.harness import LocalClient
+from werkzeug.wrappers import Request
+
+from cloudsched import Settings
+from cloudsched.adapters.clocks import ManualClock
+from cloudsched.adapters.firestore import listener as listeners
+from cloudsched.adapters.firestore import rpc
+from cloudsched.adapters.firestore.listener import FirestoreListener
+from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.pull import MAX_SKILLS, queue_keys
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.locks import Lock
+from cloudsched.engine.ports.listener import Listener
+from cloudsched.engine.ports.page_tokens import make_token
+from cloudsched.engine.ports.store import Store, TaskQuery, VersionedLock
+from cloudsched.engine.ports.task_counter import TaskCounter
+from cloudsched.engine.pull.offers import WorkerFilter
+from cloudsched.web.api.openapi import build_document
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+from cloudsched.web.functions import serve_api
+from cloudsched.worker.store_source import StoreSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.conftest import MakeTask
+
+DATABASE = {"project": "demo", "database": "(default)", "emulator": "localhost:1"}
+MOST_KEYS = queue_keys("gpu", [f"skill{number}" for number in range(MAX_SKILLS)])
+FILTERS: dict[str, tuple[Any, ...]] = {
+    "owner": (None, "ada"),
+    "status": (None, *TaskStatus),
+    "handler": (None, "greet"),
+    "due_from": (None, NOW),
+    "due_until": (None, NOW + timedelta(days=1)),
+    "parent": (None, "t1"),
+}
+"""Values of each filter of a `TaskQuery`."""
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> ProductionRules:
+    """What every Firestore adapter is connected to: an empty database with production's rules."""
+    rules = ProductionRules()
+    monkeypatch.setattr(rpc, "open_channel", lambda *_: ProductionChannel(EmptyDatabase(), rules))
+    return rules
+
+
+def every_task_query() -> Iterator[tuple[TaskQuery, str | None]]:
+    """Yield every combination of filters, for the first page and for a later one."""
+    assert set(FILTERS) == {each.name for each in fields(TaskQuery)}, "give values of every filter"
+    for values in itertools.product(*FILTERS.values()):
+        query = TaskQuery(**dict(zip(FILTERS, values, strict=True)))
+        yield from ((query, None), (query, make_token(query, NOW, "t1")))
+
+
+def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Callable[[], object]]:
+    """Return for each method of the port a call with every combination of its filters."""
+    task = make_task()
+
+    def list_claimable() -> None:
+        for keys, owner, after in itertools.product((MOST_KEYS[:1], MOST_KEYS), (None, "ada"), (None, ("1", "t1"))):
+            store.list_claimable(keys, owner, limit=5, after=after)
+
+    def list_pages(read: Callable[..., object], query: object) -> Callable[[], object]:
+        return lambda: [read(limit=5, page_token=token) for token in (None, make_token(query, NOW, "t1"))]
+
+    return {
+        "load": lambda: store.load("t1"),
+        "commit": lambda: store.commit(task, None),
+        "load_lock": lambda: store.load_lock("k"),
+        "commit_lock": lambda: store.commit_lock(VersionedLock(Lock(key="k"), None)),
+        "load_journal": lambda: store.load_journal("t1", "e1"),
+        "purge": lambda: store.purge("t1"),
+        "expire": lambda: store.expire(NOW),
+        "list_tasks": lambda: [store.list_tasks(q, limit=5, page_token=token) for q, token in every_task_query()],
+        "list_due_tasks": list_pages(lambda **page: store.list_due_tasks(NOW, **page), "due"),
+        "list_claimable": list_claimable,
+        "next_wakeup": store.next_wakeup,
+        "load_execution": lambda: store.load_execution("t1", "e1"),
+        "list_executions": list_pages(lambda **page: store.list_executions("t1", **page), ("executions", "t1")),
+        "list_messages": list_pages(lambda **page: store.list_messages("ada", **page), ("inbox", "ada")),
+        "check": store.check,
+        "close": lambda: None,
+    }
+
+
+def methods(port: type) -> set[str]:
+    return {name for name, value in vars(port).items() if callable(value) and not name.startswith("_")}
+
+
+def call_every_port(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each call of each port that can query, with every combination of its filters."""
+    with closing(FirestoreStore(**DATABASE)) as store:  # type: ignore[arg-type]
+        calls = every_call_of_the_store(store, make_task)
+        assert set(calls) == methods(Store), "call every method of the port"
+        for call in calls.values():
+            call()
+    with closing(FirestoreTaskCounter(**DATABASE)) as counter:
+        assert methods(TaskCounter) == {"count_unfinished", "count_created_since"}
+        counter.count_unfinished("ada", 10)
+        counter.count_created_since("ada", NOW, 10)
+    assert methods(Listener) == {"listen"}
+    monkeypatch.setattr(listeners, "FALLBACK_POLL", timedelta(0))
+    for keys, owner in itertools.product((MOST_KEYS[:1], MOST_KEYS), (None, "ada")):
+        is_polled = threading.Event()
+        with FirestoreListener(**DATABASE).listen(keys, owner, is_polled.set):  # type: ignore[arg-type]
+            assert is_polled.wait(60), "the query was never sent"
+
+
+def test_every_query_that_the_ports_can_make_has_its_index(
+    rules: ProductionRules, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No combination of filters, first page or later, is refused in production."""
+    call_every_port(make_task, monkeypatch)
+    assert rules.refusals == []
+    assert len(rules.queries) > 100
+
+
+def test_every_index_is_needed(rules: ProductionRules, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any one of the indexes some query is refused: an index that nobody uses costs storage and write time."""
+    call_every_port(make_task, monkeypatch)
+    for index in rules.indexes:
+        fewer = rules.indexes.without(index)
+        assert any(map(fewer.why_refused, rules.queries)), f"no query needs {index}"
+
+
+def test_a_missing_index_is_found(rules: ProductionRules) -> None:
+    """The stand-in refuses as production does, and the refusal says which index is missing."""
+    needed = next(each for each in rules.indexes.composites if dict(each.fields).keys() == {"handler", "createdAt"})
+    rules.indexes = rules.indexes.without(needed)
+    with closing(FirestoreStore(**DATABASE)) as store, pytest.raises(Exception, match="requires an index"):  # type: ignore[arg-type]
+        store.list_tasks(TaskQuery(handler="greet"), limit=1)
+    assert rules.refusals
+
+
+def test_nothing_else_is_indexed(rules: ProductionRules) -> None:
+    """Every collection that has documents exempts its fields: a map could need more entries than Firestore allows."""
+    for collection in ("tasks", "executions", "messages", "steps", "locks"):
+        assert rules.indexes.overrides[collection, "*"] == frozenset(), collection
+        assert not rules.indexes.single_field_indexes(collection, "payload.anything")
+
+
+class NoQueue:
+    """A queue that takes everything."""
+
+    def create(self, message: object) -> None:
+        """Forget it."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+PARAMETERS = {
+    "owner": "ada",
+    "status": "PAUSED",
+    "handler": "greet",
+    "dueFrom": "2027-01-01T09:00:00Z",
+    "dueUntil": "2027-01-02T09:00:00Z",
+    "orderBy": "nextExecutionTime",
+    "pageSize": "5",
+    "pageToken": None,
+}
+"""Values of the parameters of the lists of the API; a page token belongs to one query, and is tried at the ports."""
+
+
+def every_parameter_set(names: list[str]) -> Iterator[dict[str, str]]:
+    """Yield every combination of the parameters that have a value."""
+    given = [(name, value) for name in names if (value := PARAMETERS[name]) is not None]
+    for size in range(len(given) + 1):
+        yield from map(dict, itertools.combinations(given, size))
+
+
+@pytest.mark.parametrize("role", ["admin", "user"])
+def test_every_request_of_the_api_is_served_with_the_indexes(rules: ProductionRules, role: str) -> None:
+    """Every parameter of every list, in every combination; a creation that quotas count; the sweep; a worker."""
+    key, kept = create_key("k", Role(role), "ada" if role == "user" else None)
+    access = Access(api_keys=(str(kept),), max_active_tasks=5, max_creations=5)
+    settings = Settings(
+        firestore_emulator="localhost:1", secret="x" * 40, executor_url="http://localhost:1", access=access
+    )
+    app = greeting_app.app
+    with app.override(settings, dispatcher=NoQueue(), clock=ManualClock(NOW)):
+        client = LocalClient(Request.application(lambda request: serve_api(app, request)))
+        headers = {"X-API-Key": key}
+        paths = build_document(())["paths"]
+        for path, operations in paths.items():
+            parameters = operations.get("get", {}).get("parameters", ())
+            names = [each["name"] for each in parameters if each["in"] == "query" and each["name"] in PARAMETERS]
+            for query in every_parameter_set(names):
+                response = client.get(path.replace("{", "").replace("}", ""), query_string=query, headers=headers)
+                assert response.status_code < 500, (path, query, response.text)
+        assert {each["name"] for each in paths["/v1/tasks"]["get"]["parameters"]} == set(PARAMETERS)
+        body = {"owner": "ada", "title": "Greet", "handler": "greet", "payload": {"name": "Ada"}}
+        assert client.post("/v1/tasks", json=body, headers=headers).status_code == 201
+        app.sweeper.sweep()
+        for owner in (None, "ada"):
+            worker = WorkerFilter(queue="gpu", skills=("a", "b"), owner=owner)
+            assert not StoreSource(app, worker, "").claim(3)
+    assert rules.refusals == []
+    assert len(rules.queries) > 60

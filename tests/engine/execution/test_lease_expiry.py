@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cloudsched import App, Context, RetryPolicy, Schedule
+from cloudsched.domain.transitions.locks import Holder
+from cloudsched.engine.ports.store import VersionedLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,3 +63,48 @@ def test_a_renewal_never_shortens_a_lease(app: App, sim: Simulation, renewal: Ca
     sim.advance(timedelta(0))
     assert seen[0] == seen[1]
     assert sim.executions("it")[0].status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("late", [timedelta(0), timedelta(microseconds=1), timedelta(minutes=1)])
+def test_a_handler_does_not_go_on_past_a_step_once_its_lease_has_ended(
+    app: App, sim: Simulation, late: timedelta
+) -> None:
+    """From the very end of the lease on, no step is recorded under it, even if nobody has taken over the run."""
+    reached: list[int] = []
+    calls: list[bool] = []
+    heard: list[bool] = []
+
+    @app.handler("slow", retry=False, expected_duration=timedelta(seconds=40))
+    def slow(ctx: Context) -> None:
+        calls.append(True)
+        if len(calls) == 1:
+            sim.clock.advance(timedelta(seconds=40) + late)
+            heard.append(ctx.heartbeat())
+        ctx.step("one", int)
+        reached.append(len(calls))
+
+    app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now))
+    sim.queue.deliver_due()
+    assert (heard, reached) == ([False], [2])
+
+
+@pytest.mark.parametrize("renewal", ["heartbeat", "step"])
+def test_a_lease_is_not_renewed_once_another_run_holds_the_lock(app: App, sim: Simulation, renewal: str) -> None:
+    """A process whose clock is fast may take the lock before the lease has ended by the holder's own clock."""
+    reached: list[str] = []
+
+    @app.handler("slow", retry=False, expected_duration=timedelta(minutes=1))
+    def slow(ctx: Context) -> None:
+        stored = app.store.load_lock("door")
+        other = Holder(task_id="other", execution_id="e", until=sim.now + timedelta(hours=1))
+        app.store.commit_lock(VersionedLock(stored.lock.model_copy(update={"holders": (other,)}), stored.version))
+        if renewal == "step":
+            ctx.step("one", int)
+            reached.append("what follows the step")
+        elif ctx.heartbeat():
+            reached.append("a renewed lease")
+
+    app.create(id="it", owner="ada", title="It", handler="slow", schedule=Schedule.once(sim.now), lock_key="door")
+    sim.queue.deliver_due()
+    assert reached == []
+    assert [one.task_id for one in app.store.load_lock("door").lock.holders] == ["other"]

@@ -1,0 +1,84 @@
+"""What an executor does whose result does not count, or whose commit took effect although it was told otherwise."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from cloudsched import App, Context, Schedule
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.transitions.locks import Waiter
+from cloudsched.engine.ports.store import VersionedLock
+from cloudsched.errors import VersionConflict
+
+if TYPE_CHECKING:
+    import pytest
+
+    from cloudsched import Task
+    from cloudsched.domain.transitions.locks import Lock
+    from cloudsched.testing import Simulation
+
+HOURLY = Schedule(rrule="FREQ=HOURLY", dtstart="2027-01-01T01:00:00")
+MINUTE = timedelta(minutes=1)
+
+
+def test_the_next_occurrence_is_dispatched_although_the_answer_to_the_commit_was_lost(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The retried commit conflicts with itself; the executor takes its lease for lost, and no sweep is needed."""
+    commit = SqliteStore.commit
+
+    def commit_and_conflict(store: SqliteStore, task: Task, *arguments: Any, **named: Any) -> object:
+        result = commit(store, task, *arguments, **named)
+        if task.last_execution_id is not None:
+            raise VersionConflict("the task")
+        return result
+
+    monkeypatch.setattr(SqliteStore, "commit", commit_and_conflict)
+    app.handler("work")(lambda: "done")
+    app.create(id="t", owner="ada", title="T", handler="work", schedule=HOURLY)
+    (first,) = sim.pending()
+    sim.clock.move_to(first.at)
+    sim.queue.deliver_due()
+    assert [each.status for each in sim.executions("t")] == ["SUCCEEDED"]
+    assert [each.at - first.at for each in sim.pending()] == [timedelta(hours=1)]
+
+
+def test_an_executor_that_lost_its_run_takes_it_off_the_wait_list(app: App, sim: Simulation) -> None:
+    """A late duplicate of the dispatch may have enqueued the run after its end; nobody else removes it at once."""
+    wait_lists: list[list[str]] = []
+
+    def waiting() -> list[str]:
+        return [one.task_id for one in app.store.load_lock("door").lock.waiters]
+
+    @app.handler("hold", retry=False, expected_duration=MINUTE)
+    def hold(ctx: Context) -> None:
+        sim.clock.advance(3 * MINUTE)
+        app.sweep()
+        sim.queue.deliver_due()  # records that the lease has ended, and frees the lock
+        enqueue(app, ctx)
+        wait_lists.append(waiting())
+
+    app.create(id="t", owner="ada", title="T", handler="hold", schedule=Schedule.once(sim.now), lock_key="door")
+    sim.queue.deliver_due()
+    wait_lists.append(waiting())
+    assert [each.status for each in sim.executions("t")] == ["TIMED_OUT"]
+    assert wait_lists == [["t"], []]
+
+
+def enqueue(app: App, ctx: Context) -> None:
+    """Add the run to the wait list of its lock, as a duplicate does that read the task before the run was claimed."""
+    stored = app.store.load_lock("door")
+    waiter = Waiter(
+        task_id=ctx.task.id,
+        execution_id=ctx.execution_id,
+        revision=1,
+        scheduled_for=ctx.scheduled_for,
+        attempt=1,
+        due_at=ctx.scheduled_for,
+        hop=0,
+        limit=1,
+        priority=ctx.task.priority,
+    )
+    lock: Lock = stored.lock.model_copy(update={"waiters": (waiter,)})
+    app.store.commit_lock(VersionedLock(lock, stored.version))

@@ -1,0 +1,120 @@
+"""In which order the sweep does what it does, and what it checks again before it removes anything."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Schedule, Settings
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.policy import Priority
+
+if TYPE_CHECKING:
+    from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.testing import Simulation
+
+DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("work", retry=False)
+    def work() -> str:
+        return "done"
+
+    @app.handler("whole")
+    def whole(ctx: Context) -> object:
+        return ctx.call("work").result()
+
+    return app
+
+
+def make(app: App, sim: Simulation, task_id: str, after: timedelta = timedelta(0), **more: Any) -> None:
+    usual = {"owner": "ada", "title": "T", "handler": "work", "schedule": Schedule.once(sim.now + after)}
+    app.create(id=task_id, **(usual | more))
+
+
+def test_lost_dispatches_are_sent_again_by_priority(app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an outage the most urgent tasks are dispatched first, whichever came due first."""
+    for priority in (Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.CRITICAL):
+        make(app, sim, priority.lower(), priority=priority)
+        sim.clock.advance(timedelta(seconds=1))
+    sim.queue.purge()
+    sim.clock.advance(MINUTE)
+    sent: list[Priority] = []
+    create = sim.queue.create
+
+    def note_and_create(message: QueueMessage) -> None:
+        sent.append(message.priority)
+        create(message)
+
+    monkeypatch.setattr(sim.queue, "create", note_and_create)
+    assert app.sweep().dispatched == 4
+    assert sent == [Priority.CRITICAL, Priority.HIGH, Priority.NORMAL, Priority.LOW]
+
+
+def test_a_task_stays_marked_until_its_dispatch_exists(app: App, sim: Simulation) -> None:
+    """While the queue is down, a sweep leaves the mark: the task is due in days, and nothing else would find it."""
+    sim.queue.is_down = True
+    make(app, sim, "far", 9 * DAY)
+    sim.clock.advance(MINUTE)
+    assert (app.sweep().unsent, app.get("far").deferred) == (1, True)
+    sim.queue.is_down = False
+    sim.clock.advance(MINUTE)
+    app.sweep()
+    assert not app.get("far").deferred
+    assert len(sim.pending()) == 1
+
+
+def test_a_call_stays_marked_until_its_parent_is_notified(app: App, sim: Simulation) -> None:
+    """While the queue is down, a sweep leaves the mark of a call whose end its parent does not know yet."""
+    make(app, sim, "parent", handler="whole")
+    sim.queue.deliver_due()
+    (call,) = app.child_tasks.children("parent")
+    stored = app.store.load(call.id)
+    assert stored
+    assert stored.task.has_ended
+    app.store.commit(stored.task.model_copy(update={"deferred": True, "wake_at": sim.now}), stored.version)
+    notified: list[str] = []
+
+    def fail(task: Any) -> None:  # noqa: ANN401 - a task
+        notified.append(task.id)
+        raise ConnectionError("the queue is down")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app.child_tasks, "notify_parent", fail)
+        sim.clock.advance(MINUTE)
+        app.sweep()
+    assert notified == [call.id]
+    assert app.get(call.id).deferred
+    app.sweep()
+    assert not app.get(call.id).deferred
+
+
+def test_a_task_is_not_removed_that_ended_anew_while_the_sweep_read(
+    app: App, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its retention is counted from its last end: one that has run again meanwhile stays for as long again."""
+    make(app, sim, "it", retention=DAY)
+    sim.queue.deliver_due()
+    sim.clock.advance(DAY + MINUTE)
+    list_due_tasks = SqliteStore.list_due_tasks
+
+    def list_and_run_again(store: SqliteStore, *arguments: Any, **named: Any) -> object:
+        page = list_due_tasks(store, *arguments, **named)
+        if page.items:
+            app.update("it", schedule=Schedule.once(sim.now))
+            sim.queue.deliver_due()
+        return page
+
+    monkeypatch.setattr(SqliteStore, "list_due_tasks", list_and_run_again)
+    assert app.sweep().purged == 0
+    monkeypatch.undo()
+    assert app.get("it").has_ended
+    sim.advance(DAY + 2 * MINUTE)
+    assert app.store.load("it") is None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.handlers.context import Context
     from cloudsched.engine.ports.store import TaskQuery
     from cloudsched.errors import CallFailed, CloudschedError, EventTimedOut, StepFailed
+    from cloudsched.web.mount import asgi, wsgi
 
 __all__ = [
     "App",
@@ -50,6 +51,8 @@ __all__ = [
     "TaskDraft",
     "TaskQuery",
     "TaskStatus",
+    "asgi",
+    "wsgi",
 ]
 
 _HOMES = {
@@ -64,6 +67,7 @@ _HOMES = {
     "domain.documents.task": ("Task", "TaskStatus"),
     "engine.handlers.context": ("Context",),
     "engine.ports.store": ("TaskQuery",),
+    "web.mount": ("asgi", "wsgi"),
     "errors": ("CallFailed", "CloudschedError", "EventTimedOut", "StepFailed"),
 }
 _MODULES = {name: f"cloudsched.{module}" for module, names in _HOMES.items() for name in names}

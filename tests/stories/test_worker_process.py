@@ -21,10 +21,10 @@ from tests.stories.worker_stack import HANDLERS, WorkerStack, open_worker_stack
 from werkzeug.wrappers import Request, Response
 
 from cloudsched.config.access import Access
-from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.api_keys import create_key
 from cloudsched.web.auth.roles import Role
+from cloudsched.web.mount import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,7 +133,7 @@ def test_an_api_that_is_away(tmp_path: Path) -> None:
     port = free_port()
     with open_worker_stack(tmp_path, "api") as worker_stack, ExitStack() as stack:
         task = worker_stack.offer("linger")
-        front = make_application(worker_stack.stack.app)
+        front = wsgi(worker_stack.stack.app)
         with worker_stack.worker(url=f"http://127.0.0.1:{port}") as worker:
             worker.wait_for("cannot claim work")
             with WebServer(front, port=port) as server:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.worker.harness import Gate, WorkerHarness
 
-from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import Simulation
 from cloudsched.web.api import problems
+from cloudsched.web.mount import wsgi
 from cloudsched.worker import slot, worker
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def harness(request: pytest.FixtureRequest, sim: Simulation) -> Iterator[WorkerH
     if request.param == "store":
         yield WorkerHarness(sim, "", "store")
         return
-    with WebServer(make_application(sim.app)) as server:
+    with WebServer(wsgi(sim.app)) as server:
         server.serve()
         yield WorkerHarness(sim, f"http://{server.address}", "api")
 

@@ -31,6 +31,7 @@ from cloudsched.web.functions import serve_api
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from wsgiref.types import WSGIApplication
 
     from werkzeug.wrappers import Response
 
@@ -111,7 +112,7 @@ def run_service(
         yield Service(app, settings, f"http://{web.address}")
 
 
-def _make_application(app: App):  # type: ignore[no-untyped-def]  # noqa: ANN202 - werkzeug's decorator has the type
+def _make_application(app: App) -> WSGIApplication:
     """Return the API as a WSGI application. The executor and the sweep are called in this process alone."""
 
     @Request.application

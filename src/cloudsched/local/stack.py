@@ -15,12 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from werkzeug.wrappers import Request, Response
-
 from cloudsched.adapters.google.cloud_tasks import queue_id
 from cloudsched.adapters.operation_counts import CountingDispatcher, CountingStore, Counts
 from cloudsched.app import MAX_PAGE, App
-from cloudsched.config.settings import EXECUTE_PATH, Settings
+from cloudsched.config.settings import Settings
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.emulator.emulator import CloudTasksEmulator
@@ -31,17 +29,13 @@ from cloudsched.local.store_choice import ChosenStore, StoreChoice, open_store
 from cloudsched.local.sweep_timer import SweepTimer
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.web.auth.authentication import authenticator_for
-from cloudsched.web.functions import serve_api, serve_execute, serve_sweep
+from cloudsched.web.mount import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from wsgiref.types import WSGIApplication
-
 
 log = logging.getLogger(__name__)
 
-SWEEP_PATH = "/v1/sweep"
-"""The path that starts a sweep."""
 STORE_FILE_NAME = "tasks.db"
 """The embedded store's file name in its folder."""
 
@@ -103,7 +97,7 @@ def run_stack(
     with ExitStack() as parts:
         choice = parts.enter_context(open_store(store, address=base.firestore_emulator, is_persistent=data is not None))
         file = _prepare_store_file(data, parts) if choice.kind == "sqlite" else None
-        web = parts.enter_context(WebServer(make_application(app), port=port))
+        web = parts.enter_context(WebServer(wsgi(app), port=port))
         emulator = parts.enter_context(_run_cloud_tasks(base, clock, tasks_port))
         settings = dataclasses.replace(
             base,
@@ -131,20 +125,6 @@ def run_stack(
         parts.callback(emulator.stop)
         parts.enter_context(SweepTimer(app, clock))
         yield Stack(app, clock, counts, emulator, choice, settings, f"http://{web.address}")
-
-
-def make_application(app: App) -> WSGIApplication:
-    """Return the three functions of an app as one WSGI application."""
-
-    @Request.application
-    def answer(request: Request) -> Response:
-        if request.path == EXECUTE_PATH:
-            return serve_execute(app, request)
-        if request.path == SWEEP_PATH:
-            return serve_sweep(app, request)
-        return serve_api(app, request)
-
-    return answer
 
 
 @contextmanager

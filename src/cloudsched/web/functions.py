@@ -54,16 +54,22 @@ def serve_execute(app: App, request: Request) -> Response:
     return _json_response({"action": verdict.action, "reason": verdict.reason})
 
 
-def serve_sweep(app: App, request: Request) -> Response:
+def serve_sweep(app: App, request: Request, *, is_private: bool = True) -> Response:
     """Sweep once for Cloud Scheduler, and return what was repaired.
 
     If the settings name Cloud Scheduler's service account, all other callers get 401; otherwise Cloud Run's own access
     control applies in the cloud, and elsewhere `require_sweeper` admits only an open machine.
+
+    Args:
+        app: The app whose tasks are swept.
+        request: The request.
+        is_private: Whether, in the cloud, Cloud Run checks who may call this. A service that also serves the public
+            API cannot be private.
     """
     if request.method != "POST":
         return render_problem(MethodNotAllowed(["POST"]))
     try:
-        require_sweeper(app.settings, request)
+        require_sweeper(app.settings, request, is_private=is_private)
         read_body(request)
         with _trace_request(app, request), app.tracer.span("sweep"):
             done = app.sweep()

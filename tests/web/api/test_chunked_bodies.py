@@ -13,10 +13,10 @@ import pytest
 from tests.harness import WAIT_SECONDS, request
 
 from cloudsched import App, Context, Schedule, Settings
-from cloudsched.local.stack import make_application
 from cloudsched.local.wsgi_server import WebServer
 from cloudsched.testing import START, Simulation
 from cloudsched.web.api.parse import MAX_BODY
+from cloudsched.web.mount import wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def app() -> App:
 
 @pytest.fixture
 def address(sim: Simulation) -> Iterator[str]:
-    with WebServer(make_application(sim.app)) as server:
+    with WebServer(wsgi(sim.app)) as server:
         server.serve()
         yield server.address
 

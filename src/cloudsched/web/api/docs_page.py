@@ -34,10 +34,11 @@ def render_page(document: Json) -> Response:
         _render_schema(name, schema) for name, schema in sorted(document["components"]["schemas"].items())
     )
     title = f"{info['title']} {info['version']}"
+    root = document["servers"][0]["url"].rstrip("/")
     text = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>"
-        f'<p>{escape(info["description"])} For programs: <a href="/openapi.json">openapi.json</a>.</p>'
+        f'<p>{escape(info["description"])} For programs: <a href="{escape(root)}/openapi.json">openapi.json</a>.</p>'
         f"<h2>Operations</h2>{operations}<h2>Schemas</h2>{schemas}</html>"
     )
     headers = {

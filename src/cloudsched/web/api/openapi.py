@@ -59,11 +59,12 @@ _PATH: Final = {
 
 
 @lru_cache(maxsize=4)
-def build_document(handlers: tuple[str, ...] | None) -> Json:
+def build_document(handlers: tuple[str, ...] | None, root: str = "") -> Json:
     """Return the document.
 
     Args:
         handlers: The names of the app's handlers where the API is open; None where callers must authenticate.
+        root: The path that the API is mounted under; empty if it has a server of its own.
     """
     is_open = handlers is not None
     schemas = build_components(handlers)
@@ -82,7 +83,7 @@ def build_document(handlers: tuple[str, ...] | None) -> Json:
             "description": "JSON in camelCase. Durations are seconds, instants RFC 3339, errors RFC 9457 problems.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/", "description": "The server that this document comes from."}],
+        "servers": [{"url": root or "/", "description": "The server that this document comes from."}],
         "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
         "components": {"schemas": schemas, **security},

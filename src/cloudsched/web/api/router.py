@@ -116,7 +116,7 @@ class Api:
 def _create_task(call: ApiCall) -> Response:
     require_quota(call.app, call.caller)
     task, is_new = create_or_edit(call.app, call.caller, call.read_content(), read_idempotency_key(call.request))
-    return task_response(task, 201 if is_new else 200, {"Location": f"/v1/tasks/{task.id}"})
+    return task_response(task, 201 if is_new else 200, {"Location": f"{call.request.root_path}/v1/tasks/{task.id}"})
 
 
 def _batch_create_tasks(call: ApiCall) -> Response:
@@ -229,14 +229,14 @@ def _readyz(call: ApiCall) -> Response:
 def _openapi(call: ApiCall) -> Response:
     from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - only requests for it pay for the import
 
-    return json_response(build_document(_public_handlers(call)))
+    return json_response(build_document(_public_handlers(call), call.request.root_path))
 
 
 def _reference(call: ApiCall) -> Response:
     from cloudsched.web.api.docs_page import render_page  # noqa: PLC0415 - the same
     from cloudsched.web.api.openapi import build_document  # noqa: PLC0415 - the same
 
-    return render_page(build_document(_public_handlers(call)))
+    return render_page(build_document(_public_handlers(call), call.request.root_path))
 
 
 def _public_handlers(call: ApiCall) -> tuple[str, ...] | None:

@@ -129,18 +129,18 @@ def is_from_same_machine(request: Request) -> bool:
     return (mapped or peer).is_loopback
 
 
-def require_sweeper(settings: Settings, request: Request) -> None:
+def require_sweeper(settings: Settings, request: Request, *, is_private: bool = True) -> None:
     """Check that a request may sweep.
 
-    A sweeper that the settings name must prove itself. Without one, Cloud Run makes that check in the cloud; elsewhere
-    only a machine on which the API is open may sweep.
+    A sweeper that the settings name must prove itself. Without one, Cloud Run makes that check in the cloud if the
+    service is private; elsewhere only a machine on which the API is open may sweep.
 
     Raises:
         Unauthenticated: It may not.
     """
     if settings.access.sweeper is not None:
         require_account(settings, request, settings.access.sweeper)
-    elif not settings.is_deployed and not is_open_to(settings, request):
+    elif not (settings.is_deployed and is_private) and not is_open_to(settings, request):
         raise Unauthenticated("Set CLOUDSCHED_SWEEPER; or, on your own machine, CLOUDSCHED_OPEN=on (docs/security.md).")
 
 

@@ -1,0 +1,58 @@
+"""The services of ``docs/mounting.md``, as they stand there: a page of their own, and the scheduler below a path."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import path
+from tests.harness import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cloudsched import App
+
+Service = Callable[..., Any]
+PAGE = (ROOT / "docs" / "mounting.md").read_text("utf-8")
+BLOCKS: dict[str, str] = dict(re.findall(r"^## (\S+)\n[^#]*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
+"""The example of each framework."""
+WSGI_FRAMEWORKS = ("Django", "Flask")
+ASGI_FRAMEWORKS = tuple(sorted(set(BLOCKS) - set(WSGI_FRAMEWORKS)))
+
+
+def make_service(framework: str, app: App, folder: Path) -> Service:
+    """Return the service of an example, with this app in place of the one of ``handlers.py``."""
+    handlers = ModuleType("handlers")
+    handlers.app = app  # type: ignore[attr-defined]
+    sys.modules["handlers"] = handlers
+    if framework == "Django":
+        _add_django_project()
+    if framework == "functions_framework.aio":
+        return _make_function(BLOCKS[framework], folder)
+    module = sys.modules["service"] = ModuleType("service")  # where frameworks look annotations up
+    exec(compile(BLOCKS[framework], f"docs/mounting.md, {framework}", "exec"), vars(module))  # noqa: S102 - our own page
+    service: Service = module.service
+    return service
+
+
+def _add_django_project() -> None:
+    def own(_request: HttpRequest) -> JsonResponse:
+        return JsonResponse({"own": "page"})
+
+    project, settings = ModuleType("project"), ModuleType("project.settings")
+    vars(settings).update(ROOT_URLCONF="project", ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="of a test")  # noqa: S106
+    vars(project).update(settings=settings, urlpatterns=[path("own", own)])
+    sys.modules.update({"project": project, "project.settings": settings})
+
+
+def _make_function(source: str, folder: Path) -> Service:
+    from functions_framework.aio import create_asgi_app  # noqa: PLC0415 - replaces handlers of the root logger
+
+    (folder / "main.py").write_text(source)
+    service: Service = create_asgi_app(target="serve", source=str(folder / "main.py"))  # type: ignore[no-untyped-call]
+    return service

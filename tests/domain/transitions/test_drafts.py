@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from cloudsched import Schedule, Task, TaskDraft
 from cloudsched.domain.transitions.drafts import LeadTimes, apply_edit, new_task, to_editable_fields
 from cloudsched.domain.transitions.lifecycle import pause
-from cloudsched.engine.tasks.scheduler import apply_merge_patch
+from cloudsched.domain.transitions.merge_patch import apply_merge_patch
 from cloudsched.errors import InvalidInput, InvalidSchedule
 from cloudsched.testing import START
 

@@ -16,6 +16,7 @@ from pydantic import Field, StringConstraints
 
 from cloudsched.domain.documents.document import Duration, WireModel
 from cloudsched.domain.documents.json_limits import MAX_CONTENT, MAX_STORED, json_size, require_content, stored_size
+from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.domain.documents.policy import Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.errors import InvalidInput
@@ -55,11 +56,13 @@ class Child(WireModel):
     priority: Priority | None = None
     """Its priority; the task's own if None."""
     lock_key: _Text | None = None
+    lock_scope: LockScope | None = None
+    """Whose the lock key is; as in a task."""
     expected_duration: Duration | None = Field(default=None, gt=timedelta(0), le=timedelta(hours=1))
 
     def to_call_fields(self) -> dict[str, Any]:
         """Return the fields of its call besides the handler and the payload."""
-        names = ("title", "pull", "retry", "priority", "lock_key", "expected_duration")
+        names = ("title", "pull", "retry", "priority", "lock_key", "lock_scope", "expected_duration")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 

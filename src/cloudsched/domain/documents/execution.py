@@ -189,7 +189,7 @@ class Run(WireModel):
     call_finished_while_running: bool = False
     """A call finished while its handler was running: the run polls its calls when it is suspended."""
     lock_key: str | None = None
-    """The lock key that it holds, as the task named it when the attempt started."""
+    """The key of the lock that it holds: the task's `scoped_lock_key` when the attempt started."""
 
     def with_attempt(self, attempt: Attempt) -> Run:
         """Return the run with one more finished attempt, without the middle ones if there are too many."""

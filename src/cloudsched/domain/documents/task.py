@@ -16,6 +16,7 @@ from cloudsched.domain.documents.authority import Authority, EventSender, Sender
 from cloudsched.domain.documents.children import CHILDREN_HANDLER, MAX_CHILDREN, Child, OnChildFailure
 from cloudsched.domain.documents.document import Document, Duration, Instant, Integer, WireModel
 from cloudsched.domain.documents.execution import ExecutionStatus, Run
+from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
 from cloudsched.domain.documents.policy import CatchUp, Overlap, Priority, RetryPolicy
 from cloudsched.domain.documents.pull import Offer, Pull
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, Script
@@ -119,6 +120,8 @@ class TaskSpec(WireModel):
     priority: Priority = Priority.NORMAL
     lock_key: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     """The resource that the task works on: runs with the same key take turns, in the order of their due times."""
+    lock_scope: LockScope | None = None
+    """Whose the lock key is. If None: global, if a server or code names the key; the owner's, if a user does."""
     lock_limit: Integer = Field(default=1, ge=1, le=100)
     """How many runs with that key may run at once."""
     retry: RetryPolicy = RetryPolicy()
@@ -290,6 +293,13 @@ class Task(Document, TaskSpec):
     def is_active(self) -> bool:
         """Whether its dispatches may run anything."""
         return self.status is TaskStatus.ACTIVE and self.deleted_at is None
+
+    @property
+    def scoped_lock_key(self) -> str | None:
+        """The key of the lock that its runs hold, which no other scope and no other owner shares; None for no lock."""
+        if self.lock_key is None:
+            return None
+        return scoped_lock_key(self.lock_key, self.lock_scope or LockScope.GLOBAL, self.owner)
 
     def find_run(self, execution_id: str) -> Run | None:
         """Return the open run of that execution, if there is one."""

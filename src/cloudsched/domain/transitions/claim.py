@@ -286,7 +286,7 @@ def _with_lease(
         update={
             "lease": lease,
             "started_at": started_at,
-            "lock_key": task.lock_key,
+            "lock_key": task.scoped_lock_key,
             "waiting_for": None,
             "lock_turn_until": None,
             "released_claim": None,

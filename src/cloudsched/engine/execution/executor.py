@@ -210,16 +210,17 @@ class Executor:
     def _release_stale_lock(self, dispatch: Dispatch, task: Task) -> None:
         """Stop waiting for a lock that the execution no longer needs; requeue its worker group if no worker came."""
         run, now = task.find_run(dispatch.execution_id), self._clock.now()
-        if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.lock_key, task.revision):
+        if dispatch.lock_key and (dispatch.lock_key, dispatch.revision) != (task.scoped_lock_key, task.revision):
             self._locks.cancel_stale_wait(dispatch, now)
         if task.is_active and run is not None and run.waiting_for is not None:
             if missed_lock_turn(run, dispatch):  # else it stays in the wait list until a worker claims it
                 self._locks.requeue_worker_group(task, now)
             return
-        if task.lock_key is not None and not any(
+        lock_key = task.scoped_lock_key
+        if lock_key is not None and not any(
             wake.execution_id == dispatch.execution_id for wake in executor_wakeups(task)
         ):
-            self._locks.cancel_wait(task.lock_key, task.id, dispatch.execution_id, now)
+            self._locks.cancel_wait(lock_key, task.id, dispatch.execution_id, now)
 
 
 def _next_lock_retry(dispatch: Dispatch, now: datetime) -> datetime:

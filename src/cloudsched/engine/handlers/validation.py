@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.json_limits import MAX_CONTEXT, MAX_PAYLOAD, require_storable
+from cloudsched.domain.documents.lock_scope import LockScope
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
 
@@ -20,6 +21,8 @@ def validate_draft(
     draft: TaskDraft, registry: Registry, retention: timedelta | None, authority: Authority = Authority.SERVERS
 ) -> TaskDraft:
     """Return a draft whose payload fits its handler, with the handler's defaults for the fields that it leaves out.
+
+    Each lock key gets its scope: global, or the owner's if a user asks for it.
 
     Args:
         draft: The draft.
@@ -49,7 +52,7 @@ def validate_draft(
     missing = {
         name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
     }
-    completed = draft.model_copy(update=missing) if missing else draft
+    completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, authority)
     if authority is Authority.USERS:
         require_user_access(completed, registry)
     return completed
@@ -60,6 +63,30 @@ def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:
     if draft.pull is not None and draft.handler not in registry and not registry.is_for_users:
         return None
     return registry.get(draft.handler)
+
+
+def _assign_lock_scopes(draft: TaskDraft, authority: Authority) -> TaskDraft:
+    scope = _lock_scope(draft.lock_key, draft.lock_scope, authority, "lockScope")
+    scopes = (
+        _lock_scope(child.lock_key, child.lock_scope, authority, f"children.{number}.lockScope")
+        for number, child in enumerate(draft.children)
+    )
+    children = tuple(
+        child if child.lock_scope is each else child.model_copy(update={"lock_scope": each})
+        for child, each in zip(draft.children, scopes, strict=True)
+    )
+    return draft.model_copy(update={"lock_scope": scope, "children": children})
+
+
+def _lock_scope(key: str | None, scope: LockScope | None, authority: Authority, field: str) -> LockScope | None:
+    if key is None:
+        return None
+    if authority is not Authority.USERS:
+        return scope or LockScope.GLOBAL
+    if scope is LockScope.GLOBAL:
+        hint = "A key that you name is your own: give a lockKey, and leave out its scope."
+        raise InvalidInput(field, "is global, which users may not ask for", hint)
+    return LockScope.OWNER
 
 
 def _check_children(draft: TaskDraft, registry: Registry) -> None:

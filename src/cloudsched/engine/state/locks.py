@@ -190,7 +190,7 @@ class Locks:
             stored = self._store.load(task.id)
             return stored is not None and was_recreated(task, stored.task)
 
-        for key in {task.lock_key, *(run.lock_key for run in task.runs)} - {None}:
+        for key in {task.scoped_lock_key, *(run.lock_key for run in task.runs)} - {None}:
             with suppress(QueueUnavailable):
                 self._update(key or "", lambda lock: remove_task(lock, task.id, now), now, is_recreated)
 
@@ -206,8 +206,9 @@ class Locks:
             remaining, granted, requeued[:] = requeue_group(lock, worker_group(task), now)
             return remaining, granted
 
-        if task.lock_key is not None:
-            self._update(task.lock_key, change, now)
+        lock_key = task.scoped_lock_key
+        if lock_key is not None:
+            self._update(lock_key, change, now)
             self._dispatch(requeued, now)
 
     def _update(

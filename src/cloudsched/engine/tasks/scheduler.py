@@ -28,6 +28,7 @@ from cloudsched.domain.transitions.drafts import (
     to_editable_fields,
 )
 from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.domain.transitions.merge_patch import apply_merge_patch
 from cloudsched.domain.transitions.planning import executor_wakeups
 from cloudsched.domain.transitions.suspend import can_still_call, on_event, parse_event_name
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
@@ -213,6 +214,8 @@ class Scheduler:
             if draft.schedule is None:
                 draft = draft.model_copy(update={"schedule": default_schedule(now, self._lead)})
             unset = {name: None for name in ("pull", "retention") if name not in patch and getattr(task, name) is None}
+            if patch.get("lockKey", task.lock_key) != task.lock_key and "lockScope" not in patch:
+                unset["lock_scope"] = None  # whose the new key is depends on who names it
             validated = self._validate(draft.model_copy(update=unset), authority)
             author = Authority.USERS if authority is Authority.USERS else task.defined_by
             return _with_author(task, apply_edit(task, validated, now, self._lead), author)
@@ -375,25 +378,3 @@ _IMMUTABLE_FIELDS = {
     "owner": "Create a task for the other owner instead.",
     "status": "Use pause, resume, cancel or trigger.",
 }
-
-
-def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Return `target` with a JSON merge patch applied (RFC 7396, section 2).
-
-    A schedule or a payload at the top level is replaced as a whole: a mixture of two makes no sense.
-    """
-    replaced: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
-    return _merge({**target, **replaced}, patch)
-
-
-def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    result = dict(target)
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        elif isinstance(value, dict):
-            inner = result.get(name)
-            result[name] = _merge(inner if isinstance(inner, dict) else {}, value)
-        else:
-            result[name] = value
-    return result

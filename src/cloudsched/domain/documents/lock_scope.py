@@ -1,0 +1,33 @@
+"""Whose a lock key is: everybody's, or only its owner's.
+
+Locks are found by their key alone, so the scope becomes part of the key.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class LockScope(StrEnum):
+    """Which tasks share a lock key."""
+
+    GLOBAL = "global"
+    """All tasks that name it in this scope, whoever owns them. Not for keys that users name."""
+    OWNER = "owner"
+    """Only tasks of the same owner that name it in this scope."""
+
+
+_GLOBAL_PREFIX: Final = "global:"
+_OWNER_PREFIX: Final = "owner:"
+
+
+def scoped_lock_key(key: str, scope: LockScope, owner: str) -> str:
+    """Return the key by which a lock is stored and found; no two scopes and no two owners share one.
+
+    An owner's name has no slash, so it ends at the first one. A global key is kept as it is, unless it looks like a key
+    of another scope.
+    """
+    if scope is LockScope.OWNER:
+        return f"{_OWNER_PREFIX}{owner}/{key}"
+    return f"{_GLOBAL_PREFIX}{key}" if key.startswith((_GLOBAL_PREFIX, _OWNER_PREFIX)) else key

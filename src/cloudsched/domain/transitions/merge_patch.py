@@ -1,0 +1,27 @@
+"""JSON merge patch (RFC 7396), by which callers edit tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def apply_merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return `target` with a JSON merge patch applied (RFC 7396, section 2).
+
+    A schedule or a payload at the top level is replaced as a whole: a mixture of two makes no sense.
+    """
+    replaced: dict[str, Any] = {name: {} for name in ("schedule", "payload") if isinstance(patch.get(name), dict)}
+    return _merge({**target, **replaced}, patch)
+
+
+def _merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    result = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            inner = result.get(name)
+            result[name] = _merge(inner if isinstance(inner, dict) else {}, value)
+        else:
+            result[name] = value
+    return result

@@ -1,0 +1,208 @@
+"""Lock keys that users name are their own: no user holds, waits for or learns of a lock of somebody else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.web.auth.test_roles import RoleHarness
+
+from cloudsched import App, Context, Settings
+from cloudsched.config.access import Access
+from cloudsched.domain.documents.lock_scope import LockScope, scoped_lock_key
+from cloudsched.web.auth.api_keys import create_key
+from cloudsched.web.auth.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched.testing import Simulation
+
+PRESS = {"lockKey": "press"}
+
+
+@pytest.fixture
+def app() -> App:
+    """Work for users that a worker holds until it says otherwise, and code that calls it with a lock of its own."""
+    app = App(Settings())
+    app.handler("work", access="users", pull="q")(lambda: None)
+
+    @app.handler("flow", access="users")
+    def flow(ctx: Context, payload: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        return ctx.call("work", {}, **payload)
+
+    return app
+
+
+@pytest.fixture
+def roles(simulate: Callable[..., Simulation]) -> RoleHarness:
+    """Ada and Bob, who are users, and a server."""
+    made = {name: create_key(name, Role.USER, name) for name in ("ada", "bob")} | {
+        "admin": create_key("admin", Role.ADMIN)
+    }
+    sim = simulate(access=Access(api_keys=tuple(str(stored) for _, stored in made.values())))
+    return RoleHarness(sim, {name: key for name, (key, _) in made.items()})
+
+
+def create(roles: RoleHarness, who: str, **fields: Any) -> dict[str, Any]:
+    """Create a task that is due at once, in the name of somebody, and return it."""
+    owner = {"owner": "ops"} if who == "admin" else {}
+    due = {"schedule": {"at": (roles.sim.now + timedelta(minutes=1)).isoformat()}}
+    answer = roles.ask(who, "POST", "/v1/tasks", {"title": who, "handler": "work", **owner, **due, **fields})
+    assert answer.status_code == 201, answer.text
+    task: dict[str, Any] = answer.get_json()
+    return task
+
+
+def hold_all(roles: RoleHarness) -> set[str]:
+    """Let a worker hold every run that it can get; return their tasks' ids."""
+    roles.sim.advance(timedelta(seconds=61))
+    claims = roles.ask("admin", "POST", "/v1/queues/q/claim", {"limit": 50}).get_json()["claims"]
+    return {each["task"]["id"] for each in claims}
+
+
+def patch(roles: RoleHarness, who: str, task: dict[str, Any], **changes: Any) -> Any:  # noqa: ANN401 - a response
+    """Edit a task in somebody's name."""
+    return roles.ask(who, "PATCH", f"/v1/tasks/{task['id']}", changes)
+
+
+OTHERS = {
+    "a server": {"who": "admin"},
+    "a server that says so": {"who": "admin", "lockScope": "global"},
+    "another user": {"who": "bob"},
+    "a server, for one owner": {"who": "admin", "lockScope": "owner"},
+    "code": {"who": "ada", "handler": "flow", "payload": {"lock_key": "press"}},
+}
+"""Whose lock ``press`` is not the one that ada names."""
+
+
+@pytest.mark.parametrize("holder", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+def test_a_user_can_hold_nobody_elses_lock(roles: RoleHarness, holder: dict[str, Any], is_first: bool) -> None:  # noqa: FBT001 - a case
+    """Whoever comes first: a user's task neither keeps others from their lock nor waits for it, so it tells nothing."""
+    fields = {name: value for name, value in holder.items() if name != "who"}
+    named = fields if fields.get("handler") == "flow" else {**PRESS, **fields}
+    makers = [lambda: create(roles, "ada", **PRESS), lambda: create(roles, holder["who"], **named)]
+    for make in makers if is_first else reversed(makers):
+        make()
+        assert len(hold_all(roles)) == 1, "the run got its lock"
+
+
+SHARED = {
+    "a user's tasks": ({"who": "ada"}, {"who": "ada"}),
+    "a user's task and a server's for that owner": (
+        {"who": "ada"},
+        {"who": "admin", "owner": "ada", "lockScope": "owner"},
+    ),
+    "servers' tasks": ({"who": "admin"}, {"who": "admin", "owner": "ada"}),
+    "a server's task and code's call": (
+        {"who": "admin"},
+        {"who": "ada", "handler": "flow", "lockKey": None, "payload": {"lock_key": "press"}},
+    ),
+    "a user's task and code's call for that owner": (
+        {"who": "ada"},
+        {
+            "who": "ada",
+            "handler": "flow",
+            "lockKey": None,
+            "payload": {"lock_key": "press", "lock_scope": "owner"},
+        },
+    ),
+    "a user's task and children": (
+        {"who": "ada"},
+        {"who": "ada", "handler": None, "lockKey": None, "children": [{"handler": "work", **PRESS}]},
+    ),
+    "a server's children": (
+        {"who": "admin"},
+        {"who": "admin", "handler": None, "lockKey": None, "children": [{"handler": "work", **PRESS}]},
+    ),
+}
+"""Pairs of tasks that name the same lock."""
+
+
+@pytest.mark.parametrize("pair", SHARED.values(), ids=SHARED)
+def test_what_names_one_lock_takes_turns(roles: RoleHarness, pair: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """A user's keys are one owner's, wherever they are named; those of servers and code are everybody's."""
+    for number, fields in enumerate(pair):
+        create(roles, **{**PRESS, **fields})
+        assert len(hold_all(roles)) == (number == 0)
+
+
+REFUSED = {
+    "for the task": ({**PRESS, "lockScope": "global"}, "lockScope"),
+    "for a child": (
+        {"handler": None, "children": [{"handler": "work"}, {"handler": "work", **PRESS, "lockScope": "global"}]},
+        "children.1.lockScope",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "field"), REFUSED.values(), ids=REFUSED)
+def test_a_user_may_not_say_global(roles: RoleHarness, fields: dict[str, Any], field: str) -> None:
+    """On create, in a batch, on an edit and when a task is created again: refused, whether or not the key is in use."""
+    mine = create(roles, "ada", id="mine", **PRESS)
+    body = {"title": "T", "handler": "work", **fields}
+    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [body]}).get_json()["results"][0]["problem"]
+    answers = [
+        roles.ask("ada", "POST", "/v1/tasks", body),
+        roles.ask("ada", "POST", "/v1/tasks", {**body, "id": "mine"}),
+        patch(roles, "ada", mine, **{"pull": None, **fields}),
+    ]
+    problems = [batch, *(answer.get_json() for answer in answers)]
+    assert [(each["status"], each["field"]) for each in problems] == [(400, field)] * 4
+    assert roles.ask("ada", "GET", f"/v1/tasks/{mine['id']}").get_json()["lockScope"] == "owner"
+
+
+def test_the_scope_is_stored_with_the_key(roles: RoleHarness) -> None:
+    """A task shows whose its key is; without a key there is no scope."""
+    assert create(roles, "ada", **PRESS)["lockScope"] == "owner"
+    assert create(roles, "admin", **PRESS)["lockScope"] == "global"
+    children = create(roles, "ada", handler=None, children=[{"handler": "work", **PRESS}, {"handler": "work"}])
+    assert [each.get("lockScope") for each in children["children"]] == ["owner", None]
+    assert "lockScope" not in create(roles, "ada", lockScope="owner")
+    batch = roles.ask("ada", "POST", "/v1/tasks:batchCreate", {"tasks": [{"title": "T", "handler": "work", **PRESS}]})
+    assert batch.get_json()["results"][0]["task"]["lockScope"] == "owner"
+
+
+def test_an_edit_keeps_the_scope_of_a_key_that_it_does_not_name(roles: RoleHarness) -> None:
+    """An admin who corrects a title neither frees nor takes over a user's key; a key that an admin names is global."""
+    mine = create(roles, "ada", **PRESS)
+    assert patch(roles, "admin", mine, title="Corrected").get_json()["lockScope"] == "owner"
+    assert patch(roles, "admin", mine, lockKey="other").get_json()["lockScope"] == "global"
+    assert patch(roles, "ada", mine, lockKey="mine").get_json()["lockScope"] == "owner"
+    assert patch(roles, "admin", mine, lockScope="global").get_json()["lockScope"] == "global"
+    assert "lockScope" not in patch(roles, "ada", mine, lockKey=None).get_json()
+
+
+def test_a_user_cannot_edit_what_holds_an_operators_lock(roles: RoleHarness) -> None:
+    """Else a user's edit would run more under the lock, or leave it in silence; with a key of their own they may."""
+    task = create(roles, "admin", owner="ada", **PRESS)
+    refused = [patch(roles, "ada", task, title="Mine"), patch(roles, "ada", task, **PRESS)]
+    assert [(each.status_code, each.get_json()["field"]) for each in refused] == [(400, "lockScope")] * 2
+    children = create(roles, "admin", owner="ada", handler=None, children=[{"handler": "work", **PRESS}])
+    assert patch(roles, "ada", children, title="Mine").get_json()["field"] == "children.0.lockScope"
+    assert patch(roles, "ada", task, title="Mine", lockKey="own").get_json()["lockScope"] == "owner"
+
+
+NAMES = st.text(alphabet="ow:ner/gla{}", max_size=12)
+
+
+@given(
+    first=st.tuples(st.sampled_from(LockScope), NAMES, NAMES),
+    second=st.tuples(st.sampled_from(LockScope), NAMES, NAMES),
+)
+def test_keys_of_different_scopes_never_meet(
+    first: tuple[LockScope, str, str], second: tuple[LockScope, str, str]
+) -> None:
+    """Whatever users and code name: two keys are one lock only if scope and key are the same, and so is the owner."""
+
+    def identity(scope: LockScope, owner: str, key: str) -> tuple[str, ...]:
+        return (scope, key) if scope is LockScope.GLOBAL else (scope, owner, key)
+
+    first, second = ((scope, owner.replace("/", ""), key) for scope, owner, key in (first, second))
+    same = identity(*first) == identity(*second)
+    keys = [scoped_lock_key(key, scope, owner) for scope, owner, key in (first, second)]
+    assert (keys[0] == keys[1]) == same

@@ -35,7 +35,12 @@ def app() -> App:
 
 
 def make(app: App, sim: Simulation, task_id: str, after: timedelta = timedelta(0), **more: Any) -> None:
-    usual = {"owner": "ada", "title": "T", "handler": "work", "schedule": Schedule.once(sim.now + after)}
+    usual: dict[str, Any] = {
+        "owner": "ada",
+        "title": "T",
+        "handler": "work",
+        "schedule": Schedule.once(sim.now + after),
+    }
     app.create(id=task_id, **(usual | more))
 
 

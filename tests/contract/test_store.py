@@ -23,7 +23,7 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.task import Backfill, Category, DeliveryChannel, Source
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.engine.ports.store import Store, TaskQuery, Version
+from cloudsched.engine.ports.store import Store, TaskQuery, TaskWrite, Version
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
@@ -44,6 +44,34 @@ JSON = {
     "with.dots and `ticks`": {"0": "key"},
     "an instant as text": "2027-01-01T09:00:00Z",
 }
+
+
+def test_tasks_of_one_commit_are_written_together_or_not_at_all(
+    store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> None:
+    """Each must be as it was read, or not there; if one is not, nothing of the commit is stored."""
+    first, old, new = (make_task(id=name, title="before") for name in ("others-1", "others-2", "others-3"))
+    version = store.commit(first, None)
+    store.commit(old, None)
+    stored = store.load(old.id)
+    assert stored is not None
+    edited = old.model_copy(update={"title": "after"})
+    writes = [TaskWrite(edited, stored, (make_execution(edited),)), TaskWrite(new)]
+    version = store.commit(first.model_copy(update={"title": "after"}), version, others=writes)
+    after = [store.load(each.id) for each in (first, old, new)]
+    assert [each and each.task.title for each in after] == ["after", "after", "before"]
+    assert store.load_execution(old.id, "20270101T090000Z") == make_execution(edited)
+    again = make_task(id="others-4")
+    for refused in ([TaskWrite(again), TaskWrite(edited, stored)], [TaskWrite(again), TaskWrite(new)]):
+        with pytest.raises(VersionConflict):
+            store.commit(first, version, [make_execution(first)], others=refused)
+    assert store.load(again.id) is None
+    assert store.load_execution(first.id, "20270101T090000Z") is None
+    assert store.load(first.id) == after[0]
+    latest = store.load(old.id)
+    store.commit(first, version, others=[TaskWrite(edited.model_copy(update={"title": "once more"}), latest)])
+    assert (found := store.load(old.id)) is not None
+    assert found.task.title == "once more"
 
 
 def test_a_task_is_read_as_it_was_written(store: Store, make_task: MakeTask) -> None:

@@ -52,7 +52,7 @@ def _answer(ctx: Context, world: World) -> object:
     if draw < 0.62:
         if world.random.random() < 0.3:
             ctx.notify("Done", ctx.execution_id)
-        return Done({"attempt": ctx.attempt})
+        return Done({"attempt": ctx.attempt}, then=world.follow_ups.give(ctx))
     endings = (HandlerError("broke"), Retry("again"), Retry("later", later), Snooze(later), Snooze(ctx.now() + later))
     rare = (Fail("no use"), Cancel("not needed"))
     return world.random.choice(endings if draw < 0.93 else rare)

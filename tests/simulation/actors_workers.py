@@ -157,7 +157,8 @@ class ClaimedTask:
             else:
                 world.pulls.on_result_refused(self._key)
             break
-        if world.random.random() < 0.2:
+        gives_follow_ups = isinstance(report.outcome, Done) and report.outcome.then
+        if world.random.random() < 0.2 and not gives_follow_ups:  # a lease token does not authorize those
             self._finish(report)
 
     def _beat(self, begun: StartedAttempt) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.engine.ports.queue import QueueMessage
-    from cloudsched.engine.ports.store import ArchivedJournal, Page, Version, VersionedLock, VersionedTask
+    from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, Version, VersionedLock, VersionedTask
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class FaultyStore:
     def load(self, task_id: str) -> VersionedTask | None:
         return self._call("load", lambda: self._world.real_store.load(task_id))
 
-    def commit(
+    def commit(  # noqa: PLR0913 - the parts of one commit
         self,
         task: Task,
         expected_version: Version | None,
@@ -55,13 +55,16 @@ class FaultyStore:
         *,
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
+        others: Sequence[TaskWrite] = (),
     ) -> Version:
         def effect() -> Version:
             before = self._world.real_store.load(task.id)
             version = self._world.real_store.commit(
-                task, expected_version, executions, messages, lock, entries=entries, archived=archived
+                task, expected_version, executions, messages, lock, entries=entries, archived=archived, others=others
             )
             self._world.on_commit(task, entries)
+            for other in others:
+                self._on_other_task(other)
             self._world.log(
                 f"commits {task.id} r{task.revision} {task.status} next={task.next_execution_time} "
                 f"runs={[(r.execution_id, r.attempt, bool(r.lease), r.waiting_for, str(r.due_at)) for r in task.runs]} "
@@ -70,6 +73,7 @@ class FaultyStore:
                 f"records={[(e.id, e.status.value) for e in executions]}"
             )
             old = before.task if before else None
+            self._world.follow_ups.on_commit(task, executions, others)
             self._world.rules.on_commit(old, task, executions, messages)
             self._world.trees.on_commit(old, task, executions, entries)
             self._world.journals.on_commit(old, task, executions, entries, archived)
@@ -77,6 +81,17 @@ class FaultyStore:
             return version
 
         return self._call("commit", effect, is_commit=True)
+
+    def _on_other_task(self, other: TaskWrite) -> None:
+        """Apply the invariants to a task that is written in another one's commit."""
+        old = None if other.stored is None else other.stored.task
+        self._world.on_commit(other.task, ())
+        self._world.log(f"with {other.task.id} r{other.task.revision} {'created' if old is None else 'edited'}")
+        with self._world.rules.as_request("create"):
+            self._world.rules.on_commit(old, other.task, other.executions, ())
+        self._world.trees.on_commit(old, other.task, other.executions, ())
+        self._world.journals.on_commit(old, other.task, other.executions, (), ())
+        self._world.pulls.on_commit(old, other.task, other.executions, None)
 
     def load_lock(self, key: str) -> VersionedLock:
         return self._call("load_lock", lambda: self._world.real_store.load_lock(key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
@@ -260,6 +261,18 @@ class RunInvariants:
     def on_client_request(self, verb: str) -> None:
         assert self._world.current
         self._verbs[self._world.current.name] = verb
+
+    @contextmanager
+    def as_request(self, verb: str) -> Iterator[None]:
+        """Apply the rules as for a request of that kind, which the current process makes for the block."""
+        assert self._world.current
+        name = self._world.current.name
+        before = self._verbs.get(name, "")
+        self._verbs[name] = verb
+        try:
+            yield
+        finally:
+            self._verbs[name] = before
 
     def on_client_reply(self, task: Task) -> None:
         stored = self._world.real_store.load(task.id)

@@ -23,6 +23,7 @@ from tests.simulation.actors_workers import Workers
 from tests.simulation.faults import FaultProfile
 from tests.simulation.faulty_ports import DriftingClock, FaultyQueue, FaultyStore
 from tests.simulation.invariants_children import CallInvariants
+from tests.simulation.invariants_follow_ups import FollowUpInvariants
 from tests.simulation.invariants_journals import JournalInvariants
 from tests.simulation.invariants_pull import PullInvariants
 from tests.simulation.invariants_runs import RunInvariants
@@ -92,6 +93,7 @@ class World:
         self.journals = JournalInvariants(self)
         self.trees = CallInvariants(self)
         self.pulls = PullInvariants(self)
+        self.follow_ups = FollowUpInvariants(self)
         self.workers = Workers(self)
         self.trace: deque[str] = deque(maxlen=400)
         self.processes: list[Process] = []

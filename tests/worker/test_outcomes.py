@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from tests.worker.harness import SECOND, WorkerHarness
 
-from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze
+from cloudsched import Cancel, Context, Done, Fail, Retry, Snooze, TaskDraft
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,6 +44,27 @@ def test_a_result_is_recorded(harness: WorkerHarness, app: App) -> None:
     assert [message.body for message in harness.sim.inbox("ada")] == ["frame 7"]
     assert record.attempts[0].worker == "box-1"
     assert harness.what() == ["succeeded"]
+
+
+def test_follow_ups_are_for_workers_at_the_store(harness: WorkerHarness, app: App) -> None:
+    """A worker at the store is the app's own code. One at the API is not: its attempt fails and says so."""
+
+    @app.handler("tell", pull="gpu")
+    def tell() -> None: ...
+
+    @app.handler("render")
+    def render() -> Done:
+        return Done("it", then=[TaskDraft.of(id="next", owner="ada", title="Next", handler="tell")])
+
+    task = harness.offer("render")
+    harness.work()
+    record = harness.record(task)
+    created = [each.id for each in app.tasks().items if each.id != task.id]
+    if harness.kind == "store":
+        assert (record.status, created) == ("SUCCEEDED", ["next"])
+    else:
+        assert (record.status, created) == ("FAILED", [])
+        assert "follow-ups, which a worker at the API may not create" in str(record.attempts[-1].error)
 
 
 class Unusual(BaseException):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Page,
         Store,
         TaskQuery,
+        TaskWrite,
         Version,
         VersionedLock,
         VersionedTask,
@@ -77,7 +78,7 @@ class CountingStore:
         self._counts.add(reads=1)
         return self._store.load(task_id)
 
-    def commit(
+    def commit(  # noqa: PLR0913 - the parts of one commit
         self,
         task: Task,
         expected_version: Version | None,
@@ -87,12 +88,14 @@ class CountingStore:
         *,
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
+        others: Sequence[TaskWrite] = (),
     ) -> Version:
         """Pass on; if it succeeds, one commit and its writes; deleted journal entries are not counted."""
         version = self._store.commit(
-            task, expected_version, executions, messages, lock, entries=entries, archived=archived
+            task, expected_version, executions, messages, lock, entries=entries, archived=archived, others=others
         )
         documents = 1 + len(executions) + len(messages) + (lock is not None) + len(entries)
+        documents += sum(1 + len(other.executions) for other in others)
         self._counts.add(commits=1, writes=documents)
         return version
 

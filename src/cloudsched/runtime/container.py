@@ -20,6 +20,7 @@ from cloudsched.engine.dispatch.signing_keys import SigningKeys
 from cloudsched.engine.execution.attempts import AttemptRunner
 from cloudsched.engine.execution.durable_services import DurableServices
 from cloudsched.engine.execution.executor import Executor
+from cloudsched.engine.execution.follow_ups import FollowUpPlanner
 from cloudsched.engine.handlers.registry import Registry
 from cloudsched.engine.handlers.run_script import with_scripts
 from cloudsched.engine.ports.task_counter import ListingTaskCounter
@@ -219,16 +220,19 @@ class Container:
     def _sender(self) -> DispatchSender:
         return DispatchSender(self.dispatcher, self._keys)
 
+    @property
+    def _lead(self) -> LeadTimes:
+        return LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
+
     @lazy_property
     def scheduler(self) -> Scheduler:
         """Creates and changes tasks."""
-        lead = LeadTimes(self.settings.default_lead, self.settings.minimum_lead)
         return Scheduler(
             store=self.store,
             sender=self._sender,
             clock=self.clock,
             registry=self._handlers,
-            lead=lead,
+            lead=self._lead,
             retention=self.settings.retention,
             committer=self._durable.committer,
             child_tasks=self._durable.child_tasks,
@@ -258,6 +262,13 @@ class Container:
         return AttemptRunner(
             store=self.store,
             durable=self._durable,
+            follow_ups=FollowUpPlanner(
+                store=self.store,
+                child_tasks=self._durable.child_tasks,
+                registry=self._handlers,
+                lead=self._lead,
+                retention=self.settings.retention,
+            ),
             locks=self.locks,
             sender=self._sender,
             clock=self.clock,

@@ -1,7 +1,7 @@
 """Work claimed through the HTTP API: the worker needs only a key or a token, and no Google package is imported.
 
 Durable handlers do not work here, since their journal is written to the store; `ctx.step` and its like raise an error
-that says so.
+that says so. Nor may a handler return follow-ups: what the app's own code may create, a worker's key may not.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ _TASK_FIELDS = frozenset(field.alias for field in Task.model_fields.values())
 """The fields of a task. The API shows more than these, and a newer API may show still more."""
 _EXECUTION_FIELDS = frozenset(field.alias for field in Execution.model_fields.values())
 """The fields of an execution's record, likewise."""
+
+
+_NO_FOLLOW_UPS = (
+    "It returned follow-ups, which a worker at the API may not create: only the app's own code may. Serve this queue "
+    "with a worker at the store, or create the tasks through the API with a key that may create tasks."
+)
 
 
 class ServerClock:
@@ -163,7 +169,10 @@ class ApiWork:
         """Call the handler."""
         if self._context is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")
-        return call_handler(self._source.registry, self._context)
+        report = call_handler(self._source.registry, self._context)
+        if isinstance(report.outcome, Done) and report.outcome.then:
+            return replace(report, outcome=Fail(_NO_FOLLOW_UPS), notices=())
+        return report
 
     def finish(self, report: AttemptReport) -> bool:
         """Report the outcome to the API. A result that the API rejects fails the attempt."""

@@ -48,10 +48,13 @@ class ApiWorld:
         self.while_running: Callable[[Context], object] = lambda _: None
         self._client = Client(Request.application(lambda request: serve_api(sim.app, request)))
 
-    def ask(self, who: str, path: str, body: object = None, method: str = "POST") -> TestResponse:
+    def ask(
+        self, who: str, path: str, body: object = None, method: str = "POST", headers: dict[str, str] | None = None
+    ) -> TestResponse:
         """Send a request as somebody."""
         content: dict[str, Any] = {} if body is None else {"json": body}
-        return self._client.open(path, method=method, headers={"X-Api-Key": self._keys[who]}, **content)
+        named = {"X-Api-Key": self._keys[who], **(headers or {})}
+        return self._client.open(path, method=method, headers=named, **content)
 
     def ask_with(self, path: str, headers: dict[str, str]) -> TestResponse:
         """GET with credentials of the test's own."""

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from cloudsched.adapters.google import channel as google_calls
-    from cloudsched.engine.ports.store import ArchivedJournal
+    from cloudsched.engine.ports.store import ArchivedJournal, TaskWrite
 
 D = TypeVar("D", bound=Document)
 
@@ -103,7 +103,7 @@ class FirestoreStore:
         found = self._get("tasks", task_id)
         return None if found is None else _to_versioned_task(found)
 
-    def commit(
+    def commit(  # noqa: PLR0913 - the parts of one commit
         self,
         task: Task,
         expected_version: Version | None,
@@ -113,15 +113,14 @@ class FirestoreStore:
         *,
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
+        others: Sequence[TaskWrite] = (),
     ) -> Version:
-        """Write a task, its records and a lock in one commit, if task and lock still have the expected versions.
+        """Write tasks, their records and a lock in one commit, if tasks and lock still have the expected versions.
 
         If a commit's response is lost, the retry conflicts with the commit itself: the caller reads the documents
         and decides again, as after any other conflict.
         """
-        writes = [self._with_precondition(self._build_write(task, "tasks", task.id), expected_version)]
-        if task.offer is not None:
-            writes[0].update_transforms.add(field_path=_OFFER_WRITTEN_AT, set_to_server_value=_REQUEST_TIME)
+        writes = [self._build_task_write(task, expected_version)]
         writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in executions)
         writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
         if lock is not None:
@@ -130,6 +129,9 @@ class FirestoreStore:
             steps = f"{self._documents}/tasks/{task.id}/executions/{each.execution_id}/steps"
             writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, each.size + 1))
         writes += (self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in entries)
+        for other in others:
+            writes.append(self._build_task_write(other.task, other.expected_version))
+            writes += (self._build_write(e, "tasks", other.task.id, "executions", e.id) for e in other.executions)
         response = self._rpc.commit(writes)
         if response is None:
             raise VersionConflict(f"task {task.id}")
@@ -258,6 +260,12 @@ class FirestoreStore:
     def _get(self, *path: str) -> google_calls.Message | None:
         name = self._document_name(*path)
         return None if name is None else self._rpc.get(name)
+
+    def _build_task_write(self, task: Task, expected_version: Version | None) -> google_calls.Message:
+        write = self._with_precondition(self._build_write(task, "tasks", task.id), expected_version)
+        if task.offer is not None:
+            write.update_transforms.add(field_path=_OFFER_WRITTEN_AT, set_to_server_value=_REQUEST_TIME)
+        return write
 
     def _build_write(self, document: Document, *path: str) -> google_calls.Message:
         write = _Write()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from cloudsched.engine.ports.store import ArchivedJournal
+    from cloudsched.engine.ports.store import ArchivedJournal, TaskWrite
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class SqliteStore:
         version, body = rows[0]
         return _to_versioned_task(task_id, version, body)
 
-    def commit(
+    def commit(  # noqa: PLR0913 - the parts of one commit
         self,
         task: Task,
         expected_version: Version | None,
@@ -121,25 +121,26 @@ class SqliteStore:
         *,
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
+        others: Sequence[TaskWrite] = (),
     ) -> Version:
-        """Write a task, its records and a lock in one transaction, if task and lock have the expected versions."""
+        """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
         before = _new_version() if expected_version is None else cast("int", expected_version.value)
         columns, body = _to_columns(task), _to_json(task)
-        execution_rows = [(task.id, e.id, to_microseconds(e.scheduled_for), _to_json(e)) for e in executions]
+        records = [(task.id, e) for e in executions] + [(w.task.id, e) for w in others for e in w.executions]
+        execution_rows = [(key, e.id, to_microseconds(e.scheduled_for), _to_json(e)) for key, e in records]
         entry_rows = [(task.id, e.execution_id, e.number, _to_json(e)) for e in entries]
         archived_rows = [(task.id, each.execution_id) for each in archived]
         message_rows = [(m.owner, m.id, to_microseconds(m.created_at), _to_json(m)) for m in messages]
 
-        expiring_rows = [("execution", task.id, e.id, to_microseconds(e.expire_at)) for e in executions if e.expire_at]
+        expiring_rows = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in records if e.expire_at]
         expiring_rows += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in messages if m.expire_at]
+        other_rows = [(w.task.id, w.expected_version, _to_columns(w.task), _to_json(w.task)) for w in others]
 
         def work(connection: sqlite3.Connection) -> None:
-            if expected_version is None:
-                done = connection.execute(_INSERT, (*columns, body, task.id, before)).rowcount == 1
-            else:
-                done = _update(connection, columns, body, task.id, before)
-            if not done:
-                raise VersionConflict(f"task {task.id}")
+            _write_task(connection, task.id, columns, body, before, is_new=expected_version is None)
+            for key, version, other_columns, other_body in other_rows:
+                value = _new_version() if version is None else cast("int", version.value)
+                _write_task(connection, key, other_columns, other_body, value, is_new=version is None)
             if lock is not None:
                 _write_lock(connection, lock)
             if execution_rows:
@@ -290,6 +291,18 @@ class SqliteStore:
 def _new_version() -> int:
     """Return a first version: random, so that a task created again under an id never has its old version."""
     return secrets.randbits(48)
+
+
+def _write_task(
+    connection: sqlite3.Connection, task_id: str, columns: Row, body: str, version: int, *, is_new: bool
+) -> None:
+    """Insert a task with its first version, or update it if it has this version."""
+    if is_new:
+        done = connection.execute(_INSERT, (*columns, body, task_id, version)).rowcount == 1
+    else:
+        done = _update(connection, columns, body, task_id, version)
+    if not done:
+        raise VersionConflict(f"task {task_id}")
 
 
 def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int) -> bool:

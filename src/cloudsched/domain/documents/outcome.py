@@ -12,16 +12,22 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, timedelta
 
     from cloudsched.domain.documents.authority import SenderRole
+    from cloudsched.domain.transitions.drafts import TaskDraft
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The occurrence has succeeded, with `content` (any JSON value, or a pydantic model) as its result."""
+    """The occurrence has succeeded, with `content` (any JSON value, or a pydantic model) as its result.
+
+    `then` are follow-ups: tasks that are created in the commit that records the success, or not at all.
+    """
 
     content: Any = None
+    then: Sequence[TaskDraft] = ()
 
 
 @dataclass(frozen=True, slots=True)

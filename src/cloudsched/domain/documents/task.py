@@ -6,6 +6,8 @@ message in the queue is only a hint to read it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,6 +52,11 @@ Owner = Annotated[str, StringConstraints(pattern=r"^[^/\x00-\x1f\x7f]{1,128}$"),
 """The owner's id, as one segment of a Firestore path (no slash, no control character)."""
 Text = Annotated[str, StringConstraints(max_length=500)]
 LongText = Annotated[str, StringConstraints(max_length=10_000)]
+
+
+def owner_id_prefix(owner: str) -> str:
+    """Return the prefix of all task ids that an owner has chosen: users must not be able to take each other's."""
+    return f"u{hashlib.sha256(json.dumps(owner).encode()).hexdigest()[:16]}-"
 
 
 class TaskStatus(StrEnum):

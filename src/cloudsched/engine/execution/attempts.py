@@ -13,13 +13,14 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.outcome import Fail, Suspend
+from cloudsched.domain.documents.outcome import Done, Fail, Suspend
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.planning import WakeUp, executor_wakeups
 from cloudsched.engine.durable.journal_cursor import OUTAGE_PAUSE
 from cloudsched.engine.execution.claimed_run import ClaimedRun
 from cloudsched.engine.execution.invoke import call_handler, truncate_text
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.errors import BlobsUnavailable, InvalidInput, QueueUnavailable, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.domain.transitions.finish import AttemptReport
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.execution.durable_services import DurableServices
+    from cloudsched.engine.execution.follow_ups import FollowUpPlanner
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store, VersionedTask
@@ -81,6 +83,7 @@ class AttemptRunner:
         *,
         store: Store,
         durable: DurableServices,
+        follow_ups: FollowUpPlanner,
         locks: Locks,
         sender: DispatchSender,
         clock: Clock,
@@ -90,6 +93,7 @@ class AttemptRunner:
     ) -> None:
         self._store = store
         self._durable = durable
+        self._follow_ups = follow_ups
         self._locks = locks
         self._sender = sender
         self._clock = clock
@@ -158,8 +162,8 @@ class AttemptRunner:
         """Commit the outcome of an attempt; return the task as committed, or None if the lease was lost before.
 
         If the steps are too large for the record and the blob store is unavailable, the run is suspended until later,
-        and then replayed. If the store rejects the outcome, which it would do every time, the attempt is recorded as a
-        failure, without its notices and progress, which may have been too large.
+        and then replayed. If a follow-up is refused or the store rejects the outcome, which would happen every time,
+        the attempt is recorded as a failure, without its notices and progress, which may have been too large.
         """
         try:
             return self._commit_or_fail(attempt, report)
@@ -171,12 +175,15 @@ class AttemptRunner:
     def _commit_or_fail(self, attempt: StartedAttempt, report: AttemptReport) -> Task | None:
         claimed_run, journal = attempt.claimed_run, attempt.context.durable_run.entries_or_none
         in_progress = partial(self._calls_in_progress, claimed_run.task.id, attempt.run.execution_id)
+        drafts = report.outcome.then if isinstance(report.outcome, Done) else ()
         try:
-            finished = claimed_run.finish(report, self._random, journal, in_progress)
+            follow_ups = self._follow_ups.plan(claimed_run.task, attempt.run, drafts)
+            finished = claimed_run.finish(report, self._random, journal, in_progress, follow_ups)
         except InvalidInput as error:
             ids = {"taskId": claimed_run.task.id, "executionId": attempt.run.execution_id}
-            log.exception("The store rejected the result", extra={"action": "result_rejected", **ids})
-            reason = f"The store rejected the outcome {type(report.outcome).__name__}: {error}"
+            log.exception("The result was rejected", extra={"action": "result_rejected", **ids})
+            what = "Its follow-ups are refused" if drafts and error.field.startswith("then.") else None
+            reason = f"{what or f'The store rejected the outcome {type(report.outcome).__name__}'}: {error}"
             failure = replace(report, outcome=Fail(truncate_text(reason)), error=None, notices=(), progress=())
             return claimed_run.finish(failure, self._random, journal)
         if claimed_run.has_calls_in_progress:
@@ -210,9 +217,24 @@ class AttemptRunner:
                 self._locks.cancel_wait(run.lock_key, claimed_run.task.id, run.execution_id, self._clock.now())
             self.notify_parent(claimed_run.task)
             return
+        self._dispatch_follow_ups(claimed_run)
         self.dispatch_wakeups(finished, already_sent=sent_wakeups)
         self._locks.notify(claimed_run.granted, self._clock.now())
         self.notify_parent(finished)
+
+    def _dispatch_follow_ups(self, claimed_run: ClaimedRun) -> None:
+        """Send the dispatches of the follow-ups that a success has created; what fails is left to the sweep."""
+        for each in claimed_run.follow_ups:
+            had_turn = each.stored is not None and any(run.lock_turn_until for run in each.stored.task.runs)
+            try:
+                self.dispatch_wakeups(each.task)
+            except QueueUnavailable as error:
+                log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": each.task.id})
+                mark_deferred(self._store, each.task.id, self._clock.now())
+            with suppress(StoreUnavailable, QueueUnavailable):
+                if each.stored is not None and had_turn and each.stored.task.revision != each.task.revision:
+                    self._locks.remove_task(each.stored.task, self._clock.now())  # as in `Scheduler`
+                self.notify_parent(each.task)
 
     def notify_parent(self, task: Task) -> None:
         """Notify the parent of a task that has ended, and cancel the calls below a task that was cancelled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,14 +25,24 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.journal import JournalEntry
     from cloudsched.domain.documents.task import Event, Task
     from cloudsched.domain.transitions.finish import AttemptReport
+    from cloudsched.engine.execution.follow_ups import FollowUps
     from cloudsched.engine.handlers.registry import Registry
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store, VersionedLock, VersionedTask
+    from cloudsched.engine.ports.store import Store, TaskWrite, VersionedLock, VersionedTask
     from cloudsched.engine.state.commits import TransitionCommitter
     from cloudsched.engine.state.locks import Locks
 
 MAX_CONFLICTS = 20
 """How often a change is decided again after a conflict, before it fails as `StoreUnavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to commit: the change of the task, its lock if that changes, and other tasks."""
+
+    transition: Transition
+    lock: VersionedLock | None = None
+    writes: tuple[TaskWrite, ...] = ()
 
 
 class ClaimedRun:
@@ -62,6 +73,8 @@ class ClaimedRun:
         """The waiters at its lock to notify, once the run has been finished or released."""
         self.has_calls_in_progress = False
         """Whether it was suspended for calls of which one had ended meanwhile, and others were still in progress."""
+        self.follow_ups: tuple[TaskWrite, ...] = ()
+        """The follow-ups that its success has created or edited."""
 
     @property
     def task(self) -> Task:
@@ -72,7 +85,7 @@ class ClaimedRun:
         """Extend the lease and the hold on its lock, and store the progress; report a lost lease or an ended task."""
         execution_id = self._run.execution_id
 
-        def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
+        def decide(task: Task) -> Decision | None:
             transition = on_heartbeat(task, execution_id, self._token_hash, progress, self._clock.now())
             run = None if transition is None else transition.task.find_run(execution_id)
             if transition is None or run is None:
@@ -80,7 +93,7 @@ class ClaimedRun:
             lock = self._locks.extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, self._clock.now()):
                 return None  # another run had acquired the lock before it was read
-            return transition, lock
+            return Decision(transition, lock)
 
         task = self._commit(decide)
         run = None if task is None else task.find_run(execution_id)
@@ -102,7 +115,7 @@ class ClaimedRun:
         """
         execution_id = self._run.execution_id
 
-        def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
+        def decide(task: Task) -> Decision | None:
             now = self._clock.now()
             transition = on_journal_append(task, execution_id, self._token_hash, entries, calls_made, now)
             run = None if transition is None else transition.task.find_run(execution_id)
@@ -113,7 +126,7 @@ class ClaimedRun:
             lock = self._locks.extend(task.id, run, run.wake_at)
             if lock is not None and not is_held_by(lock.lock, task.id, execution_id, now):
                 return None  # as in `renew`
-            return transition, lock
+            return Decision(transition, lock)
 
         return self._commit(decide)
 
@@ -123,6 +136,7 @@ class ClaimedRun:
         random: Random,
         journal: Sequence[JournalEntry] | None = None,
         calls_in_progress: Callable[[tuple[int, ...]], Collection[int]] = lambda _: (),
+        follow_ups: FollowUps | None = None,
     ) -> Task | None:
         """Commit the outcome of the attempt; return the task as committed, or None if the lease is no longer held.
 
@@ -131,14 +145,16 @@ class ClaimedRun:
             random: For the jitter of the wait before the next attempt.
             journal: The whole journal of the run, if it has been loaded.
             calls_in_progress: Returns which of some calls are in progress; called if one ended while the handler ran.
+            follow_ups: The tasks to create in the commit that records the success.
 
         Raises:
+            InvalidInput: A follow-up is refused, or the store refuses a document. Nothing was committed.
             BlobsUnavailable: The journal is too large for its record, and the blob store cannot be reached. Nothing
                 was committed, and no failure hook was called.
         """
         known_journals = None if journal is None else {self._run.execution_id: journal}
 
-        def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
+        def decide(task: Task) -> Decision | None:
             now, execution_id, outcome = self._clock.now(), self._run.execution_id, report.outcome
             run = task.find_run(execution_id)
             awaited = outcome.calls if isinstance(outcome, Suspend) else ()
@@ -150,33 +166,38 @@ class ClaimedRun:
             )
             if transition is None:
                 return None
+            writes: tuple[TaskWrite, ...] = ()
+            if follow_ups is not None:
+                transition, writes = follow_ups.apply(transition, run, now)
             lock, self.granted = self._locks.release(task.id, self._run, self._clock.now())
-            return transition, lock
+            return Decision(transition, lock, writes)
 
-        return self._commit_end(decide, known_journals)
+        on_conflict = (lambda: None) if follow_ups is None else follow_ups.reload
+        return self._commit_end(decide, known_journals, on_conflict)
 
     def release(self, progress: Sequence[ProgressNote], reason: str, released_by: str | None = None) -> Task | None:
         """Give up the run to another worker; return the task as committed, or None if the lease is no longer held."""
 
-        def decide(task: Task) -> tuple[Transition, VersionedLock | None] | None:
+        def decide(task: Task) -> Decision | None:
             now = self._clock.now()
             run_id, token_hash = self._run.execution_id, self._token_hash
             transition = on_release(task, run_id, token_hash, progress, reason, now, released_by=released_by)
             if transition is None:
                 return None
             lock, self.granted = self._locks.release(task.id, self._run, now)
-            return transition, lock
+            return Decision(transition, lock)
 
         return self._commit_end(decide)
 
     def _commit_end(
         self,
-        decide: Callable[[Task], tuple[Transition, VersionedLock | None] | None],
+        decide: Callable[[Task], Decision | None],
         journals: dict[str, Sequence[JournalEntry]] | None = None,
+        on_conflict: Callable[[], None] = lambda: None,
     ) -> Task | None:
         """Commit the end of the attempt. If the task was deleted meanwhile, only free its lock, and return None."""
         committed = self._commit(
-            lambda task: decide(task) if task.deleted_at is None else self._release_deleted(task), journals
+            lambda task: decide(task) if task.deleted_at is None else self._release_deleted(task), journals, on_conflict
         )
         if committed is None or committed.deleted_at is None:
             return committed
@@ -184,33 +205,36 @@ class ClaimedRun:
             self._locks.notify(self.granted, self._clock.now())
         return None
 
-    def _release_deleted(self, task: Task) -> tuple[Transition, VersionedLock | None] | None:
+    def _release_deleted(self, task: Task) -> Decision | None:
         run, now = task.find_run(self._run.execution_id), self._clock.now()
         if run is None or run.lease is None or run.lease.token_hash != self._token_hash:
             return None
         lock, self.granted = self._locks.release(task.id, self._run, now)
-        return Transition(with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))), lock
+        released = with_changes(task, now, runs=task.runs_with(run.model_copy(update={"lease": None})))
+        return Decision(Transition(released), lock)
 
     def _commit(
         self,
-        decide: Callable[[Task], tuple[Transition, VersionedLock | None] | None],
+        decide: Callable[[Task], Decision | None],
         journals: dict[str, Sequence[JournalEntry]] | None = None,
+        on_conflict: Callable[[], None] = lambda: None,
     ) -> Task | None:
         for _ in range(MAX_CONFLICTS):
             stored = self._stored  # read once: another thread of the worker may replace it meanwhile
             decision = decide(stored.task)
             if decision is None:
                 return None
-            transition, lock = decision
+            transition, writes = decision.transition, decision.writes
             try:
                 call_hooks = partial(run_failure_hooks, self._registry, transition.task, transition.executions)
-                committed = self._committer.commit(transition, stored, lock, journals, call_hooks)
+                committed = self._committer.commit(transition, stored, decision.lock, journals, call_hooks, writes)
             except VersionConflict:
                 reread = self._store.load(transition.task.id)
                 if reread is None:
                     return None  # deleted meanwhile
                 self._stored = reread
+                on_conflict()
             else:
-                self._stored = committed
+                self._stored, self.follow_ups = committed, writes
                 return committed.task
         raise StoreUnavailable("The store", f"task {self._stored.task.id} changed {MAX_CONFLICTS} times")

@@ -21,6 +21,7 @@ from cloudsched.engine.durable.call_handle import CallHandle
 from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.steps import drain_iterator
 from cloudsched.engine.durable.suspend import Suspended
+from cloudsched.engine.execution.follow_ups import parse_follow_ups
 from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.errors import WorkflowError
 
@@ -105,7 +106,7 @@ def _report_suspended(context: Context, suspended: Suspended) -> AttemptReport:
 def _to_done(result: object) -> Done:
     content = to_json_value("content", result.content if isinstance(result, Done) else result)
     require_content("content", content)
-    return Done(content)
+    return Done(content, parse_follow_ups(result.then) if isinstance(result, Done) and result.then != () else ())
 
 
 def _report_failure(context: Context, outcome: Outcome, error: BaseException) -> AttemptReport:

@@ -27,6 +27,7 @@ from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.handlers.context import Context
 from cloudsched.engine.handlers.payload_fields import accepts_field
 from cloudsched.engine.handlers.run_children import run_children
+from cloudsched.engine.handlers.task_ids import derive_task_id, validate_task_id
 from cloudsched.errors import InvalidPayload, Misconfigured, UnknownHandler
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Handler:
     """The most urgent priority that users may ask for."""
     user_queues: frozenset[str] = frozenset()
     """Which queues users may ask for, besides the handler's own."""
+    task_id: Callable[[Any], str | None] | None = None
+    """Returns the id of a task with this payload, for creations without one."""
 
     @property
     def is_for_users(self) -> bool:
@@ -112,6 +115,13 @@ class Handler:
                 "payload", f"makes its model raise {type(error).__name__}: {exception_text(error)}"
             ) from error
 
+    def derive_id(self, payload: object, owner: str) -> str | None:
+        """Return the id of a task with this payload, if the handler has a say in it. Raises InvalidInput."""
+        if self.task_id is None:
+            return None
+        is_for_users = self.access is Authority.USERS
+        return derive_task_id(self.name, self.task_id, payload, owner, is_for_users=is_for_users)
+
     def accepts_field(self, field: str) -> bool:
         """Whether a payload may have this field, as far as its annotation says; not one that a model ignores."""
         return self.payload is not None and accepts_field(self.payload.core_schema, field)
@@ -149,6 +159,7 @@ class Registry:
         pull: str | Pull | None = None,
         on_failure: OnFailure | None = None,
         tool: bool = False,
+        task_id: Callable[[Any], str | None] | None = None,
         access: Authority | str = Authority.SERVERS,
         user_max_priority: Priority | str | None = None,
         user_queues: Iterable[str] = (),
@@ -165,6 +176,9 @@ class Registry:
                 failure is stored: so it is called at least once, and again if the process dies in between. A process
                 without the handler cannot call it; see ``docs/workers.md``.
             tool: Whether scripts, which users write, may call it; see ``docs/sandbox.md``.
+            task_id: Returns the id of a task from its payload, so that creating a task about the same thing again
+                edits it: ``lambda payload: f"remind-{payload.order}"``. For creations without an `id`; if it returns
+                None, the id is random. With ``access="users"`` the id begins with a hash of the owner.
             access: Which callers may name it, directly, as a child or as a tool of a script: ``"servers"``, which
                 is the app's code, service accounts and admin keys; or ``"users"``, which is everyone who may create
                 tasks. See ``docs/security.md``.
@@ -181,6 +195,7 @@ class Registry:
         policy = _validate_options(name, retry, retry_on, expected_duration)
         workers = _validate_pull(name, pull)
         user_options = _validate_access(name, access, user_max_priority, user_queues)
+        id_of = validate_task_id(name, task_id)
 
         def decorate(function: F) -> F:
             if name in self._handlers:
@@ -197,6 +212,7 @@ class Registry:
                 pull=workers,
                 on_failure=on_failure,
                 is_tool=tool,
+                task_id=id_of,
                 **user_options,
             )
             return function
@@ -228,6 +244,10 @@ class Registry:
             hint = f'Available to users: {known}. The app allows one by @app.handler("remind", access="users").'
             raise UnknownHandler("handler", f"there is no handler named {name!r} for users", hint)
         raise UnknownHandler("handler", f"there is no handler named {name!r}", f"Registered: {known}.")
+
+    def derives_id(self, name: object) -> bool:
+        """Whether there is a handler of that name that makes the ids of its tasks from their payloads."""
+        return name in self and self.get(str(name)).task_id is not None
 
     def __contains__(self, name: object) -> bool:
         return name in self._built_in or any(handler.name == name for handler in self)

@@ -22,7 +22,8 @@ def validate_draft(
 ) -> TaskDraft:
     """Return a draft whose payload fits its handler, with the handler's defaults for the fields that it leaves out.
 
-    Each lock key gets its scope: global, or the owner's if a user asks for it.
+    Each lock key gets its scope: global, or the owner's if a user asks for it. The id is one of the handler's defaults,
+    if it makes ids from payloads.
 
     Args:
         draft: The draft.
@@ -36,8 +37,10 @@ def validate_draft(
     if authority is Authority.USERS:
         registry = registry.for_users()
     handler = _find_handler(draft, registry)
+    task_id = draft.id
     if handler is not None:
-        handler.parse_payload(draft.payload)
+        payload = handler.parse_payload(draft.payload)
+        task_id = draft.id or handler.derive_id(payload, draft.owner)
     if draft.pull is not None and draft.children:
         raise InvalidInput("pull", "is given together with children", "Set it on the children that workers should run.")
     if draft.pull is not None and draft.script:
@@ -52,6 +55,8 @@ def validate_draft(
     missing = {
         name: value for name, value in defaults.items() if value is not None and name not in draft.model_fields_set
     }
+    if task_id != draft.id:
+        missing["id"] = task_id
     completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, authority)
     if authority is Authority.USERS:
         require_user_access(completed, registry)

@@ -87,6 +87,22 @@ class ArchivedJournal:
     """The most entries it may have: no entry has a greater number."""
 
 
+@dataclass(frozen=True, slots=True)
+class TaskWrite:
+    """A task that is written in the commit of another one, if it still is as it was read."""
+
+    task: Task
+    stored: VersionedTask | None = None
+    """The task as it was read; None if it must not exist."""
+    executions: Sequence[Execution] = ()
+    """Its records that change with it."""
+
+    @property
+    def expected_version(self) -> Version | None:
+        """The version that was read; None if the task must not exist."""
+        return None if self.stored is None else self.stored.version
+
+
 class Store(Protocol):
     """Stores tasks, executions, journals, locks and messages.
 
@@ -105,7 +121,7 @@ class Store(Protocol):
         """Return the task as it is now, or None. One document is read."""
         ...
 
-    def commit(
+    def commit(  # noqa: PLR0913 - the parts of one commit
         self,
         task: Task,
         expected_version: Version | None,
@@ -115,15 +131,17 @@ class Store(Protocol):
         *,
         entries: Sequence[JournalEntry] = (),
         archived: Sequence[ArchivedJournal] = (),
+        others: Sequence[TaskWrite] = (),
     ) -> Version:
         """Write a task and its records atomically; return the task's new version.
 
         `expected_version` is the version that was read; None means that the task must not exist. Executions and
         messages are created or overwritten. A lock is written like the task, only if it still has the version that was
-        read. Journal entries are created or overwritten as well; the `archived` journals are deleted.
+        read. Journal entries are created or overwritten as well; the `archived` journals are deleted. `others` are
+        further tasks, each under the same condition as the first; no two of them have the same id.
 
         Raises:
-            VersionConflict: The task or the lock has another version by now, no longer exists, or exists although it
+            VersionConflict: A task or the lock has another version by now, no longer exists, or exists although it
                 must not.
         """
         ...

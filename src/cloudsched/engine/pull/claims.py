@@ -18,9 +18,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from cloudsched.domain.documents.execution import ExecutionStatus, lease_fingerprint
-from cloudsched.domain.transitions.lifecycle import with_changes
+from cloudsched.domain.documents.outcome import Done
+from cloudsched.engine.state.commits import mark_deferred
 from cloudsched.engine.state.lease import LeaseState
-from cloudsched.errors import LeaseLost, NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.errors import InvalidInput, LeaseLost, NotFound, QueueUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -132,9 +133,14 @@ class WorkerClaims:
         If the report has no progress, that of the heartbeats stays.
 
         Raises:
+            InvalidInput: The report has follow-ups, for which a lease token is not enough.
             LeaseLost: The caller does not, or no longer, hold the claim.
             NotFound: There is no such task.
         """
+        if isinstance(report.outcome, Done) and report.outcome.then:
+            raise InvalidInput(
+                "then", "cannot be given with a lease token", "Only the app's own code creates follow-ups."
+            )
         stored, run = self._load_claim(task_id, execution_id, lease_token)
         if run is None:
             return self._replay_of_finished(stored.task, execution_id, lease_fingerprint(lease_token))
@@ -230,8 +236,4 @@ class WorkerClaims:
             yield
         except QueueUnavailable as error:
             log.warning("deferred: %s", error, extra={"action": "deferred", "taskId": task_id})
-            # If this fails too, another process has changed and dispatched it, or the sweep finds it once overdue.
-            with suppress(VersionConflict, StoreUnavailable):
-                stored = self._store.load(task_id)
-                if stored is not None:
-                    self._store.commit(with_changes(stored.task, self._clock.now(), deferred=True), stored.version)
+            mark_deferred(self._store, task_id, self._clock.now())

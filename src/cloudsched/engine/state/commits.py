@@ -7,19 +7,22 @@ outlives its execution.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.transitions.lifecycle import Transition, with_changes
 from cloudsched.engine.ports.store import ArchivedJournal, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
+from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from cloudsched.domain.documents.execution import Run
     from cloudsched.domain.documents.journal import JournalEntry
-    from cloudsched.domain.transitions.lifecycle import Transition
     from cloudsched.engine.durable.archive import JournalArchive
-    from cloudsched.engine.ports.store import Store, VersionedLock
+    from cloudsched.engine.ports.store import Store, TaskWrite, VersionedLock
 
 
 class TransitionCommitter:
@@ -36,6 +39,7 @@ class TransitionCommitter:
         lock: VersionedLock | None = None,
         known_journals: dict[str, Sequence[JournalEntry]] | None = None,
         before_commit: Callable[[], None] = lambda: None,
+        others: Sequence[TaskWrite] = (),
     ) -> VersionedTask:
         """Commit a transition on the task that was read, and return the task as committed.
 
@@ -45,9 +49,10 @@ class TransitionCommitter:
             lock: The lock to commit with it, if it changes.
             known_journals: The journals that the caller has already loaded, by execution id.
             before_commit: Called right before the commit, after large journals have been stored as blobs.
+            others: Other tasks that are created or edited in the same commit.
 
         Raises:
-            VersionConflict: The task or the lock has changed since it was read.
+            VersionConflict: A task or the lock has changed since it was read.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
         executions, archived = transition.executions, list[ArchivedJournal]()
@@ -72,8 +77,12 @@ class TransitionCommitter:
             lock,
             entries=[entry for entry in transition.entries if entry.execution_id not in finished_ids],
             archived=archived,
+            others=others,
         )
         log_changes(stored.task, transition)
+        for other in others:
+            before = None if other.stored is None else other.stored.task
+            log_changes(before, Transition(other.task, tuple(other.executions)))
         return VersionedTask(transition.task, version)
 
 
@@ -82,3 +91,14 @@ def _finished_runs(stored: VersionedTask, transition: Transition) -> Iterator[Ru
     for run in stored.task.runs:
         if run.execution_id in finished_ids and transition.task.find_run(run.execution_id) is None:
             yield run
+
+
+def mark_deferred(store: Store, task_id: str, now: datetime) -> None:
+    """Mark a task whose dispatches the queue did not take, so that the next sweep sends them.
+
+    If this fails too, another process has changed and dispatched the task, or the sweep finds it once it is overdue.
+    """
+    with suppress(VersionConflict, StoreUnavailable):
+        stored = store.load(task_id)
+        if stored is not None:
+            store.commit(with_changes(stored.task, now, deferred=True), stored.version)

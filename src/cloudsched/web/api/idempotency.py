@@ -3,7 +3,8 @@
 There are two ways. With an `id` of the caller's own, repeating the request is an edit that changes nothing. With
 ``Idempotency-Key`` (draft-ietf-httpapi-idempotency-key-header), the task's id is derived from its owner and the key.
 The task stores a hash of the request. The task itself is the record of the key, so the key costs no extra read or write
-and is remembered as long as the task exists.
+and is remembered as long as the task exists. A handler with a ``task_id`` makes its tasks' ids from their payloads:
+creating one again edits it, with or without a key.
 
 Ids that users choose: users cannot see each other's tasks, so their ids must not collide. Each id is prefixed with a
 hash of the owner unless it already has that prefix.
@@ -16,6 +17,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from cloudsched.domain.documents.task import owner_id_prefix
 from cloudsched.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def create_or_edit(
     if key is not None and requested_id is not None:
         hint = "A request with an id is already safe to repeat; omit one of the two."
         raise InvalidInput(IDEMPOTENCY_HEADER, "cannot be combined with an id", hint)
-    if key is not None:
+    if key is not None and not app.registry.derives_id(content.get("handler")):  # such an id is a better key
         scope = [owner, key] if batch_index is None else [owner, key, batch_index]
         draft = app.read_draft({**content, "id": f"k{_hash(scope)[:32]}"})
         return app.put(draft, mark=_hash(content), authority=caller.authority)
@@ -76,11 +78,6 @@ def create_or_edit(
         prefix = owner_id_prefix(caller.visible_owner)
         content["id"] = requested_id if requested_id.startswith(prefix) else prefix + requested_id
     return app.put(app.read_draft(content), authority=caller.authority)
-
-
-def owner_id_prefix(owner: object) -> str:
-    """Return the prefix of all ids that an owner has chosen."""
-    return f"u{_hash(owner)[:16]}-"
 
 
 def _hash(content: object) -> str:

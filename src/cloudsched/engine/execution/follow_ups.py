@@ -1,0 +1,193 @@
+"""Follow-ups: tasks that a handler's success creates, in the commit that records it or not at all.
+
+``Done(content, then=[TaskDraft(...)])`` creates each of them like `App.create`: one with the id of an existing task of
+the same owner edits that task. A draft without an id gets one that is derived from its execution, so deciding again
+after a conflict or a lost response gives the same tasks. Their dispatches are sent after the commit. What a crash or an
+unavailable queue leaves unsent, the sweep sends.
+
+If one of them is refused, none is created and the occurrence has failed: a later attempt would return the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.json_limits import exception_text
+from cloudsched.domain.transitions.drafts import LeadTimes, TaskDraft, apply_edit, new_task
+from cloudsched.domain.transitions.lifecycle import Transition
+from cloudsched.engine.handlers.validation import validate_draft
+from cloudsched.engine.ports.store import TaskWrite
+from cloudsched.errors import InvalidInput, NotAllowed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.children.child_tasks import ChildTasks
+    from cloudsched.engine.handlers.registry import Registry
+    from cloudsched.engine.ports.store import Store, VersionedTask
+
+MAX_FOLLOW_UPS = 20
+"""How many follow-ups one success may have."""
+MAX_FOLLOW_UP_BYTES = 1024 * 1024
+"""How large they may be together, as JSON: a commit has a limit of its own."""
+
+
+def parse_follow_ups(then: object) -> tuple[TaskDraft, ...]:
+    """Return the follow-ups that a handler gave.
+
+    Raises:
+        InvalidInput: They are not drafts, too many or too large.
+    """
+    hint = 'Give a list of drafts: Done(then=[TaskDraft(handler="remind", payload={...})]).'
+    if isinstance(then, TaskDraft | str | bytes | dict) or not hasattr(then, "__iter__"):
+        raise InvalidInput("then", f"is a {type(then).__name__}", hint)
+    drafts = tuple(then)
+    for number, draft in enumerate(drafts):
+        if not isinstance(draft, TaskDraft):
+            raise InvalidInput(f"then.{number}", f"is a {type(draft).__name__}", hint)
+        if number == MAX_FOLLOW_UPS:
+            more = "Create a task whose handler creates the rest, or run them as children."
+            raise InvalidInput("then", f"has more than {MAX_FOLLOW_UPS} tasks", more)
+    size = sum(len(draft.model_dump_json().encode()) for draft in drafts)
+    if size > MAX_FOLLOW_UP_BYTES:
+        more = f"At most {MAX_FOLLOW_UP_BYTES} are allowed; store large data elsewhere and pass a reference."
+        raise InvalidInput("then", f"has {size} bytes", more)
+    return drafts
+
+
+class FollowUpPlanner:
+    """Checks what handlers give as follow-ups, by the rules for tasks that the app's own code creates."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        child_tasks: ChildTasks,
+        registry: Registry,
+        lead: LeadTimes,
+        retention: timedelta | None,
+    ) -> None:
+        self._store = store
+        self._child_tasks = child_tasks
+        self._registry = registry
+        self._lead = lead
+        self._retention = retention
+
+    def plan(self, task: Task, run: Run, drafts: Sequence[TaskDraft]) -> FollowUps | None:
+        """Return the follow-ups of an execution, ready to be committed; None if there are none.
+
+        Raises:
+            InvalidInput: One is invalid, or two have the same id; `field` begins with ``then``.
+        """
+        if not drafts:
+            return None
+        planned = dict[str, TaskDraft]()
+        for number, draft in enumerate(drafts):
+            try:
+                valid = validate_draft(draft, self._registry, self._retention)
+            except InvalidInput as error:
+                raise _within(number, error) from error
+            except Exception as error:  # a payload's validators are user code, and may raise anything
+                problem = f"cannot be checked: {type(error).__name__}: {exception_text(error)}"
+                raise InvalidInput(f"then.{number}", problem) from error
+            task_id = valid.id or _derive_id(task, run, number)
+            if task_id in planned:
+                raise InvalidInput(f"then.{number}.id", f"is {task_id!r}, like that of another one", "Give it once.")
+            planned[task_id] = valid.model_copy(update={"id": task_id})
+        return FollowUps(tuple(planned.values()), self._lead, self._store, self._child_tasks)
+
+
+class FollowUps:
+    """The follow-ups of one execution, on their way into its last commit.
+
+    At first each is taken to be new, so that the usual case reads nothing. After a conflict they are read.
+    """
+
+    def __init__(self, drafts: tuple[TaskDraft, ...], lead: LeadTimes, store: Store, child_tasks: ChildTasks) -> None:
+        self._drafts = drafts
+        self._lead = lead
+        self._store = store
+        self._child_tasks = child_tasks
+        self._existing: dict[str, VersionedTask | None] = {}
+
+    def reload(self) -> None:
+        """Read which of them exist, because a commit has conflicted."""
+        self._existing = {str(draft.id): self._load(str(draft.id)) for draft in self._drafts}
+
+    def apply(self, end: Transition, run: Run | None, now: datetime) -> tuple[Transition, tuple[TaskWrite, ...]]:
+        """Return the end of the execution, and what to write with it.
+
+        A follow-up with the id of the task itself edits the task as the end leaves it.
+
+        Raises:
+            InvalidInput: One of them cannot be created or edited; `field` names it.
+        """
+        writes = list[TaskWrite]()
+        for number, draft in enumerate(self._drafts):
+            try:
+                lead = self._lead_since_start(draft, run, now)
+                if draft.id == end.task.id:
+                    edit = _edit(end.task, draft, now, lead)
+                    end = Transition(edit.task, (*end.executions, *edit.executions), end.messages, end.entries)
+                else:
+                    writes += self._write(draft, now, lead)
+            except InvalidInput as error:
+                raise _within(number, error) from error
+            except NotAllowed as error:
+                raise InvalidInput(f"then.{number}.id", f"cannot be edited: {error}") from error
+        return end, tuple(writes)
+
+    def _write(self, draft: TaskDraft, now: datetime, lead: LeadTimes) -> list[TaskWrite]:
+        existing = self._existing.get(str(draft.id))
+        if existing is None:
+            try:
+                return [TaskWrite(new_task(draft, now, lead).task)]
+            except InvalidInput:  # it may be a repetition, whose instant has passed
+                existing = self._load(str(draft.id))
+                if existing is None:
+                    raise
+        edit = _edit(existing.task, draft, now, lead)
+        return [] if edit.task is existing.task else [TaskWrite(edit.task, existing, edit.executions)]
+
+    def _load(self, task_id: str) -> VersionedTask | None:
+        """Return an existing task; one that is being deleted is removed to free its id."""
+        stored = self._store.load(task_id)
+        if stored is None or stored.task.deleted_at is None:
+            return stored
+        if not self._child_tasks.remove(stored.task):
+            self._store.purge(task_id)
+        return None
+
+    def _lead_since_start(self, draft: TaskDraft, run: Run | None, now: datetime) -> LeadTimes:
+        """Return the lead times; a single instant counts as future if it was when the execution began.
+
+        So a handler may give its own `ctx.now()`, which has passed by the time of the commit.
+        """
+        if draft.schedule is None or not draft.schedule.is_one_time or run is None or run.started_at is None:
+            return self._lead
+        elapsed = max(now - run.started_at, timedelta(0))
+        return LeadTimes(self._lead.default, self._lead.minimum - elapsed)
+
+
+def _edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
+    if task.owner != draft.owner:
+        raise InvalidInput("id", f"is taken: {task.id!r} belongs to {task.owner!r}", "Choose another id.")
+    edit = apply_edit(task, draft, now, lead)
+    if edit.task is task:
+        return edit
+    return Transition(edit.task.model_copy(update={"defined_by": None}), edit.executions)
+
+
+def _derive_id(task: Task, run: Run, number: int) -> str:
+    origin = json.dumps([task.id, task.created_at.isoformat(), run.execution_id, number])
+    return f"f{hashlib.sha256(origin.encode()).hexdigest()[:31]}"
+
+
+def _within(number: int, error: InvalidInput) -> InvalidInput:
+    return type(error)(f"then.{number}.{error.field}", error.problem, error.hint)

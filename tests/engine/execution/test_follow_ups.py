@@ -1,0 +1,366 @@
+"""Follow-ups: `Done(content, then=[...])` creates tasks in the commit that records the success, or not at all."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel
+from tests.engine.harness import DAY, MINUTE, create, register_work_handler
+
+from cloudsched import App, Context, Done, ExecutionStatus, Fail, Schedule, TaskDraft
+from cloudsched.adapters.operation_counts import Counts
+from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.lifecycle import ALLOWED
+from cloudsched.engine.execution import follow_ups
+from cloudsched.errors import NotFound, QueueUnavailable, StoreUnavailable, VersionConflict
+from cloudsched.testing import START, Simulation
+
+if TYPE_CHECKING:
+    from cloudsched import Execution, Task
+    from cloudsched.engine.ports.queue import QueueMessage
+    from cloudsched.engine.ports.store import Version
+
+
+class Note(BaseModel):
+    text: str
+
+
+def draft(**fields: Any) -> TaskDraft:
+    usual: dict[str, Any] = {"owner": "ada", "title": "Note", "handler": "note", "payload": {"text": "hi"}}
+    return TaskDraft.of(**(usual | fields))
+
+
+@pytest.fixture
+def notes(app: App) -> list[str]:
+    """What the handler of the follow-ups was called with."""
+    found = list[str]()
+
+    @app.handler("note")
+    def note(payload: Note) -> None:
+        found.append(payload.text)
+
+    return found
+
+
+def give(app: App, *drafts: TaskDraft | object) -> None:
+    """Register ``work``, which gives these follow-ups."""
+    register_work_handler(app, lambda _: Done("done", then=list(drafts)))  # type: ignore[arg-type]  # also wrong ones
+
+
+def run(sim: Simulation, **fields: Any) -> tuple[Task, Execution]:
+    task = create(sim.app, **fields)
+    sim.advance_to(START)
+    (record,) = sim.executions(task.id)
+    return sim.app.get(task.id), record
+
+
+def test_a_follow_up_is_created_with_the_success_and_runs_when_it_is_due(app: App, notes: list[str]) -> None:
+    """The result is recorded, the follow-up exists at the same instant, and runs by its own schedule."""
+    give(app, draft(id="n1", schedule=START + 5 * MINUTE), draft(id="n2", owner="bob", schedule=START + 10 * MINUTE))
+    with Simulation(app) as sim:
+        _, record = run(sim)
+        assert (record.status, record.content) == (ExecutionStatus.SUCCEEDED, "done")
+        assert [app.get(each).owner for each in ("n1", "n2")] == ["ada", "bob"]
+        assert notes == []
+        sim.advance(10 * MINUTE)
+        assert notes == ["hi", "hi"]
+
+
+def test_a_follow_up_may_be_due_at_once(app: App, notes: list[str]) -> None:
+    """A handler may give its own now, although that has passed when its success is committed."""
+    with Simulation(app) as sim:
+
+        def work(ctx: Context) -> Done:
+            now = ctx.now()
+            sim.clock.advance(timedelta(seconds=30))
+            return Done(then=[draft(schedule=now)])
+
+        register_work_handler(app, work)
+        _, record = run(sim)
+        assert record.status is ExecutionStatus.SUCCEEDED
+        sim.advance(MINUTE)
+    assert notes == ["hi"]
+
+
+@pytest.mark.parametrize("outcome", [Fail("no"), RuntimeError("no")])
+def test_nothing_is_created_without_the_success(app: App, notes: list[str], outcome: object) -> None:
+    """A handler that fails has no way to give follow-ups; an attempt that fails leaves none behind."""
+
+    def work(_: Context) -> object:
+        Done(then=[draft(id="n1")])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    register_work_handler(app, work)
+    with Simulation(app) as sim:
+        run(sim, retry=0)
+        with pytest.raises(NotFound):
+            app.get("n1")
+    assert notes == []
+
+
+def test_a_follow_up_with_the_id_of_a_task_edits_it(app: App, notes: list[str]) -> None:
+    """As for any creation: the same content changes nothing, other content edits, also a task that has ended."""
+    again = draft(id="n1", payload={"text": "new"}, schedule=START + 2 * DAY)
+    give(app, again)
+    with Simulation(app) as sim:
+        old = app.create(draft(id="n1", payload={"text": "old"}, schedule=sim.now + MINUTE))
+        create(app, schedule=START + 2 * MINUTE)
+        sim.advance_to(START + 2 * MINUTE)
+        edited = app.get("n1")
+        assert (edited.created_at, edited.payload, edited.revision) == (old.created_at, {"text": "new"}, 2)
+        assert edited.status is TaskStatus.ACTIVE
+        create(app, id="again", schedule=START + DAY)
+        sim.advance_to(START + DAY)
+        assert app.get("n1").revision == 2
+        sim.advance_to(START + 2 * DAY)
+    assert notes == ["old", "new"]
+
+
+def test_a_handler_may_schedule_its_own_task_again(app: App) -> None:
+    """A follow-up with the task's own id edits the task as its success leaves it, in the same commit."""
+    calls = list[Any]()
+
+    def work(ctx: Context) -> Done:
+        calls.append(ctx.now())
+        if len(calls) == 3:
+            return Done()
+        own = ctx.task
+        return Done(then=[draft(id=own.id, title="Again", handler="work", payload={}, schedule=ctx.now() + MINUTE)])
+
+    register_work_handler(app, work)
+    with Simulation(app) as sim:
+        task, _ = run(sim)
+        assert task.status is TaskStatus.ACTIVE
+        sim.advance(10 * MINUTE)
+        assert calls == [START, START + MINUTE, START + 2 * MINUTE]
+        assert app.get(task.id).status is TaskStatus.COMPLETED
+        assert len(sim.executions(task.id)) == 3
+    assert TaskStatus.ACTIVE in ALLOWED[TaskStatus.COMPLETED]
+
+
+def test_an_id_that_was_deleted_is_free_again(app: App, notes: list[str]) -> None:
+    """A task that is being deleted is not edited, but replaced."""
+    give(app, draft(id="n1", payload={"text": "new"}, schedule=START + MINUTE))
+    with Simulation(app) as sim:
+        app.create(draft(id="n1", schedule=START + DAY))
+        stored = app.store.load("n1")
+        assert stored is not None
+        marked = stored.task.model_copy(update={"deleted_at": sim.now, "wake_at": None})
+        app.store.commit(marked, stored.version)
+        run(sim)
+        sim.advance(MINUTE)
+    assert notes == ["new"]
+
+
+def test_a_handlers_task_id_makes_follow_ups_upserts(app: App) -> None:
+    """The id follows from the payload, so two successes about the same thing have one follow-up."""
+
+    @app.handler("remind", task_id=lambda payload: f"remind-{payload.text}")
+    def remind(_: Note) -> None: ...
+
+    give(app, draft(handler="remind", payload={"text": "x"}, schedule=START + DAY))
+    with Simulation(app) as sim:
+        create(app, schedule=Schedule(rrule="FREQ=HOURLY;COUNT=3", dtstart=START.isoformat()[:19]))
+        sim.advance_to(START + 5 * timedelta(hours=1))
+        assert app.get("remind-x").revision == 1
+
+
+WRONG: list[tuple[object, str]] = [
+    (draft(handler="nothing"), "then.0.handler: there is no handler named 'nothing'"),
+    (draft(payload={"text": 5}), "then.0.payload.text"),
+    (draft(schedule=START - DAY), "then.0.schedule.at: is in the past"),
+    ({"handler": "note"}, "then.0: is a dict (Give a list of drafts"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=[text[:30] for _, text in WRONG])
+@pytest.mark.parametrize("pull", [None, "gpu"])
+def test_a_refused_follow_up_fails_the_occurrence(
+    app: App, notes: list[str], wrong: object, message: str, pull: str | None
+) -> None:
+    """No attempt follows, since it would give the same; and no other follow-up of it is created."""
+    drafts = [wrong, draft(id="fine")]
+    register_work_handler(app, lambda _: Done(then=drafts))  # type: ignore[arg-type]  # a mistake
+    with Simulation(app) as sim:
+        if pull:
+            sim.add_worker(pull)
+        _, record = run(sim, pull=pull)
+        assert record.status is ExecutionStatus.FAILED
+        assert record.attempts[-1].error is not None
+        assert message in record.attempts[-1].error.message
+        assert record.attempt_count == 1
+        with pytest.raises(NotFound):
+            app.get("fine")
+    assert notes == []
+
+
+def test_the_id_of_another_owners_task_is_refused(app: App, notes: list[str]) -> None:
+    """As for any creation."""
+    give(app, draft(id="n1", owner="bob"))
+    with Simulation(app) as sim:
+        app.create(draft(id="n1", schedule=START + DAY))
+        _, record = run(sim)
+        assert record.status is ExecutionStatus.FAILED
+        assert "then.0.id: is taken" in str(record.attempts[-1].error)
+        assert app.get("n1").revision == 1
+    assert notes == []
+
+
+def test_two_follow_ups_cannot_have_one_id(app: App, notes: list[str]) -> None:
+    give(app, draft(id="n1"), draft(id="n1"))
+    with Simulation(app) as sim:
+        _, record = run(sim)
+        assert "then.1.id: is 'n1', like that of another one" in str(record.attempts[-1].error)
+    assert notes == []
+
+
+def test_number_and_size_are_bounded(app: App, notes: list[str]) -> None:
+    """A commit has limits: the twenty-first follow-up, or a mebibyte of them, is refused."""
+    many = [draft() for _ in range(follow_ups.MAX_FOLLOW_UPS + 1)]
+    large = [draft(payload={"text": "x" * 120_000}) for _ in range(9)]
+    for drafts, message in ((many, "then: has more than 20 tasks"), (large, "then: has 108")):
+        give(other := App(), *drafts)
+        other.handler("note")(app.registry.get("note").function)
+        with Simulation(other) as sim:
+            _, record = run(sim)
+            assert message in str(record.attempts[-1].error)
+    give(app, *many[1:])
+    with Simulation(app) as sim:
+        _, record = run(sim)
+        assert record.status is ExecutionStatus.SUCCEEDED
+        sim.advance(5 * MINUTE)
+    assert len(notes) == follow_ups.MAX_FOLLOW_UPS
+
+
+def test_follow_ups_cost_a_document_and_a_dispatch_each(app: App, notes: list[str]) -> None:
+    """They are in the same commit; without any, an occurrence costs what it always did."""
+    give(app, draft(schedule=START + DAY), draft(id="n2", schedule=START + DAY))
+    with Simulation(app) as sim:
+        create(app)
+        before = sim.counts.copy()
+        sim.advance_to(START)
+        assert sim.counts.since(before) == Counts(reads=1, commits=2, writes=5, dispatches=2)
+    assert notes == []
+
+
+class Flaky(SqliteStore):
+    """A store whose commits with follow-ups fail a number of times, before or after they took effect."""
+
+    def __init__(self, *failures: type[Exception], takes_effect: bool = False) -> None:
+        super().__init__()
+        self.failures = list(failures)
+        self.takes_effect = takes_effect
+        self.commits_with_others = 0
+
+    def commit(self, task: Task, expected_version: Version | None, *args: Any, **more: Any) -> Version:
+        if more.get("others"):
+            self.commits_with_others += 1
+            if self.failures:
+                failure = self.failures.pop(0)
+                if self.takes_effect:
+                    super().commit(task, expected_version, *args, **more)
+                raise failure("The store", "its answer was lost") if failure is StoreUnavailable else failure("task")
+        return super().commit(task, expected_version, *args, **more)
+
+
+@pytest.mark.parametrize("takes_effect", [False, True])
+@pytest.mark.parametrize("failure", [StoreUnavailable, VersionConflict])
+@pytest.mark.parametrize("pull", [None, "gpu"])
+def test_follow_ups_are_created_once_however_often_the_commit_is_tried(
+    app: App, notes: list[str], failure: type[Exception], pull: str | None, *, takes_effect: bool
+) -> None:
+    """The answer is lost, the commit conflicts, the dispatch is delivered again: one follow-up, one run of it."""
+    if failure is VersionConflict and takes_effect:
+        pytest.skip("a conflict means that it took no effect")
+    give(app, draft(schedule=START + 10 * MINUTE))
+    with closing(Flaky(failure, failure, takes_effect=takes_effect)) as store, Simulation(app, store=store) as sim:
+        if pull:
+            sim.add_worker(pull)
+        task = create(app, pull=pull)
+        sim.advance_to(START + timedelta(hours=1))
+        assert store.commits_with_others >= 1
+        assert [each.status for each in sim.executions(task.id)] == [ExecutionStatus.SUCCEEDED]
+        assert len(app.tasks().items) == 2
+    assert notes == ["hi"]
+
+
+def test_the_sweep_sends_what_the_queue_did_not_take(
+    app: App, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue is down when the success is committed: the follow-up exists, and runs all the same."""
+    give(app, draft(id="n1", schedule=START + MINUTE))
+    with Simulation(app) as sim:
+        create(app)
+        create_message = sim.queue.create
+
+        def refuse(message: QueueMessage) -> None:
+            if b'"n1"' in message.body and sim.now == START:
+                raise QueueUnavailable("The queue", "it is down")
+            create_message(message)
+
+        monkeypatch.setattr(sim.queue, "create", refuse)
+        sim.advance_to(START)
+        assert app.get("n1").deferred
+        sim.advance(10 * MINUTE)
+        assert not app.get("n1").deferred
+    assert notes == ["hi"]
+
+
+def test_the_sweep_sends_what_a_crash_left_unsent(app: App, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process dies right after the commit: nobody sent the follow-up's dispatch, and it runs within a minute."""
+    give(app, draft(id="n1", schedule=START + MINUTE))
+    with Simulation(app) as sim:
+        create(app)
+        create_message = sim.queue.create
+        lost = list[bytes]()
+
+        def lose_first(message: QueueMessage) -> None:
+            if b'"n1"' in message.body and not lost:
+                lost.append(message.body)
+                return
+            create_message(message)
+
+        monkeypatch.setattr(sim.queue, "create", lose_first)
+        sim.advance_to(START + 3 * MINUTE)
+        assert lost
+    assert notes == ["hi"]
+
+
+def test_a_durable_handler_gives_its_follow_ups_at_its_end(app: App, notes: list[str]) -> None:
+    """Suspensions and replays in between create nothing."""
+
+    def work(ctx: Context) -> Done:
+        text = ctx.step("draw", lambda: "drawn")
+        ctx.sleep(2 * DAY)
+        return Done(text, then=[draft(payload={"text": text}, schedule=ctx.now())])
+
+    register_work_handler(app, work)
+    with Simulation(app, replay=True) as sim:
+        task = create(app)
+        sim.advance_to(START + DAY)
+        assert len(app.tasks().items) == 1
+        sim.advance_to(START + 3 * DAY)
+        assert [each.content for each in sim.executions(task.id)] == ["drawn"]
+    assert notes == ["drawn"]
+
+
+def test_follow_ups_of_a_task_that_was_deleted_meanwhile_are_dropped(app: App, notes: list[str]) -> None:
+    """Its success is not recorded, so there is nothing to follow."""
+
+    def work(ctx: Context) -> Done:
+        app.delete(ctx.task.id)
+        return Done(then=[draft(id="n1")])
+
+    register_work_handler(app, work)
+    with Simulation(app) as sim:
+        create(app)
+        sim.advance_to(START + DAY)
+        with pytest.raises(NotFound):
+            app.get("n1")
+    assert notes == []

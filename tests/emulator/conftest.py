@@ -1,4 +1,4 @@
-"""What the emulator's tests share: a target that records what it gets, and real clients."""
+"""Fixtures of the emulator's tests: a target that records its requests, and real clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOCATION = "projects/demo/locations/us-central1"
 QUEUE = f"{LOCATION}/queues/default"
 PATIENCE = 60.0
-"""How many seconds a test waits for what must happen, however busy the machine is."""
+"""How many seconds a test waits for an expected event, so that it passes on a busy machine too."""
 
 
 Client: TypeAlias = Any
@@ -58,7 +58,7 @@ class Hit:
 
 @dataclass
 class Target:
-    """An HTTP server that records requests and answers what `answer` says."""
+    """An HTTP server that records requests and responds with what `answer` returns."""
 
     clock: MovableClock
     url: str = ""
@@ -75,7 +75,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 512
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is part of the tests."""
+        """Ignore clients that disconnect: the tests do that on purpose."""
 
 
 def serve(target: Target) -> ThreadingHTTPServer:
@@ -99,7 +99,7 @@ def serve(target: Target) -> ThreadingHTTPServer:
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _any  # noqa: N815 - http.server's names
 
         def log_message(self, *_arguments: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = _Server(("127.0.0.1", 0), Handler)
     target.url = f"http://127.0.0.1:{server.server_port}"
@@ -144,7 +144,7 @@ def clock() -> MovableClock:
 
 @pytest.fixture
 def emulator(clock: MovableClock) -> Iterator[CloudTasksEmulator]:
-    """Frozen at the beginning of 2027, with one queue."""
+    """An emulator whose clock is frozen at the start of 2027, with one queue."""
     with CloudTasksEmulator(clock=clock, queues=[QUEUE], seed=1) as running:
         yield running
 
@@ -166,13 +166,13 @@ def client(emulator: CloudTasksEmulator, connect: Connect, request: pytest.Fixtu
 
 @pytest.fixture
 def grpc_client(emulator: CloudTasksEmulator, connect: Connect) -> Client:
-    """The Python client over gRPC, for what does not depend on the transport."""
+    """The Python client over gRPC, for tests that do not depend on the transport."""
     return connect(emulator.address)
 
 
 @pytest.fixture
 def http(emulator: CloudTasksEmulator) -> Http:
-    """Call the emulator as curl does; returns the status and the JSON."""
+    """Call the emulator as curl does, and return the status and the JSON."""
 
     def call(method: str, path: str, body: object = None) -> tuple[int, Any]:
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
@@ -189,6 +189,6 @@ def http(emulator: CloudTasksEmulator) -> Http:
 
 @pytest.fixture(scope="module")
 def shared_emulator() -> Iterator[CloudTasksEmulator]:
-    """For tests of many examples that leave nothing behind."""
+    """An emulator shared by tests with many examples, which leave nothing behind."""
     with CloudTasksEmulator(queues=[QUEUE]) as running:
         yield running

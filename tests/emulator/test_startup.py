@@ -1,4 +1,4 @@
-"""How it is started: the program, queues.yaml, the pytest fixture; and that it stands alone."""
+"""Starting the emulator: the program, queues.yaml, the pytest fixture; it imports nothing of the rest."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ state: RUNNING
 """
 
 
-def test_queues_yaml_in_gclouds_names(tmp_path: Path, connect: Connect) -> None:
+def test_queues_yaml_accepts_the_names_of_gcloud(tmp_path: Path, connect: Connect) -> None:
     path = tmp_path / "queues.yaml"
     path.write_text(QUEUES, "utf-8")
     with CloudTasksEmulator(queues=path) as emulator:
@@ -87,14 +87,14 @@ def test_queues_yaml_in_gclouds_names(tmp_path: Path, connect: Connect) -> None:
         ("queues: [{name: projects/d/locations/l/queues/q, rateLimits: 5}]", "queues/q"),
     ],
 )
-def test_a_wrong_queues_yaml_says_where(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_invalid_queues_yaml_is_reported(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "queues.yaml"
     path.write_text(text, "utf-8")
     with pytest.raises(BadQueue, match=problem):
         read_queues_file(path)
 
 
-def test_queues_by_python() -> None:
+def test_queues_can_be_declared_in_python() -> None:
     settings = {f"{LOCATION}/queues/q": {"max-attempts": 3, "rateLimits": {"maxConcurrentDispatches": 4}}}
     with CloudTasksEmulator(queues=settings), pytest.raises(BadQueue):
         CloudTasksEmulator(queues=["short"]).start()
@@ -102,7 +102,7 @@ def test_queues_by_python() -> None:
 
 @pytest.fixture
 def _same_signals() -> Iterator[None]:
-    """The program hears SIGINT and SIGTERM; once it has been run in this process, this process does so again."""
+    """Restore the handlers of SIGINT and SIGTERM that the program replaces when it runs in this process."""
     heard_by = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     yield
     for each, handler in heard_by.items():
@@ -110,7 +110,7 @@ def _same_signals() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_the_program_says_when_it_is_ready_and_stops_cleanly(signum: signal.Signals, connect: Connect) -> None:
+def test_the_program_prints_when_it_is_ready_and_stops_cleanly(signum: signal.Signals, connect: Connect) -> None:
     arguments = ["--port", "0", "--queue", f"{LOCATION}/queues/q", "--freeze", "2030-01-01T00:00:00Z"]
     process = subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", "cloudsched.emulator", *arguments],
@@ -148,7 +148,7 @@ def test_the_program_says_when_it_is_ready_and_stops_cleanly(signum: signal.Sign
     ],
 )
 @pytest.mark.usefixtures("_same_signals")
-def test_a_wrong_option_is_a_message_and_not_a_traceback(arguments: list[str]) -> None:
+def test_an_invalid_option_is_reported_without_a_traceback(arguments: list[str]) -> None:
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 2
     assert "Error: " in result.output
@@ -156,7 +156,7 @@ def test_a_wrong_option_is_a_message_and_not_a_traceback(arguments: list[str]) -
 
 
 @pytest.mark.usefixtures("_same_signals")
-def test_a_taken_port_is_a_message() -> None:
+def test_a_taken_port_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         result = CliRunner().invoke(command, ["--port", str(port)])
@@ -167,8 +167,8 @@ def test_a_taken_port_is_a_message() -> None:
 
 
 @pytest.mark.usefixtures("_same_signals")
-def test_a_data_file_without_room_is_named(tmp_path: Path) -> None:
-    """The error is about the file and not about the port, and half a file is removed."""
+def test_a_data_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The error is about the file, not about the port, and a partial file is removed."""
     resource = pytest.importorskip("resource")
     data = tmp_path / "queues.data"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -183,14 +183,14 @@ def test_a_data_file_without_room_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_same_signals")
-def test_a_file_that_is_not_there_is_named() -> None:
+def test_a_missing_file_is_named() -> None:
     result = CliRunner().invoke(command, ["--queues", "nope.yaml"])
     assert result.exit_code == 2
     assert "nope.yaml cannot be opened: No such file or directory." in result.output
 
 
-def test_the_fixture_gives_each_test_its_own(pytester: pytest.Pytester) -> None:
-    """It ends with its test. The system may give its port to the next one."""
+def test_the_fixture_gives_each_test_an_emulator_of_its_own(pytester: pytest.Pytester) -> None:
+    """It stops with its test; the system may reuse its port for the next one."""
     pytester.makepyfile(
         """
         import urllib.request
@@ -213,7 +213,7 @@ def test_the_fixture_gives_each_test_its_own(pytester: pytest.Pytester) -> None:
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
-def test_it_imports_nothing_of_the_rest_and_nothing_that_is_heavy() -> None:
+def test_the_emulator_imports_neither_the_rest_nor_heavy_libraries() -> None:
     for path in PACKAGE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else []

@@ -1,4 +1,4 @@
-"""What stories begin with: a local stack over each store, its clock standing still."""
+"""Fixtures of the stories: a local stack over each store, with a frozen clock."""
 
 import uuid
 from collections.abc import Iterator
@@ -17,20 +17,20 @@ from cloudsched.local.stack import Stack, run_stack
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let processes that are killed leave nothing behind that pytest does not remove."""
+    """Put temporary files of killed processes where pytest removes them."""
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
 
 
 @pytest.fixture(autouse=True)
 def colourless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let processes whose output is read think of no terminal, whatever the environment of the tests asks for."""
+    """Have processes print without colours, whatever the environment of the tests asks for."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(params=["sqlite", "firestore"])
 def base(request: pytest.FixtureRequest) -> Settings:
-    """Settings for a stack over one of the stores, whose tasks are nobody else's."""
+    """Settings of a stack over one of the stores, with a project of its own."""
     project = f"demo-{uuid.uuid4().hex[:20]}"
     address = request.getfixturevalue("firestore_address") if request.param == "firestore" else None
     return Settings(project=project, secret=SECRET, store=request.param, firestore_emulator=address)
@@ -38,16 +38,16 @@ def base(request: pytest.FixtureRequest) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class LocalStack:
-    """A local stack, as its clients see it: through HTTP alone."""
+    """A local stack as its clients see it: over HTTP only."""
 
     stack: Stack
 
     def api(self, method: str, path: str, content: object = None) -> Reply:
-        """Ask the API."""
+        """Send a request to the API."""
         return request(self.stack.url, method, path, content)
 
     def create(self, **task: Any) -> Reply:
-        """Create a reminder with some fields of one's own."""
+        """Create a reminder, with these fields replaced."""
         usual = {"owner": "ada", "title": "Tea", "handler": "remind", "payload": {"text": "It is ready."}}
         return self.api("POST", "/v1/tasks", usual | task)
 

@@ -1,4 +1,4 @@
-"""A deployment on one machine: functions in processes of their own, a local Cloud Tasks between them, a store."""
+"""A deployment on one machine: functions in their own processes, a local Cloud Tasks between them, and a store."""
 
 import shutil
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def stumble(ctx: Context) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where the functions are, and by which settings they find each other."""
+    """The addresses of the functions, and the settings by which they find each other."""
 
     settings: Settings
     emulator: CloudTasksEmulator
@@ -62,19 +62,19 @@ class Deployment:
     """The executor's."""
 
     def serve(self, target: str, settings: Settings | None = None) -> AbstractContextManager[Function]:
-        """Serve one function, by other settings if there are any."""
+        """Serve one function, with these settings replaced."""
         env = (settings or self.settings).to_child_environment(STORY=str(self.folder))
         port = self.port if target == "execute" else free_port()
         return function(target, env, self.folder / "main.py", port)
 
     def answers(self) -> list[str]:
-        """Return what the functions have answered to the queue, to be seen when a test fails."""
+        """Return the functions' responses to the queue, for the message of a failed test."""
         answers = [(attempt.dispatch_at, attempt.answer) for attempt in self.emulator.attempts()]
         return [f"{at} {answer.status} {answer.failure or answer.body.decode()}" for at, answer in answers]
 
     @contextmanager
     def client(self) -> Iterator[App]:
-        """Return an app in this process that has the same handlers by name, and reaches the same store and queue."""
+        """Return an app in this process with handlers of the same names, on the same store and queue."""
         app = App(self.settings)
         for name in ("linger", "greet", "stumble"):
             app.handler(name)(_never)
@@ -86,7 +86,7 @@ class Deployment:
 
 @contextmanager
 def run_deployment(base: Settings, folder: Path) -> Iterator[Deployment]:
-    """Run the parts that are not functions; the clock stands still."""
+    """Run everything except the functions; the clock is frozen."""
     shutil.copy(ROOT / "functions" / "main.py", folder)
     (folder / "handlers.py").write_text(HANDLERS)
     queue = f"projects/{base.project}/locations/{base.location}/queues/{base.queue}"

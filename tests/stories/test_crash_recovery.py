@@ -1,4 +1,4 @@
-"""Everything may die at any moment, and nothing is lost: the benchmark that breaks the stack, for a few seconds."""
+"""Any process may die at any moment and nothing is lost: the benchmark that kills the stack, for a few seconds."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from cloudsched.adapters.firestore.emulator import EmulatorNotFound, find_emulat
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_and_no_success_repeated_while_executors_and_sweeps_are_killed() -> None:
-    """Under SIGKILL and the queue's faults, each occurrence that came due ends with one success."""
+def test_killed_executors_and_sweeps_lose_nothing_and_repeat_no_success() -> None:
+    """Under SIGKILL and faults of the queue, each occurrence that came due ends with one success."""
     has_google = not isinstance(find_emulator(os.environ.get("FIRESTORE_EMULATOR_HOST")), EmulatorNotFound)
     if os.environ.get("CI") and not has_google:
         pytest.fail("No Firestore emulator, and CI always has one.")

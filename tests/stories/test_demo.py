@@ -1,4 +1,4 @@
-"""``cloudsched demo``: with Google's Firestore emulator, and without anything but Python."""
+"""``cloudsched demo``: with Google's Firestore emulator, and with nothing but Python."""
 
 import os
 import sys
@@ -23,8 +23,8 @@ WORDS = [
 ]
 
 
-def test_the_demo_over_firestore(firestore_address: str, tmp_path: Path) -> None:
-    """It uses Google's emulator where there is one, says so, finds all well, and leaves no process behind."""
+def test_the_demo_uses_google_s_emulator_if_there_is_one(firestore_address: str, tmp_path: Path) -> None:
+    """It says so, everything runs on time, and no process is left behind."""
     env = {**os.environ, "FIRESTORE_EMULATOR_HOST": firestore_address}
     with process(*DEMO, env=env, cwd=tmp_path) as run:
         family = run.family()
@@ -34,8 +34,8 @@ def test_the_demo_over_firestore(firestore_address: str, tmp_path: Path) -> None
         assert not still_running(family)
 
 
-def test_the_demo_without_java_and_gcloud(tmp_path: Path) -> None:
-    """With nothing on the PATH it takes the embedded store, and says why and how to have the other."""
+def test_the_demo_works_without_java_and_gcloud(tmp_path: Path) -> None:
+    """With nothing on the PATH it uses the embedded store, and says why and how to use the other."""
     env = {name: value for name, value in os.environ.items() if name != "FIRESTORE_EMULATOR_HOST"}
     with process(*DEMO, env={**env, "PATH": str(tmp_path), "HOME": str(tmp_path)}, cwd=tmp_path) as run:
         assert run.wait(200) == 0, run.output
@@ -44,8 +44,8 @@ def test_the_demo_without_java_and_gcloud(tmp_path: Path) -> None:
         assert [words for words in WORDS if words not in run.output] == []
 
 
-def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
-    """If the report does not run as its schedule says, it says so and ends with 1."""
+def test_the_demo_detects_a_wrong_run(tmp_path: Path) -> None:
+    """If the report does not run as scheduled, the demo says so and exits with 1."""
     spoil = (
         "import sys; from cloudsched.cli import demo_scenario as demo\n"
         "sys.argv = ['cloudsched', 'demo', '--store', 'sqlite']\n"
@@ -58,15 +58,15 @@ def test_the_demo_knows_when_something_is_wrong(tmp_path: Path) -> None:
         assert WORDS[0] not in run.output
 
 
-def test_the_demo_expects_more_than_a_year() -> None:
-    """It goes through both clock changes, and more than a year."""
+def test_the_demo_covers_more_than_a_year() -> None:
+    """It passes both clock changes, and more than a year."""
     assert (demo.END - demo.START).days > 366
     offsets = [at.hour for at in demo.expected_runs()["weekday-report"]]
     assert sum(before != after for before, after in pairwise(offsets)) == 2
 
 
 @pytest.mark.parametrize("name", ["tea", "weekday-report", "birthday"])
-def test_each_task_of_the_demo_is_expected(name: str) -> None:
-    """Nothing is created whose runs nobody checks."""
+def test_the_demo_checks_every_task_that_it_creates(name: str) -> None:
+    """No task is created without a check of its runs."""
     assert name in {task["id"] for task in demo.TASKS}
     assert demo.expected_runs()[name]

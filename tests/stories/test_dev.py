@@ -1,4 +1,4 @@
-"""``cloudsched dev`` as a program: around a command, alone, and when it is told to stop."""
+"""``cloudsched dev`` as a program: around a command, alone, and when it is stopped."""
 
 import os
 import signal
@@ -39,35 +39,35 @@ HASHED_KEY = f"ops:admin:{'0' * 64}"
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_the_exit_code_is_the_command_s(code: int, tmp_path: Path) -> None:
+def test_the_exit_code_is_that_of_the_command(code: int, tmp_path: Path) -> None:
     """`cloudsched dev -- COMMAND` exits with what COMMAND exits with."""
     with process(*DEV, "--", sys.executable, "-c", f"raise SystemExit({code})", cwd=tmp_path) as dev:
         assert dev.wait() == code
 
 
-def test_a_command_that_is_killed_or_missing(tmp_path: Path) -> None:
-    """A command that a signal ends gives 128 and the signal, one that is not there 127, as in a shell."""
+def test_a_killed_or_missing_command_has_the_exit_code_of_a_shell(tmp_path: Path) -> None:
+    """A command that a signal ends gives 128 plus the signal, a missing one 127."""
     for command, code in ((("sh", "-c", "kill -9 $$"), 137), (("no-such-command",), 127)):
         with process(*DEV, "--", *command, cwd=tmp_path) as dev:
             assert dev.wait() == code
 
 
 def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
-    """What runs behind -- reaches the API and the clock by its environment, and its task runs."""
+    """The command after -- finds the API and the clock in its environment, and its task runs."""
     with process(*DEV, "--", sys.executable, "-c", CREATE, cwd=tmp_path) as dev:
         assert (dev.wait(), dev.output.splitlines()[-1]) == (0, "['SUCCEEDED']")
 
 
 @pytest.mark.parametrize(("keys", "access"), [("", "open: everybody is an admin"), (HASHED_KEY, "for callers who")])
-def test_the_stack_says_whether_it_is_open(keys: str, access: str, tmp_path: Path) -> None:
-    """An open stack lets everybody name every handler, which users of the deployed API may not."""
+def test_the_stack_prints_whether_it_is_open(keys: str, access: str, tmp_path: Path) -> None:
+    """An open stack lets everyone name every handler, which users of the deployed API may not."""
     with process(*DEV, env={**os.environ, "CLOUDSCHED_API_KEYS": keys}, cwd=tmp_path) as dev:
         dev.wait_for("Ready")
         assert f"access       {access}" in dev.output
 
 
 def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:
-    """An app in the command's process uses the stack's store, queue and clock without a setting of its own."""
+    """An app in the command's process uses the stack's store, queue and clock without any settings."""
     env = {**os.environ, "K_SERVICE": "left over", "FIRESTORE_EMULATOR_HOST": "127.0.0.1:1"}
     frozen = (*DEV, "--freeze", "2027-01-01T00:00:00Z")
     with process(*frozen, "--", sys.executable, "-c", AS_A_CLIENT, env=env, cwd=tmp_path) as dev:
@@ -77,7 +77,7 @@ def test_a_command_finds_the_stack_through_the_library(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_everything(signum: int, firestore_address: str, tmp_path: Path) -> None:
-    """Ctrl-C or SIGTERM end the stack, its Firestore emulator, the command and whatever the command has started."""
+    """Ctrl-C or SIGTERM end the stack, its Firestore emulator, the command and all processes of the command."""
     assert firestore_address  # there is one to be found
     env = {name: value for name, value in os.environ.items() if name != "FIRESTORE_EMULATOR_HOST"}
     command = ("sh", "-c", "sleep 600 & echo begun; wait")
@@ -113,8 +113,8 @@ main()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_signal_while_the_command_is_begun_ends_it_too(moment: str, tmp_path: Path) -> None:
-    """Before the command is there, and before anything of it is known: it is told all the same, and hears it."""
+def test_a_signal_during_the_start_of_the_command_ends_it_too(moment: str, tmp_path: Path) -> None:
+    """The signal arrives before the command's process id is known, and still reaches the command."""
     with process(sys.executable, "-c", SIGNALLED_AS_IT_BEGINS, moment, cwd=tmp_path) as dev:
         command = int(dev.wait_for(r"begun as (\d+)")[1])
         assert dev.wait() == 128 + signal.SIGINT, dev.output
@@ -122,8 +122,8 @@ def test_a_signal_while_the_command_is_begun_ends_it_too(moment: str, tmp_path: 
         assert f"ended with -{signal.SIGINT:d}\n" in dev.output
 
 
-def test_a_stack_alone_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    """Without a command it says where everything is, logs what runs by its own clock, and ends with 0."""
+def test_a_stack_without_a_command_runs_until_it_is_stopped(tmp_path: Path) -> None:
+    """It prints its addresses, logs what runs with the time of its own clock, and exits with 0."""
     (tmp_path / "handlers.py").write_text(
         "from cloudsched import App\napp = App()\n@app.handler('greet')\ndef greet() -> str:\n    return 'hello'\n"
     )
@@ -140,8 +140,8 @@ def test_a_stack_alone_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert dev.wait() == 0
 
 
-def test_a_handler_that_hangs_does_not_keep_the_stack(tmp_path: Path) -> None:
-    """Ctrl-C ends the stack within seconds although a handler is still at work."""
+def test_a_hanging_handler_does_not_prevent_the_stack_from_stopping(tmp_path: Path) -> None:
+    """Ctrl-C ends the stack within seconds although a handler is still running."""
     began = tmp_path / "began"
     (tmp_path / "handlers.py").write_text(
         "import pathlib, time\nfrom cloudsched import App\napp = App()\n@app.handler('hang')\n"
@@ -160,8 +160,8 @@ def test_a_handler_that_hangs_does_not_keep_the_stack(tmp_path: Path) -> None:
         assert time.monotonic() - told_at < WAIT_SECONDS
 
 
-def test_a_handler_that_exits_ends_its_attempt_and_not_the_stack(tmp_path: Path) -> None:
-    """Its record says what it did, and the stack goes on answering."""
+def test_a_handler_that_exits_ends_only_its_attempt(tmp_path: Path) -> None:
+    """Its record says what it did, and the stack keeps responding."""
     (tmp_path / "handlers.py").write_text(
         "import sys\nfrom cloudsched import App\napp = App()\n@app.handler('leave', retry=False)\n"
         "def leave() -> None:\n    sys.exit('enough')\n"
@@ -175,8 +175,8 @@ def test_a_handler_that_exits_ends_its_attempt_and_not_the_stack(tmp_path: Path)
         assert (execution["status"], execution["error"]["type"]) == ("FAILED", "SystemExit")
 
 
-def test_data_is_kept(tmp_path: Path) -> None:
-    """With --data the next stack has the tasks of the one before, and runs them at their instants."""
+def test_data_survives_a_restart(tmp_path: Path) -> None:
+    """With --data the next stack has the tasks of the previous one, and runs them at their instants."""
     at_noon = (*ALONE, "--data", "kept", "--freeze", "2027-01-01T12:00:00Z")
     with process(*at_noon, cwd=tmp_path) as dev:
         url = _ready(dev)[0]
@@ -198,8 +198,8 @@ def test_data_is_kept(tmp_path: Path) -> None:
         (("--store", "firestore", "--data", "x"), "The Firestore emulator stores nothing on disk"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
-    """A mistake of the user's is one line on what is wrong, and exit code 2."""
+def test_a_mistake_of_the_user_is_reported_in_one_line(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    """The line says what is wrong, and the exit code is 2."""
     with process(*CLOUDSCHED, "dev", *arguments, cwd=tmp_path) as dev:
         assert dev.wait() == 2
         assert dev.output.startswith("cloudsched: ")
@@ -207,8 +207,8 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], say
         assert len(dev.output.splitlines()) == 1
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    """A second stack on the same port says so and ends with 2; the first one goes on."""
+def test_a_taken_port_is_reported(tmp_path: Path) -> None:
+    """A second stack on the same port says so and exits with 2; the first one keeps running."""
     with process(*ALONE, cwd=tmp_path) as first:
         url, tasks = _ready(first)
         for option, address in (("--port", url), ("--tasks-port", tasks)):

@@ -1,4 +1,4 @@
-"""Functions in processes of their own: what is killed, rotated or refused there."""
+"""Functions in their own processes: kills, rotated secrets and refusals."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -32,8 +32,8 @@ def create(app: App, **task: Any) -> None:
 
 
 @pytest.mark.parametrize("rescue", ["the queue delivers again", "the sweep finds it"])
-def test_an_executor_dies_in_the_middle_of_a_handler(deployment: Deployment, rescue: str) -> None:
-    """SIGKILL in a handler: the occurrence ends as exactly one record, and the next one is planned."""
+def test_an_executor_killed_in_a_handler_leaves_one_record(deployment: Deployment, rescue: str) -> None:
+    """After SIGKILL in a handler, the occurrence ends as exactly one record, and the next one is planned."""
     emulator, marks = deployment.emulator, deployment.folder
     with deployment.client() as app, ThreadPoolExecutor() as threads:
         create(app)
@@ -65,8 +65,8 @@ def test_an_executor_dies_in_the_middle_of_a_handler(deployment: Deployment, res
         assert not (marks / "began-3").exists()
 
 
-def test_a_rotated_secret(deployment: Deployment) -> None:
-    """A dispatch of the old secret gets 401 from who knows only the new one, and runs where the old is still known."""
+def test_a_dispatch_of_the_old_secret_runs_only_while_it_is_accepted(deployment: Deployment) -> None:
+    """It gets 401 from an executor that has only the new secret, and runs on one that still has the old one."""
     new = replace(deployment.settings, secret="another-secret-0123456789")  # noqa: S106 - a test's
     with deployment.client() as app:
         create(app, handler="greet")
@@ -86,8 +86,8 @@ def statuses(executions: Sequence[Execution]) -> list[str]:
     return [execution.status for execution in executions]
 
 
-def test_the_secret_is_nowhere(deployment: Deployment) -> None:
-    """After runs, failures and refusals no queue body, document, log line or error holds the secret."""
+def test_the_secret_appears_nowhere(deployment: Deployment) -> None:
+    """After runs, failures and refusals no queue body, document, log line or error contains the secret."""
     emulator = deployment.emulator
     with deployment.serve("api") as api, deployment.serve("execute") as executor:
         task = {"owner": "ada", "title": "It", "schedule": {"at": "2027-01-01T08:00:00Z"}}
@@ -112,7 +112,7 @@ def test_the_secret_is_nowhere(deployment: Deployment) -> None:
 
 
 def documents(deployment: Deployment) -> str:
-    """Return everything that is stored, as it is stored."""
+    """Return every stored document in its stored form."""
     settings = deployment.settings
     if settings.store == "sqlite":
         return "".join(file.read_bytes().decode("latin-1") for file in deployment.folder.glob("tasks.db*"))
@@ -123,8 +123,8 @@ def documents(deployment: Deployment) -> str:
     )
 
 
-def test_a_function_in_the_cloud_follows_no_clock_but_the_system_s() -> None:
-    """With K_SERVICE and no local Cloud Tasks, an app that was given another clock refuses to work."""
+def test_a_function_in_the_cloud_uses_only_the_system_clock() -> None:
+    """With K_SERVICE and without a local Cloud Tasks, an app with another clock refuses to work."""
     deployed_settings = Settings.from_environment({"K_SERVICE": "execute"})
     with pytest.raises(Misconfigured, match="clock"):
         _ = App(deployed_settings, clock=ManualClock(START)).clock
@@ -134,8 +134,8 @@ def test_a_function_in_the_cloud_follows_no_clock_but_the_system_s() -> None:
     assert isinstance(App(local).clock, EmulatorClock)
 
 
-def test_functions_end_when_they_are_told_to(deployment: Deployment) -> None:
-    """SIGTERM, as Cloud Run sends it, ends a function with exit code 0."""
+def test_functions_exit_on_sigterm(deployment: Deployment) -> None:
+    """Cloud Run sends SIGTERM; the function exits with 0."""
     with deployment.serve("sweep") as sweep:
         sweep.process.signal(signal.SIGTERM)
         assert sweep.process.wait() == 0

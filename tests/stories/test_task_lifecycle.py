@@ -1,4 +1,4 @@
-"""The main job, end to end: a task goes the whole way over real sockets, on both stores."""
+"""The life of a task from end to end, over real sockets, on both stores."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -11,7 +11,7 @@ DAILY = {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T09:00:00", "timezone": "E
 
 
 def test_a_task_is_created_run_recorded_and_planned_again(local_stack: LocalStack) -> None:
-    """What HTTP created is run by the executor at its instant, recorded, and its next occurrence is planned."""
+    """A task that was created over HTTP runs at its instant and is recorded, and its next occurrence is planned."""
     created = local_stack.create(id="tea", schedule=DAILY)
     local_stack.advance(timedelta(hours=1))
 
@@ -26,7 +26,7 @@ def test_a_task_is_created_run_recorded_and_planned_again(local_stack: LocalStac
 
 
 def test_a_task_stays_at_nine_across_a_clock_change(local_stack: LocalStack) -> None:
-    """Every day at 9 in Paris is 8:00 UTC before the last Sunday of March and 7:00 UTC from it on."""
+    """Every day at 9 in Paris is 8:00 UTC before the last Sunday of March, and 7:00 UTC from then on."""
     local_stack.create(id="tea", schedule={**DAILY, "dtstart": "2027-03-26T09:00:00"})
     local_stack.advance(datetime(2027, 3, 30, tzinfo=UTC) - START)
     ran = [record["scheduledFor"] for record in local_stack.executions("tea")]
@@ -38,8 +38,8 @@ def test_a_task_stays_at_nine_across_a_clock_change(local_stack: LocalStack) -> 
     ]
 
 
-def test_a_yearly_task_comes_by_hops(local_stack: LocalStack) -> None:
-    """A year away is reached on its instant by dispatches of at most 30 days."""
+def test_a_yearly_task_is_reached_by_hops(local_stack: LocalStack) -> None:
+    """An instant a year away is reached exactly, by dispatches of at most 30 days."""
     local_stack.create(id="birthday", schedule={**DAILY, "rrule": "FREQ=YEARLY", "dtstart": "2027-12-10T09:00:00"})
     local_stack.advance(timedelta(days=366))
     delivered = [START, *(attempt.dispatch_at for attempt in local_stack.stack.emulator.attempts())]
@@ -50,7 +50,7 @@ def test_a_yearly_task_comes_by_hops(local_stack: LocalStack) -> None:
 
 
 def test_a_duplicate_delivery_changes_nothing(local_stack: LocalStack) -> None:
-    """What the queue delivers a second time is answered with 200, and is neither run nor recorded again."""
+    """A second delivery is answered with 200, and is neither run nor recorded again."""
     local_stack.create(id="tea", schedule=DAILY)
     local_stack.advance(timedelta(hours=1))
     before = local_stack.executions("tea"), local_stack.inbox(), local_stack.api("GET", "/v1/tasks/tea").body
@@ -63,7 +63,7 @@ def test_a_duplicate_delivery_changes_nothing(local_stack: LocalStack) -> None:
 
 
 def test_a_wrong_token_runs_nothing(local_stack: LocalStack) -> None:
-    """A delivery without the token of its very body gets 401 and is not run, though it is due."""
+    """A delivery without the token of exactly its body gets 401 and is not run, though it is due."""
     local_stack.create(id="tea", schedule=DAILY)
     local_stack.advance(timedelta(hours=1))
     (first,) = local_stack.stack.emulator.attempts()
@@ -76,8 +76,8 @@ def test_a_wrong_token_runs_nothing(local_stack: LocalStack) -> None:
 
 
 @pytest.mark.parametrize("base", ["sqlite"], indirect=True)  # one store is enough: it is about the queue
-def test_the_queue_is_down_when_a_task_is_created(local_stack: LocalStack) -> None:
-    """The caller is told that the task is saved and its dispatch deferred; the sweep sends it, and it runs in time."""
+def test_a_task_created_while_the_queue_is_down_runs_in_time(local_stack: LocalStack) -> None:
+    """The response says that the task is saved and its dispatch deferred; the sweep sends the dispatch."""
     local_stack.stack.emulator.stop()
     created = local_stack.create(id="tea", schedule=DAILY)
     local_stack.stack.emulator.start()
@@ -94,8 +94,8 @@ def test_the_queue_is_down_when_a_task_is_created(local_stack: LocalStack) -> No
     assert [record["startedAt"] for record in local_stack.executions("tea")] == ["2027-01-01T08:00:00Z"]
 
 
-def test_the_stack_sweeps_by_itself(local_stack: LocalStack) -> None:
-    """What the queue has lost is found by the stack's own sweep after the clock has moved, and runs."""
+def test_the_stack_runs_its_own_sweep(local_stack: LocalStack) -> None:
+    """After the clock has moved, the stack's sweep finds a dispatch that the queue has lost, and the task runs."""
     local_stack.create(id="tea", schedule=DAILY)
     _purge(local_stack)
     local_stack.advance(timedelta(hours=1))

@@ -1,4 +1,4 @@
-"""Workers in processes of their own: told to stop, killed, two of them at once, alone with an API that is away."""
+"""Workers in their own processes: stopped, killed, two at the same time, and without a reachable API."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def worker_stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wor
         yield made
 
 
-def test_a_worker_at_firestore_hears_of_work_and_says_what_became_of_it(tmp_path: Path, firestore_address: str) -> None:
-    """It would look again in ten minutes, so each task but the first is one that it was told of; stopped, it ends."""
+def test_a_worker_at_firestore_is_notified_of_work(tmp_path: Path, firestore_address: str) -> None:
+    """It polls every ten minutes, so all tasks but the first can only run after a notification; then it is stopped."""
     project = f"demo-{uuid.uuid4().hex[:20]}"
     with open_worker_stack(
         tmp_path, "store", "firestore", firestore_emulator=firestore_address, project=project
@@ -54,15 +54,15 @@ def test_a_worker_at_firestore_hears_of_work_and_says_what_became_of_it(tmp_path
         assert len(notes) == len(set(notes)) == 3
 
 
-def test_sigterm_lets_it_finish(worker_stack: WorkerStack) -> None:
-    """A worker that is told to stop ends what it runs, says so, and exits with 0; what came later waits for another."""
+def test_sigterm_lets_a_worker_finish_its_attempt(worker_stack: WorkerStack) -> None:
+    """It finishes what it runs, says so and exits with 0; later work waits for another worker."""
     task = worker_stack.offer("linger")
     with worker_stack.worker() as worker:
-        worker_stack.until_begun()
+        worker_stack.wait_until_started()
         later = worker_stack.offer("note")
         worker.signal(signal.SIGTERM)
         worker.wait_for("stopping: 1 running may finish within 25 s")
-        worker_stack.go_on()
+        worker_stack.finish_lingering()
         assert worker.wait() == 0
         worker.wait_for(rf"succeeded +{task} +linger +\(\d+\.\d s\)")
     record = worker_stack.record(task)
@@ -71,26 +71,26 @@ def test_sigterm_lets_it_finish(worker_stack: WorkerStack) -> None:
 
 
 @pytest.mark.parametrize("how", ["no grace", "a second signal"])
-def test_sigterm_gives_back_what_does_not_finish(worker_stack: WorkerStack, how: str) -> None:
-    """The attempt costs nothing, and another worker begins it anew; the handler that still talks does not matter."""
+def test_sigterm_releases_an_attempt_that_does_not_finish(worker_stack: WorkerStack, how: str) -> None:
+    """This costs no attempt, and another worker starts again; later output of the old handler has no effect."""
     task = worker_stack.offer("linger")
     with worker_stack.worker("--grace", "0" if how == "no grace" else "600") as worker:
-        worker_stack.until_begun()
+        worker_stack.wait_until_started()
         worker.signal(signal.SIGTERM)
         if how == "a second signal":
             worker.wait_for("stopping")
             worker.signal(signal.SIGINT)
         assert worker.wait() == 0, worker.output
         worker.wait_for(f"released +{task}")
-    worker_stack.go_on()
+    worker_stack.finish_lingering()
     with worker_stack.worker("--once", "--name", "another") as worker:
         assert worker.wait() == 0
     record = worker_stack.record(task)
     assert (record.content, [attempt.worker for attempt in record.attempts]) == ("attempt 1", ["another"])
 
 
-def test_what_a_handler_has_left_behind_does_not_keep_it(tmp_path: Path) -> None:
-    """A pool that still works would: Python waits for it at the end of a process."""
+def test_threads_left_by_a_handler_do_not_delay_the_exit(tmp_path: Path) -> None:
+    """Python would wait for a busy thread pool at the end of a process."""
     with open_worker_stack(tmp_path, "api") as worker_stack, worker_stack.worker() as worker:
         task = worker_stack.create("leave")
         worker.wait_for(f"succeeded +{task}")
@@ -99,13 +99,13 @@ def test_what_a_handler_has_left_behind_does_not_keep_it(tmp_path: Path) -> None
         assert "threads that handlers left behind still run" in worker.output
 
 
-def test_a_worker_that_is_killed(worker_stack: WorkerStack) -> None:
-    """Its attempt is TIMED_OUT when its lease has ended, and another worker makes the next one."""
+def test_the_attempt_of_a_killed_worker_is_made_by_another(worker_stack: WorkerStack) -> None:
+    """The attempt is TIMED_OUT when its lease has ended, and another worker makes the next one."""
     task = worker_stack.offer("linger", expected_duration=timedelta(minutes=2))
     with worker_stack.worker("--name", "first") as worker:
-        worker_stack.until_begun()
+        worker_stack.wait_until_started()
         worker.kill()
-    worker_stack.go_on()
+    worker_stack.finish_lingering()
     worker_stack.stack.emulator.advance(timedelta(minutes=4))
     with worker_stack.worker("--name", "second"):
         worker_stack.wait_for_status(task, "SUCCEEDED")
@@ -114,7 +114,7 @@ def test_a_worker_that_is_killed(worker_stack: WorkerStack) -> None:
 
 
 def test_two_workers_share_the_work(worker_stack: WorkerStack) -> None:
-    """Of 200 tasks each runs once, whichever of the two has it; none can end before both have one."""
+    """Each of 200 tasks runs once on one of the two; none can end before both workers have one."""
     tasks = [worker_stack.create("meet") for _ in range(200)]
     with (
         worker_stack.worker("--concurrency", "4", "--name", "one"),
@@ -128,8 +128,8 @@ def test_two_workers_share_the_work(worker_stack: WorkerStack) -> None:
     assert set(workers) == {"one", "two"}
 
 
-def test_an_api_that_is_away(tmp_path: Path) -> None:
-    """Away at the start, or while a handler runs: the worker waits, and brings the result when it is back."""
+def test_a_worker_waits_for_an_unreachable_api(tmp_path: Path) -> None:
+    """At the start or while a handler runs: the worker waits, and delivers the result when the API is back."""
     port = free_port()
     with open_worker_stack(tmp_path, "api") as worker_stack, ExitStack() as stack:
         task = worker_stack.offer("linger")
@@ -138,8 +138,8 @@ def test_an_api_that_is_away(tmp_path: Path) -> None:
             worker.wait_for("cannot claim work")
             with WebServer(front, port=port) as server:
                 server.serve()
-                worker_stack.until_begun()
-            worker_stack.go_on()
+                worker_stack.wait_until_started()
+            worker_stack.finish_lingering()
             worker.wait_for("its result was not acknowledged, will retry")
             stack.enter_context(WebServer(front, port=port)).serve()
             worker_stack.wait_for_status(task, "SUCCEEDED")
@@ -154,8 +154,8 @@ def worker_lines(worker: Process, words: str) -> int:
     return sum(words in line for line in worker.output.splitlines())
 
 
-def test_keys(tmp_path: Path) -> None:
-    """The right key works; a wrong one, one for another queue and none at all end the worker with one line and 2."""
+def test_a_worker_requires_a_valid_key_for_its_queue(tmp_path: Path) -> None:
+    """A wrong key, one for another queue and none at all end the worker with one line and exit code 2."""
     keys = {
         queue: create_key(f"key-{number}", Role.WORKER, None, [queue]) for number, queue in enumerate(["gpu", "cpu"], 1)
     }
@@ -200,8 +200,10 @@ def test_keys(tmp_path: Path) -> None:
         (("--url", "http://127.0.0.1:1", "--token", "ä"), {}, "cloudsched: The token has characters"),
     ],
 )
-def test_what_cannot_be_done_is_said(options: tuple[str, ...], env: dict[str, str], says: str, tmp_path: Path) -> None:
-    """A mistake of the user's is words on what is wrong, without a traceback, and exit code 2."""
+def test_a_mistake_of_the_user_is_reported_without_a_traceback(
+    options: tuple[str, ...], env: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    """The message says what is wrong, and the exit code is 2."""
     (tmp_path / "handlers.py").write_text(HANDLERS)
     (tmp_path / "empty.py").write_text("from cloudsched import App\napp = App()\n")
     around = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
@@ -212,8 +214,8 @@ def test_what_cannot_be_done_is_said(options: tuple[str, ...], env: dict[str, st
         assert "Traceback" not in worker.output
 
 
-class Voice:
-    """Stands before an API, and says what it likes of claims."""
+class ClaimFakingProxy:
+    """A proxy before an API that replaces the responses to claims."""
 
     def __init__(self, status: int, detail: str) -> None:
         self._problem = json.dumps({"type": "about:blank", "detail": detail})
@@ -226,7 +228,7 @@ class Voice:
 
 
 def bare(folder: Path, *options: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the command and the environment of a worker that has nothing but its options."""
+    """Return the command and the environment of a worker that is configured by its options only."""
     (folder / "handlers.py").write_text(HANDLERS)
     around = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
     command = (sys.executable, "-m", "cloudsched", "worker", "--queue", "gpu", "--poll", "0.1", *options)
@@ -234,9 +236,9 @@ def bare(folder: Path, *options: str) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 @pytest.mark.parametrize("status", [403, 503])
-def test_what_an_api_says_does_not_move_the_cursor(status: int, tmp_path: Path) -> None:
-    """Whether it ends the worker or is a line of its log, it is one line without control characters."""
-    with WebServer(Request.application(Voice(status, "no\x1b[2J\r\nlines\u202e"))) as server:
+def test_control_characters_of_an_api_do_not_reach_the_terminal(status: int, tmp_path: Path) -> None:
+    """Whether the text ends the worker or is logged, it is one line without control characters."""
+    with WebServer(Request.application(ClaimFakingProxy(status, "no\x1b[2J\r\nlines\u202e"))) as server:
         server.serve()
         command, env = bare(tmp_path, "--url", f"http://{server.address}")
         with process(*command, env=env, cwd=tmp_path) as worker:
@@ -246,8 +248,8 @@ def test_what_an_api_says_does_not_move_the_cursor(status: int, tmp_path: Path) 
             assert "\r" not in worker.output
 
 
-def test_an_address_with_a_path_is_told(tmp_path: Path) -> None:
-    """A worker whose --url leads beside the API says which address that is, and what an address looks like."""
+def test_a_url_with_a_wrong_path_is_reported(tmp_path: Path) -> None:
+    """A worker whose --url does not lead to the API names that address, and says what one looks like."""
     with (
         open_worker_stack(tmp_path, "api") as worker_stack,
         worker_stack.worker(url=f"{worker_stack.stack.url}/api") as worker,
@@ -258,9 +260,9 @@ def test_an_address_with_a_path_is_told(tmp_path: Path) -> None:
         assert "without a path" in complaint
 
 
-def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
-    """A worker that is begun with nohup does not end with its terminal."""
-    voice = Voice(503, "away")
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    """A worker started with nohup does not end with its terminal."""
+    voice = ClaimFakingProxy(503, "away")
     with WebServer(Request.application(voice)) as server:
         server.serve()
         command, env = bare(tmp_path, "--url", f"http://{server.address}")
@@ -281,8 +283,8 @@ cli.main()
 """
 
 
-def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
-    """A second signal ends it, in the middle of a claim whose answer does not end, and that it would wait for."""
+def test_a_second_signal_ends_a_worker_during_a_slow_response(tmp_path: Path) -> None:
+    """After the first signal it waits for the response to its claim, which never ends; the second one ends the wait."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(WAIT_SECONDS)
         command, env = bare(tmp_path, "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
@@ -292,7 +294,7 @@ def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
             with connection:
                 connection.recv(65536)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{")
-                dropping = drop_by_drop(connection)
+                dropping = send_slowly(connection)
                 worker.signal(signal.SIGTERM)
                 wait_until(lambda: next(dropping) > 20, "it waits for the answer")
                 worker.signal(signal.SIGINT)
@@ -301,16 +303,16 @@ def test_an_answer_that_drips_keeps_no_worker(tmp_path: Path) -> None:
             assert "Traceback" not in worker.output
 
 
-def drop_by_drop(connection: socket.socket) -> Iterator[int]:
-    """Send a byte each time, as long as somebody reads; yield how many."""
+def send_slowly(connection: socket.socket) -> Iterator[int]:
+    """Send one byte at a time as long as the client reads; yield how many were sent."""
     for count in itertools.count(1):
         with suppress(OSError):
             connection.sendall(b" ")
         yield count
 
 
-def test_a_worker_of_the_api_needs_nothing_of_google_s(tmp_path: Path) -> None:
-    """Through the API neither Google's clients nor a web server are imported, and a task runs."""
+def test_a_worker_through_the_api_imports_nothing_of_google(tmp_path: Path) -> None:
+    """It imports neither Google's clients nor a web server, and runs a task."""
     code = (
         "import sys\nfrom cloudsched.cli.main import cloudsched\n"
         "try:\n    cloudsched(['worker', '--queue', 'gpu', '--once'])\n"

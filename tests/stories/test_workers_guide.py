@@ -1,4 +1,4 @@
-"""The walk through ``docs/workers.md``, as it is written there."""
+"""The commands of ``docs/workers.md``, exactly as they are written there."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from tests.harness import ROOT, free_port, process
 GUIDE = (ROOT / "docs" / "workers.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
+def read_blocks(language: str) -> list[str]:
     """Return the page's blocks of code in a language."""
     return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
 
 
 @pytest.mark.slow
-def test_the_walk(tmp_path: Path) -> None:
-    """The stack, the task, the worker and whoever waits for a result: each line of the page works, on other ports."""
+def test_every_command_of_the_guide_works(tmp_path: Path) -> None:
+    """The stack, the task, the worker and the client that waits for a result work as written, except for the ports."""
     port = str(free_port())
-    stack, (client, commands) = blocks("sh")[0].strip(), (blocks("python")[1], blocks("sh")[1].replace("8080", port))
-    (tmp_path / "handlers.py").write_text(blocks("python")[0])
+    stack, (client, commands) = (
+        read_blocks("sh")[0].strip(),
+        (read_blocks("python")[1], read_blocks("sh")[1].replace("8080", port)),
+    )
+    (tmp_path / "handlers.py").write_text(read_blocks("python")[0])
     (tmp_path / "wait.py").write_text(client.replace("8080", port))
     around = {name: value for name, value in os.environ.items() if not name.startswith("CLOUDSCHED_")}
     env = {**around, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

@@ -1,4 +1,4 @@
-"""A local stack whose work is fetched, with workers in processes of their own."""
+"""A local stack whose work is fetched by workers in their own processes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def meet(ctx: Context) -> None:
 
 @dataclass
 class WorkerStack:
-    """A local stack, and what workers need to find it."""
+    """A local stack, and what workers need to connect to it."""
 
     stack: Stack
     folder: Path
@@ -87,7 +87,7 @@ class WorkerStack:
         return self.stack.app.create(**{**usual, **fields}).id
 
     def offer(self, handler: str, **fields: Any) -> str:
-        """Do that, and wait until it is offered; no worker is free to take it meanwhile."""
+        """Create a task and wait until it is offered; no worker must be free to take it meanwhile."""
         task_id = self.create(handler, **fields)
         wait_until(lambda: self.stack.app.get(task_id).offer, "it is offered")
         return task_id
@@ -101,12 +101,12 @@ class WorkerStack:
         """Wait until a task's execution has a status."""
         wait_until(lambda: [each.status for each in self.stack.app.executions(task_id).items] == [status], status)
 
-    def until_begun(self, attempt: int = 1) -> None:
-        """Wait until ``linger`` has begun an attempt."""
+    def wait_until_started(self, attempt: int = 1) -> None:
+        """Wait until ``linger`` has started an attempt."""
         wait_until((self.folder / f"began-{attempt}").exists, f"attempt {attempt} has begun")
 
-    def go_on(self) -> None:
-        """Let ``linger`` end."""
+    def finish_lingering(self) -> None:
+        """Let ``linger`` finish."""
         (self.folder / "go-on").touch()
 
 

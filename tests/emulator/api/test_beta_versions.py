@@ -1,4 +1,4 @@
-"""v2beta3 and v2beta2 by Google's own clients, over gRPC and REST."""
+"""v2beta3 and v2beta2 with Google's own clients, over gRPC and REST."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def beta2(emulator: CloudTasksEmulator, request: pytest.FixtureRequest) -> Clien
 
 
 @pytest.mark.parametrize("module", [tasks_v2beta3, tasks_v2beta2])
-def test_our_messages_have_the_installed_clients_fields(module: ModuleType) -> None:
-    """Field by field: number, type and repetition of every message that the version has and we use."""
+def test_messages_have_the_fields_of_the_installed_client(module: ModuleType) -> None:
+    """Every field of every message of that version which we use has the same number, type and repetition."""
     compared = 0
     for kind in (getattr(module, name) for name in dir(module)):
         if not isinstance(kind, type(tasks_v2beta3.Task)):
@@ -62,8 +62,8 @@ def test_our_messages_have_the_installed_clients_fields(module: ModuleType) -> N
     assert compared > 10
 
 
-def test_an_http_queue_of_v2beta3(beta3: Client, emulator: CloudTasksEmulator, target: Target) -> None:
-    """Google's HTTP-queue sample: a queue with a target, a task with a body alone."""
+def test_v2beta3_has_queues_with_an_http_target(beta3: Client, emulator: CloudTasksEmulator, target: Target) -> None:
+    """Google's sample for HTTP queues works: a queue with a target, and a task that has only a body."""
     host, port = target.url.removeprefix("http://").split(":")
     override = {"uri_override": {"scheme": "HTTP", "host": host, "port": int(port)}}
     queue = beta3.create_queue(
@@ -94,8 +94,8 @@ def test_an_http_queue_of_v2beta3(beta3: Client, emulator: CloudTasksEmulator, t
         beta3.get_task(name=task.name)
 
 
-def test_a_batch_of_v2beta3(beta3: Client) -> None:
-    """The operation's metadata and response are messages of that version."""
+def test_v2beta3_has_batches(beta3: Client) -> None:
+    """The metadata and the response of the operation are messages of that version."""
     task = {"http_request": {"url": "http://127.0.0.1:9/"}, "schedule_time": LATER}
     requests = [{"parent": QUEUE, "task": task}]
     operation = beta3.batch_create_tasks(request={"parent": QUEUE, "requests": requests}).operation
@@ -105,8 +105,8 @@ def test_a_batch_of_v2beta3(beta3: Client) -> None:
     assert response.tasks[0].http_request.url == "http://127.0.0.1:9/"
 
 
-def test_a_task_of_v2beta2(beta2: Client, emulator: CloudTasksEmulator) -> None:
-    """Its own names for rates, attempts, App Engine requests and the status."""
+def test_v2beta2_has_its_own_field_names(beta2: Client, emulator: CloudTasksEmulator) -> None:
+    """Rates, attempts, App Engine requests and the status have other names than in v2."""
     limits = {"max_tasks_dispatched_per_second": 5, "max_concurrent_tasks": 6}
     queue = beta2.create_queue(
         parent=LOCATION,
@@ -133,8 +133,8 @@ def test_pull_queues_are_refused(beta2: Client) -> None:
         beta2.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/pull", "pull_target": {}})
 
 
-def test_enums_of_the_beta_versions_are_numbers_if_asked_for(http: Http) -> None:
-    """Generated REST clients send and expect numbers, for a queue's type as for all others."""
+def test_the_beta_versions_write_enums_as_numbers_on_request(http: Http) -> None:
+    """Generated REST clients send and expect numbers for all enums, including a queue's type."""
     path = f"/v2beta3/{LOCATION}/queues"
     queue = http("POST", f"{path}?$alt=json;enum-encoding=int", {"name": f"{LOCATION}/queues/n", "type": 2})[1]
     assert (queue["type"], queue["state"]) == (2, 1)
@@ -142,10 +142,8 @@ def test_enums_of_the_beta_versions_are_numbers_if_asked_for(http: Http) -> None
     assert http("POST", path, {"name": f"{LOCATION}/queues/pull", "type": 1})[0] == 400
 
 
-def test_a_queue_keeps_tasks_and_names_as_long_as_it_says(
-    beta3: Client, emulator: CloudTasksEmulator, http: Http
-) -> None:
-    """task_ttl ends a task that waits, tombstone_ttl frees its name; v2 shows neither; the defaults return."""
+def test_task_ttl_and_tombstone_ttl_are_applied(beta3: Client, emulator: CloudTasksEmulator, http: Http) -> None:
+    """`task_ttl` ends a waiting task, `tombstone_ttl` frees its name, v2 shows neither; unset, both have defaults."""
     name = f"{LOCATION}/queues/ttl"
     ttls = {"task_ttl": timedelta(days=10), "tombstone_ttl": timedelta(hours=2)}
     queue = beta3.create_queue(parent=LOCATION, queue={"name": name, **ttls})
@@ -169,8 +167,8 @@ def test_a_queue_keeps_tasks_and_names_as_long_as_it_says(
             beta3.create_queue(parent=LOCATION, queue={"name": f"{name}3", **wrong})
 
 
-def test_a_read_mask_chooses_fields_and_statistics(beta3: Client, http: Http) -> None:
-    """Only what it names is returned; statistics are returned only where it names them; v2 has no such mask."""
+def test_a_read_mask_selects_fields_and_statistics(beta3: Client, http: Http) -> None:
+    """Only fields in the mask are returned, statistics only if the mask contains them; v2 has no such mask."""
     task = {"http_request": {"url": "http://127.0.0.1:9/"}, "schedule_time": LATER}
     beta3.create_task(parent=QUEUE, task=task)
     mask = {"paths": ["name", "stats", "rate_limits.max_burst_size"]}

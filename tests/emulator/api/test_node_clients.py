@@ -24,8 +24,8 @@ SCRIPT = Path(__file__).with_name("node_clients.mjs")
 
 
 @pytest.mark.skipif("CLOUDSCHED_NODE_MODULES" not in os.environ, reason="CLOUDSCHED_NODE_MODULES names no npm folder")
-def test_the_node_clients(emulator: CloudTasksEmulator, target: Target) -> None:
-    """@google-cloud/tasks over gRPC and REST, and firebase-admin; what they enqueue is delivered."""
+def test_tasks_of_the_node_clients_are_delivered(emulator: CloudTasksEmulator, target: Target) -> None:
+    """The clients are @google-cloud/tasks over gRPC and REST, and firebase-admin."""
     command = ["node", str(SCRIPT), emulator.address, target.url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)  # noqa: S603 - node is found by PATH
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The one port: gRPC and HTTP/1.1 told apart, and nothing that comes in over it breaks anything."""
+"""One port serves gRPC and HTTP/1.1, and no input breaks the server."""
 
 from __future__ import annotations
 
@@ -42,20 +42,22 @@ headers = st.lists(st.tuples(names, st.binary(max_size=60)), min_size=1, max_siz
 
 
 @given(st.lists(st.tuples(headers, st.booleans()), min_size=1, max_size=10))
-def test_we_read_what_the_reference_writes(blocks: list[tuple[list[tuple[bytes, bytes]], bool]]) -> None:
-    """Through one connection's tables, with and without Huffman coding."""
+def test_headers_of_the_reference_implementation_are_decoded(
+    blocks: list[tuple[list[tuple[bytes, bytes]], bool]],
+) -> None:
+    """Both share the tables of one connection, with and without Huffman coding."""
     writer, reader = hpack.Encoder(), Decoder()
     for block, huffman in blocks:
         assert reader.decode(writer.encode(block, huffman=huffman)) == block
 
 
 @given(st.lists(st.tuples(st.text("abc-", min_size=1), st.text("xyz %", max_size=400)), max_size=8))
-def test_the_reference_reads_what_we_write(block: list[tuple[str, str]]) -> None:
+def test_the_reference_implementation_decodes_our_headers(block: list[tuple[str, str]]) -> None:
     assert [(str(name), str(value)) for name, value in hpack.Decoder().decode(encode(block))] == block
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_headers_or_refused(block: bytes) -> None:
+def test_any_bytes_are_decoded_as_headers_or_refused(block: bytes) -> None:
     try:
         Decoder().decode(block)
     except HeaderError:
@@ -63,7 +65,7 @@ def test_any_bytes_are_headers_or_refused(block: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 255), st.binary(max_size=50)), max_size=8), st.data())
-def test_frames_survive_being_cut_anywhere(parts: list[tuple[int, int, bytes]], data: st.DataObject) -> None:
+def test_frames_may_arrive_in_any_pieces(parts: list[tuple[int, int, bytes]], data: st.DataObject) -> None:
     stream = b"".join(encode_frame(kind, flags, 7, payload) for kind, flags, payload in parts)
     buffer, found, at = bytearray(), [], 0
     while at < len(stream):
@@ -77,7 +79,7 @@ def test_frames_survive_being_cut_anywhere(parts: list[tuple[int, int, bytes]], 
 
 
 class Reference:
-    """A gRPC client by hand over the reference HTTP/2 implementation."""
+    """A hand-written gRPC client over the reference HTTP/2 implementation."""
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
@@ -107,7 +109,7 @@ class Reference:
         return stream
 
     def finish(self, streams: set[int], *, open_windows: bool = True) -> dict[int, tuple[bytes, dict[str, str]]]:
-        """Read until those streams have ended; returns each one's data and all its headers and trailers."""
+        """Read until these streams have ended; return the data, headers and trailers of each."""
         found: dict[int, tuple[bytes, dict[str, str]]] = {stream: (b"", {}) for stream in streams}
         waiting = set(streams)
         while waiting:
@@ -126,8 +128,8 @@ class Reference:
             self.flush()
         return found
 
-    def received_before_an_echo(self) -> int:
-        """Say hello, read until that comes back, opening no window, and return how much data came before it."""
+    def count_bytes_before_ping_reply(self) -> int:
+        """Send a ping and read until its reply, opening no window; return how much data came before the reply."""
         self.http.ping(b"an echo?")
         self.flush()
         received = 0
@@ -148,7 +150,7 @@ class Reference:
 
 @pytest.fixture
 def dial() -> Iterator[Callable[[str], Reference]]:
-    """Make connections that end with the test."""
+    """A function that opens connections, which are closed with the test."""
     made: list[Reference] = []
 
     def connect(address: str) -> Reference:
@@ -186,7 +188,7 @@ def test_the_reference_implementation_is_served(reference: Reference) -> None:
     assert replies[missing][1]["grpc-message"].startswith("Queue does not exist. If you")
 
 
-def test_what_is_no_grpc_gets_415(reference: Reference) -> None:
+def test_a_request_that_is_not_grpc_gets_415(reference: Reference) -> None:
     stream = reference.begin("/", "text/html")
     reference.flush()
     assert reference.finish({stream})[stream][1] == {":status": "415"}
@@ -195,7 +197,7 @@ def test_what_is_no_grpc_gets_415(reference: Reference) -> None:
 def test_a_reply_waits_for_the_clients_window(
     emulator: CloudTasksEmulator, grpc_client: Client, dial: Callable[[str], Reference]
 ) -> None:
-    """A page of 300 KB through a window of 64 KB: nothing is sent beyond it, and all of it arrives in the end."""
+    """A page of 300 KB passes through a window of 64 KB: nothing exceeds the window, and all of it arrives."""
     later = {"seconds": 1_798_761_600 + 3600}
     for _ in range(3):
         body = os.urandom(100_000)
@@ -208,7 +210,7 @@ def test_a_reply_waits_for_the_clients_window(
     assert len(messages.message_class("ListTasksResponse").FromString(body[5:]).tasks) == 3
     reference = dial(emulator.address)
     reference.call("/google.cloud.tasks.v2.CloudTasks/ListTasks", message)
-    assert reference.received_before_an_echo() == 65_535
+    assert reference.count_bytes_before_ping_reply() == 65_535
 
 
 def test_a_message_beyond_32_megabytes_is_refused(reference: Reference) -> None:
@@ -223,7 +225,7 @@ def test_a_message_beyond_32_megabytes_is_refused(reference: Reference) -> None:
     assert reference.finish({stream})[stream][1]["grpc-status"] == "8"
 
 
-def test_a_message_over_the_clients_limit_does_not_stop_the_next(emulator: CloudTasksEmulator) -> None:
+def test_a_reply_over_the_clients_limit_does_not_affect_the_next(emulator: CloudTasksEmulator) -> None:
     with grpc.insecure_channel(emulator.address) as channel:
         call = channel.unary_unary(GET_QUEUE)
         with pytest.raises(grpc.RpcError) as refused:
@@ -251,7 +253,7 @@ def test_a_message_over_the_clients_limit_does_not_stop_the_next(emulator: Cloud
         PREFACE + encode_frame(1, 0, 1, b"\x82") + encode_frame(6, 0, 0, b"12345678"),
     ],
 )
-def test_garbage_ends_its_own_connection_only(emulator: CloudTasksEmulator, http: Http, garbage: bytes) -> None:
+def test_garbage_ends_only_its_own_connection(emulator: CloudTasksEmulator, http: Http, garbage: bytes) -> None:
     host, port = emulator.address.split(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         connection.sendall(garbage)
@@ -263,7 +265,7 @@ def test_garbage_ends_its_own_connection_only(emulator: CloudTasksEmulator, http
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_mutated_calls_never_break_the_server(shared_emulator: CloudTasksEmulator, seed: int) -> None:
-    """A real call with some bytes changed, in pieces; afterwards the server still serves."""
+    """A real call is sent in pieces with some bytes changed; the server still responds afterwards."""
     draw = random.Random(seed)  # noqa: S311 - a test's own dice
     writer = H2Connection()
     writer.initiate_connection()
@@ -284,7 +286,7 @@ def test_mutated_calls_never_break_the_server(shared_emulator: CloudTasksEmulato
     reference.socket.close()
 
 
-def test_the_asynchronous_client_with_a_thousand_calls_at_once(emulator: CloudTasksEmulator) -> None:
+def test_the_asynchronous_client_can_make_a_thousand_concurrent_calls(emulator: CloudTasksEmulator) -> None:
     later = {"seconds": 1_798_761_600 + 3600}
     task: Any = {"http_request": {"url": "http://127.0.0.1:9/"}, "schedule_time": later}
 
@@ -301,10 +303,10 @@ def test_the_asynchronous_client_with_a_thousand_calls_at_once(emulator: CloudTa
     assert {one.name for one in emulator.waiting()} == names
 
 
-def test_a_larger_window_for_all_streams_reaches_those_that_wait(
+def test_a_larger_initial_window_applies_to_open_streams(
     emulator: CloudTasksEmulator, grpc_client: Client, dial: Callable[[str], Reference]
 ) -> None:
-    """SETTINGS_INITIAL_WINDOW_SIZE changes the windows of streams that are open (RFC 9113, 6.9.2)."""
+    """SETTINGS_INITIAL_WINDOW_SIZE changes the windows of open streams (RFC 9113, section 6.9.2)."""
     request = {"url": "http://127.0.0.1:9/", "body": os.urandom(200_000)}
     later = {"seconds": 1_798_761_600 + 3600}
     grpc_client.create_task(parent=QUEUE, task={"http_request": request, "schedule_time": later})

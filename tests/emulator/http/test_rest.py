@@ -1,4 +1,4 @@
-"""REST as other clients speak it: curl, gcloud's beta and alpha, firebase-admin; and whatever is not right."""
+"""REST as other clients use it: curl, gcloud's beta and alpha tracks, firebase-admin; and invalid requests."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ START = datetime(2027, 1, 1, tzinfo=UTC)
 TASK = {"httpRequest": {"url": URL}, "scheduleTime": "2027-01-02T00:00:00Z"}
 
 
-def test_plain_json(http: Http) -> None:
-    """What `curl` sends and sees; integers for enums only if they were asked for."""
+def test_curl_can_create_and_read_tasks(http: Http) -> None:
+    """Requests and responses as `curl` sends and sees them; enums are numbers only on request."""
     body = base64.b64encode(b"hello").decode()
     request = {"url": URL, "httpMethod": "PUT", "headers": {"Content-Type": "text/plain"}, "body": body}
     status, task = http(
@@ -51,7 +51,7 @@ def test_plain_json(http: Http) -> None:
     assert http("DELETE", f"/v2/{task['name']}") == (200, {})
 
 
-def test_a_refusal_is_a_google_rpc_status(http: Http) -> None:
+def test_an_error_is_a_google_rpc_status(http: Http) -> None:
     status, reply = http("GET", f"/v2/{QUEUE}/tasks/never")
     message = "Requested entity was not found."
     assert (status, reply) == (404, {"error": {"code": 404, "message": message, "status": "NOT_FOUND"}})
@@ -93,7 +93,7 @@ def test_a_refusal_is_a_google_rpc_status(http: Http) -> None:
         ("POST", "/v2beta2/projects/demo/locations/us-central1/queues", {"name": QUEUE, "pullTarget": {}}, 400),
     ],
 )
-def test_bad_input_is_refused_and_changes_nothing(
+def test_invalid_input_is_refused_and_changes_nothing(
     http: Http, verb: str, path: str, body: object, expected: int
 ) -> None:
     before = http("GET", f"/v2/{LOCATION}/queues"), http("GET", f"/v2/{QUEUE}/tasks")
@@ -112,7 +112,7 @@ def test_a_body_over_the_limit_is_refused(http: Http) -> None:
     assert http("GET", "/healthz")[0] == 200
 
 
-def test_the_beta_dialects(http: Http) -> None:
+def test_the_beta_versions_have_their_own_json(http: Http) -> None:
     beta3, beta2 = (f"/{version}/{LOCATION}/queues" for version in ("v2beta3", "v2beta2"))
     routing = {"appEngineRoutingOverride": {"service": "abc"}}
     queue = http("POST", beta3, {"name": f"{LOCATION}/queues/b3", "appEngineHttpQueue": routing, "type": "PUSH"})[1]
@@ -135,7 +135,7 @@ def test_the_beta_dialects(http: Http) -> None:
 
 
 def test_clearing_the_doublings_returns_to_the_default(http: Http) -> None:
-    """Gcloud's --clear-max-doublings names the field in the mask and omits it; --max-doublings=0 says zero."""
+    """Gcloud's --clear-max-doublings puts the field into the mask and omits it; --max-doublings=0 sends zero."""
     path = f"/v2/{QUEUE}?updateMask=retryConfig.maxDoublings"
     assert http("PATCH", path, {"retryConfig": {"maxDoublings": 5}})[1]["retryConfig"]["maxDoublings"] == 5
     assert http("PATCH", path, {"retryConfig": {}})[1]["retryConfig"]["maxDoublings"] == 16
@@ -143,7 +143,7 @@ def test_clearing_the_doublings_returns_to_the_default(http: Http) -> None:
     assert http("PATCH", path, {})[1]["retryConfig"]["maxDoublings"] == 16
 
 
-def test_a_buffered_task_needs_only_a_body(http: Http, target: Target, emulator: CloudTasksEmulator) -> None:
+def test_a_buffered_task_requires_only_a_body(http: Http, target: Target, emulator: CloudTasksEmulator) -> None:
     host, port = target.url.removeprefix("http://").split(":")
     override = {"uriOverride": {"scheme": "HTTP", "host": host, "port": int(port), "pathOverride": {"path": "/in"}}}
     assert http("POST", f"/v2beta3/{QUEUE}/tasks:buffer", {})[0] == 400  # the queue has no target yet
@@ -158,7 +158,7 @@ def test_a_buffered_task_needs_only_a_body(http: Http, target: Target, emulator:
 
 @pytest.fixture
 def firebase(emulator: CloudTasksEmulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
-    """firebase-admin for Python, pointed at the emulator."""
+    """firebase-admin for Python, configured to use the emulator."""
     firebase_admin = pytest.importorskip("firebase_admin")
     functions = pytest.importorskip("firebase_admin.functions")
     monkeypatch.setenv("CLOUD_TASKS_EMULATOR_HOST", emulator.address)
@@ -187,7 +187,7 @@ def test_firebase_admin_enqueues_and_deletes(
         firebase("missing").enqueue({})
 
 
-def test_firebase_functions_are_found_by_their_name(
+def test_a_firebase_function_without_a_url_is_called_by_name(
     emulator: CloudTasksEmulator, firebase: Callable[[str], Any]
 ) -> None:
     name = f"{QUEUE}/tasks/{firebase('default').enqueue({'a': 1})}"
@@ -198,8 +198,8 @@ def test_firebase_functions_are_found_by_their_name(
 
 
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
-def test_gcloud(emulator: CloudTasksEmulator, tmp_path: Path) -> None:
-    """One life of a queue and a task; docs/emulator.md says how to run every command of every track."""
+def test_gcloud_manages_queues_and_tasks(emulator: CloudTasksEmulator, tmp_path: Path) -> None:
+    """A queue and a task from creation to deletion; docs/emulator.md says how to run every command of every track."""
     settings = {
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDTASKS": f"http://{emulator.address}/",
         "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "1",

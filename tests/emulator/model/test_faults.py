@@ -1,4 +1,4 @@
-"""Faults on purpose: they happen, they can be repeated, and the model keeps its promises under them."""
+"""Injected faults: they occur, they can be reproduced, and the model keeps its promises under them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(client: Client, url: str, number: int = 0) -> None:
     client.create_task(parent=QUEUE, task=task)
 
 
-def test_twice(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+def test_duplicate_sends_a_request_twice(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
     emulator.inject(Faults(duplicate=1))
     add(grpc_client, target.url)
     assert emulator.run_until_idle() == 2
@@ -36,7 +36,7 @@ def test_twice(emulator: CloudTasksEmulator, grpc_client: Client, target: Target
     assert [attempt.fault for attempt in emulator.attempts()] == ["duplicate"] * 2
 
 
-def test_twice_and_failing_is_tried_again_once(
+def test_a_duplicated_request_that_fails_is_retried_once(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     target.answer = lambda _hit: 500 if len(target.hits) <= 2 else 200
@@ -46,8 +46,8 @@ def test_twice_and_failing_is_tried_again_once(
     assert [hit.headers["X-CloudTasks-TaskRetryCount"] for hit in target.hits] == ["0", "0", "1", "1"]
 
 
-def test_late(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
-    """The instant it was due for stays in its header."""
+def test_late_holds_an_attempt_back(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    """Its header still has the instant at which it was due."""
     emulator.inject(Faults(late=1, late_by=timedelta(minutes=7)))
     add(grpc_client, target.url)
     emulator.run_until_idle()
@@ -55,7 +55,9 @@ def test_late(emulator: CloudTasksEmulator, grpc_client: Client, target: Target)
     assert float(target.hits[0].headers["X-CloudTasks-TaskETA"]) == (START + DAY).timestamp()
 
 
-def test_out_of_order(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+def test_out_of_order_lets_later_attempts_overtake(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
     emulator.inject(Faults(out_of_order=1, shuffle_within=timedelta(minutes=1)))
     for number in range(10):
         add(grpc_client, target.url, number)
@@ -64,7 +66,7 @@ def test_out_of_order(emulator: CloudTasksEmulator, grpc_client: Client, target:
     assert sorted(target.paths) == [f"/{number}" for number in range(10)]
 
 
-def test_the_answer_is_dropped_after_the_target_ran(
+def test_drop_answer_fails_an_attempt_after_the_target_ran(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     emulator.inject(Faults(drop_answer=1))
@@ -75,7 +77,7 @@ def test_the_answer_is_dropped_after_the_target_ran(
     assert all("X-CloudTasks-TaskPreviousResponse" not in hit.headers for hit in target.hits)
 
 
-def test_a_time_out_is_seen_as_504_at_the_deadline(
+def test_time_out_fails_an_attempt_as_504_at_its_deadline(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     emulator.inject(Faults(time_out=1))
@@ -87,8 +89,8 @@ def test_a_time_out_is_seen_as_504_at_the_deadline(
     assert [attempt.answer.timed_out for attempt in emulator.attempts()] == [True, True]
 
 
-def test_an_idempotent_handler_survives_all_of_them_and_a_naive_one_does_not(target: Target, connect: Connect) -> None:
-    """What the faults are for; and the same seed gives the same run."""
+def test_faults_distinguish_idempotent_handlers_from_naive_ones(target: Target, connect: Connect) -> None:
+    """Under all faults an idempotent handler is right and a naive one is not; the same seed gives the same run."""
     faults = Faults(duplicate=0.3, out_of_order=0.3, late=0.2, drop_answer=0.3, time_out=0.2, seed=11)
     runs: list[list[str]] = []
     for _ in range(2):
@@ -114,12 +116,12 @@ def test_the_same_seed_task_and_attempt_give_the_same_fault(
     assert one.delay(task, attempt) == other.delay(task, attempt)
 
 
-def test_another_seed_gives_another_run() -> None:
+def test_another_seed_gives_other_faults() -> None:
     runs = [[Faults(duplicate=0.5, seed=seed).fault(f"t{n}", 1) for n in range(64)] for seed in range(3)]
     assert runs[0] != runs[1] != runs[2]
 
 
-def test_faults_over_http(emulator: CloudTasksEmulator, http: Http) -> None:
+def test_faults_can_be_set_over_http(emulator: CloudTasksEmulator, http: Http) -> None:
     assert http("GET", "/faults")[1]["duplicate"] == 0
     status, shown = http("POST", "/faults", {"duplicate": 0.5, "lateBy": "PT2M", "seed": 7})
     assert (status, shown["duplicate"], shown["lateBy"], shown["seed"]) == (200, 0.5, 120.0, 7)

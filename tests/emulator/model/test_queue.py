@@ -1,4 +1,4 @@
-"""The queue model, pure: no clock, no I/O, every rule as a property."""
+"""The queue model is pure, without clock and I/O: each rule is a property."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OK, FAILED = HttpResult(status=200), HttpResult(status=500)
 SECOND = timedelta(seconds=1)
 
 
-def board_with(**config: object) -> Queues:
+def make_queues(**config: object) -> Queues:
     board = Queues()
     board.create_queue(QUEUE, QueueConfig(**config), START)  # type: ignore[arg-type]
     return board
@@ -37,7 +37,7 @@ def add(board: Queues, task_id: str, at: datetime = START, now: datetime = START
 
 
 def run(board: Queues, until: datetime, answer: HttpResult = OK) -> list[Dispatch]:
-    """Walk a board to an instant; each attempt is answered at once."""
+    """Advance the queues to an instant; each attempt gets its response immediately."""
     sent: list[Dispatch] = []
     while (at := board.next_wake()) is not None and at <= until:
         for dispatch in board.take_due(at):
@@ -51,11 +51,9 @@ offsets = st.integers(0, 60_000_000).map(lambda us: timedelta(microseconds=us))
 
 
 @given(rates, st.integers(1, 50), st.lists(offsets, min_size=1, max_size=80))
-def test_no_window_ever_has_more_dispatches_than_the_bucket_allows(
-    rate: float, burst: int, due: list[timedelta]
-) -> None:
-    """Between any two instants there are at most burst + rate x the time between."""
-    board = board_with(rate_limits=RateLimits(rate, 1000, burst))
+def test_no_period_has_more_dispatches_than_the_bucket_allows(rate: float, burst: int, due: list[timedelta]) -> None:
+    """Between any two instants there are at most burst + rate x time dispatches."""
+    board = make_queues(rate_limits=RateLimits(rate, 1000, burst))
     for number, offset in enumerate(due):
         add(board, f"t{number}", START + offset)
     sent = [dispatch.dispatch_at for dispatch in run(board, START + timedelta(hours=2))]
@@ -68,7 +66,7 @@ def test_no_window_ever_has_more_dispatches_than_the_bucket_allows(
 
 
 @given(rates, st.integers(0, 40))
-def test_the_bucket_is_ready_exactly_when_it_says(rate: float, spent: int) -> None:
+def test_the_bucket_has_a_token_exactly_at_the_computed_instant(rate: float, spent: int) -> None:
     bucket = TokenBucket.full(RateLimits(rate, 1000, 10), START)
     for _ in range(min(spent, 10)):
         assert bucket.take(START)
@@ -79,8 +77,8 @@ def test_the_bucket_is_ready_exactly_when_it_says(rate: float, spent: int) -> No
 
 
 @given(st.integers(1, 5), st.lists(st.tuples(offsets, st.integers(1, 30)), min_size=1, max_size=40))
-def test_never_more_attempts_at_once_than_allowed(most: int, tasks: list[tuple[timedelta, int]]) -> None:
-    board = board_with(rate_limits=RateLimits(500, most, 100))
+def test_concurrent_attempts_never_exceed_the_limit(most: int, tasks: list[tuple[timedelta, int]]) -> None:
+    board = make_queues(rate_limits=RateLimits(500, most, 100))
     seconds = {}
     for number, (offset, length) in enumerate(tasks):
         add(board, f"t{number}", START + offset)
@@ -113,11 +111,13 @@ operations = st.lists(
 
 @settings(max_examples=200)
 @given(operations, st.integers(1, 4), st.integers(1, 3))
-def test_whatever_happens_the_books_balance(  # noqa: C901, PLR0912 - one branch for each event
+def test_any_sequence_of_events_keeps_the_queue_consistent(  # noqa: C901, PLR0912 - one branch for each event
     steps: list[tuple[str, int, object]], attempts: int, concurrent: int
 ) -> None:
-    """No task is lost or stuck, none is delivered after its end, counters agree, names stay taken."""
-    board = board_with(rate_limits=RateLimits(5, concurrent, 2), retry_config=RetryConfig(attempts, min_backoff=SECOND))
+    """No task is lost or stuck, none is delivered after it ended, counters agree, and names stay taken."""
+    board = make_queues(
+        rate_limits=RateLimits(5, concurrent, 2), retry_config=RetryConfig(attempts, min_backoff=SECOND)
+    )
     queue = board.queues[QUEUE]
     now, flying, dispatched = START, [], Counter[str]()
     ever: set[str] = set()
@@ -165,8 +165,8 @@ def test_whatever_happens_the_books_balance(  # noqa: C901, PLR0912 - one branch
             add(board, name, now, now)
 
 
-def test_a_name_stays_taken_for_a_day_after_the_task_is_gone() -> None:
-    board = board_with()
+def test_a_name_stays_taken_for_a_day_after_its_task_ended() -> None:
+    board = make_queues()
     add(board, "once")
     run(board, START)
     with pytest.raises(RpcError, match="Requested entity already exists"):
@@ -177,15 +177,15 @@ def test_a_name_stays_taken_for_a_day_after_the_task_is_gone() -> None:
 
 
 def test_a_deleted_queues_name_stays_taken_for_a_week() -> None:
-    board = board_with()
+    board = make_queues()
     board.delete_queue(QUEUE, START)
     with pytest.raises(RpcError, match="existed too recently"):
         board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7) - SECOND)
     board.create_queue(QUEUE, QueueConfig(), START + timedelta(days=7))
 
 
-def test_a_task_is_given_up_after_its_attempts_and_its_own_config_wins() -> None:
-    board = board_with(retry_config=RetryConfig(max_attempts=5))
+def test_a_task_is_dropped_after_the_attempts_of_its_own_or_its_queues_config() -> None:
+    board = make_queues(retry_config=RetryConfig(max_attempts=5))
     add(board, "queue's")
     add(board, "own", retry_config=RetryConfig(max_attempts=2))
     sent = Counter(dispatch.task.id for dispatch in run(board, START + timedelta(days=1), FAILED))
@@ -193,7 +193,7 @@ def test_a_task_is_given_up_after_its_attempts_and_its_own_config_wins() -> None
 
 
 def test_unlimited_attempts_end_with_the_retention() -> None:
-    board = board_with(retry_config=RetryConfig(max_attempts=-1))
+    board = make_queues(retry_config=RetryConfig(max_attempts=-1))
     add(board, "stubborn")
     sent = run(board, START + timedelta(days=40), FAILED)
     assert len(sent) > 700
@@ -201,8 +201,8 @@ def test_unlimited_attempts_end_with_the_retention() -> None:
     assert not board.queues[QUEUE].tasks
 
 
-def test_a_paused_queue_holds_what_it_takes_until_the_retention_is_over() -> None:
-    board = board_with()
+def test_a_paused_queue_keeps_tasks_until_their_retention_ends() -> None:
+    board = make_queues()
     board.pause_queue(QUEUE, paused=True)
     add(board, "waits")
     add(board, "forgotten")
@@ -213,8 +213,8 @@ def test_a_paused_queue_holds_what_it_takes_until_the_retention_is_over() -> Non
     assert [dispatch.task.id for dispatch in board.take_due(START + timedelta(days=30))] == ["waits"]
 
 
-def test_what_outlived_its_retention_is_never_sent() -> None:
-    board = board_with()
+def test_a_task_past_its_retention_is_never_sent() -> None:
+    board = make_queues()
     board.pause_queue(QUEUE, paused=True)
     add(board, "old")
     add(board, "young", START + timedelta(days=30), START + timedelta(days=1))
@@ -223,8 +223,8 @@ def test_what_outlived_its_retention_is_never_sent() -> None:
     assert board.queues[QUEUE].is_name_reserved("old", START + timedelta(days=31))
 
 
-def test_run_now_ignores_pause_rate_and_schedule_and_backs_off_on_failure() -> None:
-    board = board_with(rate_limits=RateLimits(0.001, 1, 1), retry_config=RetryConfig(min_backoff=10 * SECOND))
+def test_run_task_ignores_pause_rate_and_schedule_and_backs_off() -> None:
+    board = make_queues(rate_limits=RateLimits(0.001, 1, 1), retry_config=RetryConfig(min_backoff=10 * SECOND))
     add(board, "first")
     board.take_due(START)
     task = add(board, "later", START + timedelta(days=9))
@@ -235,7 +235,7 @@ def test_run_now_ignores_pause_rate_and_schedule_and_backs_off_on_failure() -> N
     assert task.schedule_at == START + 11 * SECOND
 
 
-def test_429_and_503_slow_the_queue_down_and_success_speeds_it_up_again() -> None:
+def test_429_and_503_slow_the_queue_and_success_restores_its_rate() -> None:
     bucket = TokenBucket.full(RateLimits(100), START)
     for second in range(4):
         bucket.on_response(HttpResult(status=503 if second % 2 else 429), START + second * SECOND)
@@ -248,7 +248,7 @@ def test_429_and_503_slow_the_queue_down_and_success_speeds_it_up_again() -> Non
 
 
 def test_a_clock_that_is_set_back_does_not_stop_the_queue() -> None:
-    board = board_with()
+    board = make_queues()
     add(board, "t1")
     run(board, START)
     earlier = START - timedelta(days=365)
@@ -257,11 +257,11 @@ def test_a_clock_that_is_set_back_does_not_stop_the_queue() -> None:
     assert [dispatch.task.id for dispatch in board.take_due(earlier)] == ["t2"]
 
 
-def test_the_cost_of_a_dispatch_does_not_grow_with_what_waits() -> None:
-    """In this thread's own time: what other threads do is no part of it, nor is a collection of what others left."""
+def test_the_cost_of_a_dispatch_does_not_grow_with_the_backlog() -> None:
+    """Measured in this thread's processor time and without garbage collection, so that nothing else counts."""
 
     def cost(waiting: int) -> float:
-        board = board_with(rate_limits=RateLimits(500, 5000, 10**6))
+        board = make_queues(rate_limits=RateLimits(500, 5000, 10**6))
         for number in range(waiting):
             add(board, f"w{number}", START + timedelta(days=1, seconds=number % 977))
         for number in range(2000):

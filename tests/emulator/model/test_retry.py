@@ -1,4 +1,4 @@
-"""When a failed task is tried again, and when it is given up."""
+"""When a failed task is retried, and when it is dropped."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ configs = st.builds(
 )
 
 
-def test_the_documented_example() -> None:
-    """10 s, 300 s and 3 doublings: the schedule that the v2 reference prints."""
+def test_the_documented_example_of_backoff() -> None:
+    """10 s, 300 s and 3 doublings give the delays in the v2 reference."""
     config = RetryConfig(
         min_backoff=timedelta(seconds=10), max_backoff=timedelta(seconds=300), max_doublings=3, max_attempts=-1
     )
@@ -33,7 +33,7 @@ def test_the_documented_example() -> None:
     assert waits == [10, 20, 40, 80, 160, 240, 300, 300, 300]
 
 
-def test_without_doublings_it_grows_linearly_from_the_start() -> None:
+def test_without_doublings_backoff_grows_linearly() -> None:
     config = RetryConfig(min_backoff=timedelta(seconds=2), max_backoff=timedelta(seconds=9), max_doublings=0)
     assert [backoff(config, retry).total_seconds() for retry in range(1, 7)] == [2, 4, 6, 8, 9, 9]
 
@@ -46,7 +46,9 @@ def test_backoff_never_shrinks_and_never_exceeds_the_maximum(config: RetryConfig
 
 
 @given(configs, st.integers(1, 200), st.timedeltas(min_value=ZERO, max_value=timedelta(days=40)))
-def test_attempts_end_only_when_both_limits_are_reached(config: RetryConfig, attempts: int, age: timedelta) -> None:
+def test_a_task_is_dropped_only_when_both_limits_are_reached(
+    config: RetryConfig, attempts: int, age: timedelta
+) -> None:
     over = is_exhausted(config, attempts, NOW - age, NOW)
     attempts_limited, duration_limited = config.max_attempts >= 0, config.max_retry_duration > ZERO
     if over:
@@ -62,12 +64,12 @@ def test_attempts_end_only_when_both_limits_are_reached(config: RetryConfig, att
 
 
 @given(st.timedeltas(min_value=ZERO, max_value=timedelta(days=1)))
-def test_retry_after_can_only_make_the_wait_longer(asked: timedelta) -> None:
+def test_retry_after_can_only_lengthen_the_backoff(asked: timedelta) -> None:
     config = RetryConfig(min_backoff=timedelta(seconds=5))
     at = next_attempt_at(config, 1, NOW, HttpResult(status=503, retry_after=asked), NOW)
     assert at == NOW + max(asked, timedelta(seconds=5))
 
 
 @pytest.mark.parametrize("retry", [1, 2, 10**6])
-def test_no_backoff_at_all(retry: int) -> None:
+def test_a_backoff_of_zero_retries_immediately(retry: int) -> None:
     assert backoff(RetryConfig(min_backoff=ZERO), retry) == ZERO

@@ -1,4 +1,4 @@
-"""Moving the clock: every dispatch at its instant, in order, answered before time goes further."""
+"""Moving the clock delivers every dispatch at its instant, in order, and waits for each response."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add(client: Client, url: str, after: timedelta = timedelta(0), body: bytes =
     return str(task.name)
 
 
-def test_a_frozen_clock_delivers_what_is_due_and_nothing_else(
+def test_a_frozen_clock_delivers_only_what_is_due(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target, eventually: Eventually
 ) -> None:
     add(grpc_client, f"{target.url}/later", timedelta(milliseconds=1))
@@ -35,7 +35,7 @@ def test_a_frozen_clock_delivers_what_is_due_and_nothing_else(
     assert emulator.clock.now() == START
 
 
-def test_each_dispatch_sees_exactly_its_own_instant_and_in_order(
+def test_each_dispatch_is_delivered_in_order_at_its_exact_instant(
     emulator: CloudTasksEmulator, client: Client, target: Target
 ) -> None:
     for days in (30, 3, 17, 3, 29):
@@ -45,10 +45,10 @@ def test_each_dispatch_sees_exactly_its_own_instant_and_in_order(
     assert emulator.clock.now() == START + 30 * DAY
 
 
-def test_what_handlers_create_on_the_way_is_delivered_on_the_way(
+def test_tasks_created_during_a_move_are_delivered_during_it(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
-    """A chain of 30-day hops: each delivery plans the next, 13 of them in 400 days."""
+    """In a chain of 30-day hops each delivery creates the next task: 13 in 400 days."""
 
     def hop(hit: Hit) -> int:
         at = hit.at + 30 * DAY
@@ -61,7 +61,7 @@ def test_what_handlers_create_on_the_way_is_delivered_on_the_way(
     assert [hit.at for hit in target.hits] == [START + (n + 1) * 30 * DAY for n in range(13)]
 
 
-def test_a_handler_has_answered_before_the_clock_goes_further(
+def test_the_clock_waits_for_the_response_of_a_handler(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     seen: list[tuple[datetime, datetime]] = []
@@ -88,7 +88,9 @@ def test_retries_follow_the_moved_clock(emulator: CloudTasksEmulator, grpc_clien
     assert waits == pytest.approx([0, 0.1, 0.3, 0.7])
 
 
-def test_400_days_with_nothing_due_are_one_step(emulator: CloudTasksEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_400_days_without_a_dispatch_are_one_step(
+    emulator: CloudTasksEmulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     freeze, stops = MovableClock.freeze, set[datetime]()
 
     def watched(clock: MovableClock, at: datetime | None = None) -> None:
@@ -110,7 +112,7 @@ def test_run_until_idle_stops_at_the_last_delivery(
     assert emulator.run_until_idle() == 0
 
 
-def test_run_until_idle_gives_up_on_a_chain_without_end(
+def test_run_until_idle_stops_an_endless_chain_at_its_limit(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     target.answer = lambda _hit: 500
@@ -124,7 +126,7 @@ def test_run_until_idle_gives_up_on_a_chain_without_end(
     assert raised.value.delivered == 20
 
 
-def test_the_clock_cannot_be_moved_by_a_handler_that_it_waits_for(
+def test_a_handler_cannot_move_the_clock_that_waits_for_it(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
 ) -> None:
     answers: list[int] = []
@@ -141,7 +143,9 @@ def test_the_clock_cannot_be_moved_by_a_handler_that_it_waits_for(
     assert answers == [409, 409, 409]
 
 
-def test_a_running_clock_jumps_and_runs_on(target: Target, connect: Connect, eventually: Eventually) -> None:
+def test_a_running_clock_can_be_advanced_and_keeps_running(
+    target: Target, connect: Connect, eventually: Eventually
+) -> None:
     with CloudTasksEmulator(queues=[QUEUE]) as emulator:
         client = connect(emulator.address)
         began = emulator.clock.now()
@@ -156,7 +160,7 @@ def test_a_running_clock_jumps_and_runs_on(target: Target, connect: Connect, eve
         assert emulator.attempts()[1].dispatch_at >= soon
 
 
-def test_advancing_a_running_clock_by_nothing_is_allowed() -> None:
+def test_advancing_a_running_clock_by_zero_is_allowed() -> None:
     with CloudTasksEmulator() as emulator:
         assert emulator.advance(timedelta(0)) == 0
         with pytest.raises(ValueError, match="past"):
@@ -166,13 +170,11 @@ def test_advancing_a_running_clock_by_nothing_is_allowed() -> None:
         assert emulator.clock.mode == "running"
 
 
-def test_a_silent_target_does_not_hold_the_clock_for_ever(
-    clock: MovableClock, target: Target, connect: Connect
-) -> None:
-    """After the patience of real time, the clock goes on, and the attempt fails at its deadline: seen as 504."""
+def test_the_clock_stops_waiting_for_a_silent_target(clock: MovableClock, target: Target, connect: Connect) -> None:
+    """After `patience` of real time the clock moves on, and the attempt fails as 504 at its deadline."""
 
     class Patience(timedelta):
-        """Is soon over with the silent target, and long with all that comes behind it."""
+        """Short for the silent target, long for all later ones."""
 
         def total_seconds(self) -> float:
             return 0.5 if clock.now() == START else PATIENCE
@@ -192,7 +194,7 @@ def test_a_silent_target_does_not_hold_the_clock_for_ever(
         released.set()
 
 
-def test_the_clock_over_http(http: Http) -> None:
+def test_the_clock_can_be_moved_over_http(http: Http) -> None:
     assert http("GET", "/clock") == (200, {"now": "2027-01-01T00:00:00.000000Z", "mode": "frozen"})
     assert http("POST", "/clock", {"advance": "P30D"})[1]["now"] == "2027-01-31T00:00:00.000000Z"
     assert http("POST", "/clock", {"advance": 1.5})[1]["now"] == "2027-01-31T00:00:01.500000Z"
@@ -231,7 +233,7 @@ def test_the_clock_over_http(http: Http) -> None:
         {"rewind": 1},
     ],
 )
-def test_a_bad_clock_command_says_what_would_be_right(http: Http, body: object) -> None:
+def test_an_invalid_clock_command_is_refused_and_moves_nothing(http: Http, body: object) -> None:
     status, problem = http("POST", "/clock", body)
     assert status == 400
     assert problem["error"]["message"]

@@ -1,4 +1,4 @@
-"""What a target gets, and what its answers lead to."""
+"""The requests that a target gets, and what its responses lead to."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def add(client: Client, **request: Any) -> str:
     return str(task.name)
 
 
-def test_the_request_and_cloud_tasks_headers(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+def test_a_request_has_the_headers_of_cloud_tasks(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target
+) -> None:
     headers = {
         "content-TYPE": "text/plain",
         "X-CloudTasks-TaskName": "forged",
@@ -59,17 +61,19 @@ def test_the_request_and_cloud_tasks_headers(emulator: CloudTasksEmulator, grpc_
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_every_method(emulator: CloudTasksEmulator, grpc_client: Client, target: Target, method: str) -> None:
+def test_every_http_method_is_sent(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, method: str
+) -> None:
     add(grpc_client, url=target.url, http_method=method)
     emulator.advance(DAY)
     assert [hit.method for hit in target.hits] == [method]
     assert emulator.attempts()[0].answer.ok
 
 
-def test_a_retry_tells_about_the_attempts_before_it(
+def test_a_retry_has_headers_about_the_previous_attempts(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
-    """Every retry counts; of the answers only those below 500 count as executions."""
+    """Every retry is counted; only responses below 500 count as executions."""
     answers = [500, 404, 302, 200]
     target.answer = lambda _hit: answers[len(target.hits) - 1]
     add(grpc_client, url=target.url)
@@ -94,7 +98,7 @@ def test_a_redirect_is_not_followed(emulator: CloudTasksEmulator, grpc_client: C
     assert target.paths == ["/here"] * 3
 
 
-def test_retry_after_is_considered(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+def test_retry_after_delays_the_next_attempt(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
     target.answer = lambda _hit: (503, {"Retry-After": "60"}, b"") if len(target.hits) == 1 else 200
     add(grpc_client, url=target.url)
     emulator.run_until_idle()
@@ -114,12 +118,12 @@ def test_retry_after_is_considered(emulator: CloudTasksEmulator, grpc_client: Cl
         ("-5", None),
     ],
 )
-def test_retry_after_is_read_in_both_forms(value: str, seconds: int | None) -> None:
+def test_retry_after_may_be_seconds_or_a_date(value: str, seconds: int | None) -> None:
     assert parse_retry_after(value, START) == (None if seconds is None else timedelta(seconds=seconds))
 
 
-def test_503_slows_the_whole_queue_down(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
-    """After one 503 the rate is halved: what had 10 a second gets 5."""
+def test_a_503_slows_the_whole_queue(emulator: CloudTasksEmulator, grpc_client: Client, target: Target) -> None:
+    """One 503 halves the rate: a queue with 10 a second gets 5."""
     limits = {"max_dispatches_per_second": 10, "max_concurrent_dispatches": 1}
     grpc_client.update_queue(queue={"name": QUEUE, "rate_limits": limits})
     target.answer = lambda hit: 503 if hit.path == "/bad" and len(target.hits) == 1 else 500
@@ -134,10 +138,8 @@ def test_503_slows_the_whole_queue_down(emulator: CloudTasksEmulator, grpc_clien
     assert [(b - a).total_seconds() for a, b in pairwise(late)] == pytest.approx([0.2] * 4)
 
 
-def test_the_deadline_ends_an_attempt_and_is_seen_as_504(
-    connect: Connect, target: Target, eventually: Eventually
-) -> None:
-    """With a running clock: the clock is moved past the deadline while the target is silent."""
+def test_an_attempt_ends_as_504_at_its_deadline(connect: Connect, target: Target, eventually: Eventually) -> None:
+    """The clock is running, and is moved past the deadline while the target does not respond."""
     released = threading.Event()
     target.answer = lambda _hit: 200 if len(target.hits) > 1 or released.wait(PATIENCE) else 500
     with CloudTasksEmulator(queues=[QUEUE]) as emulator:
@@ -166,10 +168,10 @@ def test_app_engine_targets_go_to_the_configured_address(clock: MovableClock, ta
     assert hit.headers["User-Agent"].startswith("AppEngine-Google")
 
 
-def test_an_app_engine_retry_tells_about_the_attempts_before_it(
+def test_an_app_engine_retry_has_headers_about_the_previous_attempts(
     clock: MovableClock, target: Target, connect: Connect
 ) -> None:
-    """Every response counts as an execution, and the reason is an error of the app."""
+    """Every response counts as an execution, and the reason given is an error of the app."""
     answers = [503, 404, 429, 500, 302, 200]
     target.answer = lambda _hit: answers[len(target.hits) - 1]
     with CloudTasksEmulator(clock=clock, queues=[QUEUE], app_engine=target.url) as emulator:
@@ -185,8 +187,10 @@ def test_an_app_engine_retry_tells_about_the_attempts_before_it(
     assert seen("TaskRetryReason") == [None] + ["App Error"] * 5
 
 
-def test_an_app_engine_retry_after_a_timeout(clock: MovableClock, target: Target, connect: Connect) -> None:
-    """The previous response is 0, and the instance was unavailable."""
+def test_an_app_engine_retry_after_a_timeout_reports_no_response(
+    clock: MovableClock, target: Target, connect: Connect
+) -> None:
+    """The previous response is 0, and the reason is an unavailable instance."""
     with CloudTasksEmulator(
         clock=clock, queues=[QUEUE], app_engine=target.url, faults=Faults(time_out=1.0)
     ) as emulator:
@@ -200,7 +204,7 @@ def test_an_app_engine_retry_after_a_timeout(clock: MovableClock, target: Target
 
 
 def test_an_app_engine_body_is_stored_with_its_length_and_type(grpc_client: Client) -> None:
-    """As recorded: octets, unless the task has a type of its own; nothing without a body."""
+    """As recorded from the real service: the type is octets unless the task sets one; without a body there is none."""
 
     def stored(**request: Any) -> dict[str, str]:
         task = {"app_engine_http_request": request, "schedule_time": START + DAY}
@@ -214,7 +218,7 @@ def test_an_app_engine_body_is_stored_with_its_length_and_type(grpc_client: Clie
     assert stored() == {}
 
 
-def test_an_app_engine_target_without_an_address_fails_plainly(
+def test_an_app_engine_task_without_an_address_fails_with_a_clear_error(
     emulator: CloudTasksEmulator, grpc_client: Client
 ) -> None:
     grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 1}})
@@ -239,7 +243,7 @@ def test_a_queue_overrides_its_tasks_requests(
     assert [(hit.method, hit.path, hit.headers["X-Extra"]) for hit in target.hits] == [("PUT", "/forced", "1")] * 2
 
 
-def test_an_override_if_not_exists_leaves_a_url_alone() -> None:
+def test_an_if_not_exists_override_does_not_change_a_complete_url() -> None:
     override = message_class("HttpTarget")()
     override.uri_override.host = "forced.example"
     override.uri_override.uri_override_enforce_mode = 1
@@ -254,7 +258,7 @@ def test_an_override_if_not_exists_leaves_a_url_alone() -> None:
 
 @contextmanager
 def raw_target(behave: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A server that reads a request and then behaves badly."""
+    """A server that reads a request and then misbehaves."""
     listener = socket.create_server(("127.0.0.1", 0))
     stopped = threading.Event()
 
@@ -302,11 +306,11 @@ def cut(connection: socket.socket) -> None:
 
 
 def nothing(_connection: socket.socket) -> None:
-    """Close without an answer."""
+    """Close without a response."""
 
 
 @pytest.mark.parametrize("behave", [reset, endless, garbage, cut, nothing])
-def test_whatever_a_target_does_is_its_failed_attempt(
+def test_any_misbehaviour_of_a_target_is_a_failed_attempt(
     emulator: CloudTasksEmulator, grpc_client: Client, behave: Callable[[socket.socket], None], target: Target
 ) -> None:
     grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 2}})
@@ -322,7 +326,7 @@ def test_whatever_a_target_does_is_its_failed_attempt(
     assert [attempt.answer.ok for attempt in emulator.attempts()[before:]] == [True]  # the queue goes on
 
 
-def test_a_target_that_refuses_the_connection(emulator: CloudTasksEmulator, grpc_client: Client) -> None:
+def test_a_refused_connection_is_a_failed_attempt(emulator: CloudTasksEmulator, grpc_client: Client) -> None:
     grpc_client.update_queue(queue={"name": QUEUE, "retry_config": {"max_attempts": 2}})
     with socket.socket() as deaf:  # it has the port, so that nobody else can, and does not listen
         deaf.bind(("127.0.0.1", 0))
@@ -333,7 +337,7 @@ def test_a_target_that_refuses_the_connection(emulator: CloudTasksEmulator, grpc
     assert [attempt.answer.status for attempt in emulator.attempts()] == [None, None]
 
 
-def test_get_task_shows_the_last_answer(emulator: CloudTasksEmulator, client: Client, target: Target) -> None:
+def test_get_task_shows_the_last_response(emulator: CloudTasksEmulator, client: Client, target: Target) -> None:
     target.answer = lambda _hit: 500
     name = add(client, url=target.url)
     emulator.advance(DAY)

@@ -1,4 +1,4 @@
-"""To see what happened: attempts, why a task waits, waiting until it is done, and reset; by Python and by HTTP."""
+"""Inspection from Python and over HTTP: attempts, why a task waits, waiting for its end, and reset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add(client: Client, url: str, at: datetime = START, **fields: Any) -> str:
     return str(task.name)
 
 
-def test_every_attempt_with_its_request_answer_and_timing(
+def test_an_attempt_records_its_request_response_and_timing(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
 ) -> None:
     target.answer = lambda _hit: (500, {"X-Why": "bug"}, b"no") if len(target.hits) == 1 else (201, {}, b"done")
@@ -54,7 +54,7 @@ def test_every_attempt_with_its_request_answer_and_timing(
     assert emulator.attempts(queue=QUEUE) == emulator.attempts()
 
 
-def test_the_oldest_attempts_are_forgotten_first(
+def test_the_oldest_attempts_are_dropped_first(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     for _ in range(3):
@@ -69,7 +69,7 @@ def test_the_oldest_attempts_are_forgotten_first(
     assert len(by_size.attempts()) == 1
 
 
-def test_why_a_task_waits_and_when_it_fires_next(
+def test_a_waiting_task_has_a_reason_and_a_next_instant(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http, eventually: Eventually
 ) -> None:
     released = threading.Event()
@@ -105,7 +105,7 @@ def test_why_a_task_waits_and_when_it_fires_next(
     released.set()
 
 
-def test_a_rate_and_a_fault_explain_themselves(
+def test_a_task_delayed_by_rate_or_fault_says_so(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target
 ) -> None:
     grpc_client.update_queue(queue={"name": QUEUE, "rate_limits": {"max_dispatches_per_second": 0.5}})
@@ -121,7 +121,9 @@ def test_a_rate_and_a_fault_explain_themselves(
     assert (held.reason, held.next_at) == ("HELD", START + timedelta(minutes=5))
 
 
-def test_wait_until_it_is_done(emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http) -> None:
+def test_wait_returns_when_the_task_is_done(
+    emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http
+) -> None:
     now = add(grpc_client, target.url)
     assert [attempt.answer.status for attempt in emulator.wait(now, PATIENCE)] == [200]
     assert http("POST", "/wait", {"task": now})[1]["attempts"][0]["ok"] is True
@@ -160,7 +162,7 @@ def test_reset_ends_the_wait() -> None:
     assert asyncio.run(run()) is True
 
 
-def test_waiting_for_what_never_was(emulator: CloudTasksEmulator, http: Http) -> None:
+def test_waiting_for_a_task_that_never_existed_is_an_error(emulator: CloudTasksEmulator, http: Http) -> None:
     for name in (f"{QUEUE}/tasks/never", f"{LOCATION}/queues/none/tasks/x", "nonsense"):
         with pytest.raises(UnknownTask):
             emulator.wait(name)
@@ -169,7 +171,7 @@ def test_waiting_for_what_never_was(emulator: CloudTasksEmulator, http: Http) ->
         assert http("POST", "/wait", body)[0] == 400
 
 
-def test_reset_forgets_everything_but_the_declared_queues(
+def test_reset_keeps_only_the_declared_queues(
     emulator: CloudTasksEmulator, grpc_client: Client, target: Target, http: Http, eventually: Eventually
 ) -> None:
     released = threading.Event()
@@ -189,7 +191,7 @@ def test_reset_forgets_everything_but_the_declared_queues(
     assert emulator.waiting() == []
 
 
-def test_a_stopped_emulator_says_so() -> None:
+def test_using_a_stopped_emulator_is_a_clear_error() -> None:
     emulator = CloudTasksEmulator()
     with pytest.raises(RuntimeError, match="not running"):
         emulator.advance(DAY)

@@ -1,4 +1,4 @@
-"""OIDC and OAuth tokens: stock google-auth verification accepts what is right and refuses what is wrong."""
+"""OIDC and OAuth tokens: google-auth accepts valid ones and refuses invalid ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AUDIENCE = "https://worker.example.com"
 
 @pytest.fixture
 def verify(emulator: CloudTasksEmulator) -> Iterator[Callable[[str, str], dict[str, Any]]]:
-    """What a Cloud Run service does, with the certificates of the emulator."""
+    """Verify a token as a Cloud Run service does, with the emulator's certificates."""
     request = requests.Request()
 
     def check(token: str, audience: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def bearer(header: str | None) -> str:
     return token
 
 
-def test_an_oidc_token_is_what_google_would_have_signed(
+def test_an_oidc_token_has_the_claims_of_googles(
     receive: Callable[..., str | None], verify: Callable[[str, str], dict[str, Any]]
 ) -> None:
     begun = int(time.time())
@@ -77,18 +77,18 @@ def test_an_oidc_token_is_what_google_would_have_signed(
         verify(token, "https://another.example.com")
 
 
-def test_the_audience_is_the_url_unless_it_is_said(
+def test_the_default_audience_is_the_url(
     receive: Callable[..., str | None], verify: Callable[[str, str], dict[str, Any]], target: Target
 ) -> None:
     verify(bearer(receive(oidc_token={"service_account_email": EMAIL})), f"{target.url}/x")
 
 
-def test_an_access_token_has_the_scope(receive: Callable[..., str | None]) -> None:
+def test_an_access_token_has_the_scope_of_the_task(receive: Callable[..., str | None]) -> None:
     claims = jwt.decode(bearer(receive(oauth_token={"service_account_email": EMAIL})), verify=False)  # type: ignore[no-untyped-call]
     assert (claims["email"], claims["scope"]) == (EMAIL, CLOUD_SCOPE)
 
 
-def test_a_wrong_audience(
+def test_a_token_with_a_wrong_audience_is_refused(
     emulator: CloudTasksEmulator,
     receive: Callable[..., str | None],
     verify: Callable[[str, str], dict[str, Any]],
@@ -100,7 +100,7 @@ def test_a_wrong_audience(
     verify(token, WRONG_AUDIENCE)
 
 
-def test_an_expired_and_a_missing_token(
+def test_expired_and_missing_tokens_can_be_sent(
     http: Http, receive: Callable[..., str | None], verify: Callable[[str, str], dict[str, Any]]
 ) -> None:
     assert http("POST", "/tokens", {"mode": "expired"}) == (200, {"mode": "expired"})

@@ -1,4 +1,4 @@
-"""`--data FILE`: nothing acknowledged is lost, wherever the process dies."""
+"""`--data FILE`: nothing that was acknowledged is lost, wherever the process dies."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ DAY = timedelta(days=1)
 URL = "http://127.0.0.1:9/"
 
 
-def state(client: Client) -> tuple[Any, Any]:
-    """All that a client can see."""
+def read_state(client: Client) -> tuple[Any, Any]:
+    """Return everything that a client can see."""
     queues = list(client.list_queues(parent=LOCATION))
     tasks = {
         queue.name: list(client.list_tasks(request={"parent": queue.name, "response_view": 2})) for queue in queues
@@ -38,12 +38,12 @@ def state(client: Client) -> tuple[Any, Any]:
     return queues, tasks
 
 
-def emulator_with(data: Path, at: datetime = START) -> CloudTasksEmulator:
+def open_emulator(data: Path, at: datetime = START) -> CloudTasksEmulator:
     return CloudTasksEmulator(clock=MovableClock(at, frozen=True), data=data, seed=3)
 
 
-def fill(client: Client) -> None:
-    """One of everything that is kept."""
+def fill_emulator(client: Client) -> None:
+    """Create one of everything that is stored."""
     for name in ("default", "paused", "deleted"):
         client.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/{name}"})
     retry = {"max_attempts": 9, "max_doublings": 0, "min_backoff": {"nanos": 250_000_000}}
@@ -81,33 +81,33 @@ def fill(client: Client) -> None:
     client.delete_task(name=name)
 
 
-def test_everything_is_there_again(tmp_path: Path, connect: Connect) -> None:
+def test_queues_and_tasks_survive_a_restart(tmp_path: Path, connect: Connect) -> None:
     data = tmp_path / "queues.data"
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         client = connect(emulator.address)
-        fill(client)
-        before = state(client)
+        fill_emulator(client)
+        before = read_state(client)
     for _ in range(2):  # the second time from a file that was written anew
-        with emulator_with(data) as emulator:
+        with open_emulator(data) as emulator:
             client = connect(emulator.address)
-            assert state(client) == before
+            assert read_state(client) == before
             with pytest.raises(exceptions.AlreadyExists):
                 client.create_task(parent=QUEUE, task={"name": f"{QUEUE}/tasks/gone", "http_request": {"url": URL}})
             with pytest.raises(exceptions.FailedPrecondition):
                 client.create_queue(parent=LOCATION, queue={"name": f"{LOCATION}/queues/deleted"})
 
 
-def test_a_retry_goes_on_where_it_was(tmp_path: Path, connect: Connect, target: Target) -> None:
+def test_a_retry_continues_after_a_restart(tmp_path: Path, connect: Connect, target: Target) -> None:
     data = tmp_path / "queues.data"
     target.answer = lambda _hit: 404
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE, "retry_config": {"min_backoff": {"seconds": 100}}})
         task = {"http_request": {"url": target.url}, "schedule_time": START + DAY}
         name = client.create_task(parent=QUEUE, task=task).name
         assert emulator.advance(DAY) == 1
     target.answer = lambda _hit: 200
-    with emulator_with(data, START + DAY) as emulator:
+    with open_emulator(data, START + DAY) as emulator:
         task = connect(emulator.address).get_task(name=name)
         assert (task.dispatch_count, task.response_count) == (1, 1)
         assert task.schedule_time == START + DAY + timedelta(seconds=100)
@@ -116,16 +116,16 @@ def test_a_retry_goes_on_where_it_was(tmp_path: Path, connect: Connect, target: 
     assert headers["X-CloudTasks-TaskRetryCount"] == "1"
     assert headers["X-CloudTasks-TaskExecutionCount"] == "1"
     assert headers["X-CloudTasks-TaskPreviousResponse"] == "404"
-    with emulator_with(data, START + DAY) as emulator:
+    with open_emulator(data, START + DAY) as emulator:
         assert emulator.waiting() == []
 
 
 @pytest.fixture
 def filled(tmp_path: Path, connect: Connect) -> tuple[Path, list[tuple[int, int]]]:
-    """A journal, and for points in time how long the file was and how many tasks had been acknowledged."""
+    """A log file, and the file's length and the number of acknowledged tasks at several moments."""
     data = tmp_path / "queues.data"
     marks: list[tuple[int, int]] = []
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE})
         for number in range(6):
@@ -138,29 +138,31 @@ def filled(tmp_path: Path, connect: Connect) -> tuple[Path, list[tuple[int, int]
     return data, marks
 
 
-def test_a_file_cut_anywhere_has_all_that_was_acknowledged_before(filled: tuple[Path, list[tuple[int, int]]]) -> None:
-    """Acknowledged means synced: the file held it when the call returned."""
+def test_a_file_cut_anywhere_keeps_all_tasks_acknowledged_before_the_cut(
+    filled: tuple[Path, list[tuple[int, int]]],
+) -> None:
+    """The file contained a task's record when its call returned."""
     data, marks = filled
     whole = data.read_bytes()
     for length in range(marks[0][0], len(whole) + 1, 37):
         data.write_bytes(whole[:length])
         acknowledged = max(count for size, count in marks if size <= length)
-        with emulator_with(data) as emulator:
+        with open_emulator(data) as emulator:
             assert len(emulator.waiting()) == acknowledged
 
 
-def test_a_damaged_end_is_dropped_and_the_rest_kept(
+def test_a_damaged_last_record_is_dropped_and_the_rest_kept(
     filled: tuple[Path, list[tuple[int, int]]], connect: Connect
 ) -> None:
     data, _ = filled
     whole = bytearray(data.read_bytes())
     whole[-5] ^= 0xFF
     data.write_bytes(bytes(whole) + os.urandom(50))
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         assert len(emulator.waiting()) == 5
         client = connect(emulator.address)
         client.create_task(parent=QUEUE, task={"http_request": {"url": URL}, "schedule_time": START + DAY})
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         assert len(emulator.waiting()) == 6
 
 
@@ -174,24 +176,24 @@ def test_a_file_that_is_not_a_log_is_refused_and_left_unchanged(tmp_path: Path) 
 
 def test_two_emulators_cannot_share_a_file(tmp_path: Path) -> None:
     data = tmp_path / "queues.data"
-    with emulator_with(data), pytest.raises(UnreadableData, match="running"):
+    with open_emulator(data), pytest.raises(UnreadableData, match="running"):
         CloudTasksEmulator(data=data).start()
-    with emulator_with(data):
+    with open_emulator(data):
         """It is free again."""
 
 
-def test_reset_is_kept_too(tmp_path: Path, connect: Connect) -> None:
+def test_a_reset_survives_a_restart(tmp_path: Path, connect: Connect) -> None:
     data = tmp_path / "queues.data"
-    with emulator_with(data) as emulator:
-        fill(connect(emulator.address))
+    with open_emulator(data) as emulator:
+        fill_emulator(connect(emulator.address))
         emulator.reset()
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         assert not list(connect(emulator.address).list_queues(parent=LOCATION))
 
 
 @pytest.mark.parametrize("run", range(3))
-def test_kill_9_in_the_middle_of_creating(tmp_path: Path, connect: Connect, run: int) -> None:
-    """Every create that was acknowledged before the kill is there after it."""
+def test_acknowledged_tasks_survive_kill_9(tmp_path: Path, connect: Connect, run: int) -> None:
+    """Every creation that was acknowledged before the kill is there after it."""
     data = tmp_path / "queues.data"
     command = [sys.executable, "-m", "cloudsched.emulator", "--port", "0", "--data", str(data), "--queue", QUEUE]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - our own program
@@ -217,7 +219,9 @@ def test_kill_9_in_the_middle_of_creating(tmp_path: Path, connect: Connect, run:
     assert kept >= set(acknowledged)
 
 
-def test_a_call_returns_only_after_a_sync(tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_returns_only_after_the_file_is_synced(
+    tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     syncs: list[int] = []
     real = os.fsync
 
@@ -225,7 +229,7 @@ def test_a_call_returns_only_after_a_sync(tmp_path: Path, connect: Connect, monk
         real(descriptor)
         syncs.append(descriptor)
 
-    with emulator_with(tmp_path / "queues.data") as emulator:
+    with open_emulator(tmp_path / "queues.data") as emulator:
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE})
         monkeypatch.setattr(os, "fsync", count)
@@ -234,13 +238,13 @@ def test_a_call_returns_only_after_a_sync(tmp_path: Path, connect: Connect, monk
             client.create_task(parent=QUEUE, task={"http_request": {"url": URL}, "schedule_time": START + DAY})
 
 
-def test_a_full_disk_refuses_and_recovers(tmp_path: Path, connect: Connect) -> None:
-    """Half a record is written, then nothing more: what was acknowledged before and after is all there."""
+def test_a_full_disk_refuses_calls_until_there_is_room(tmp_path: Path, connect: Connect) -> None:
+    """Half a record is written; everything that was acknowledged before and afterwards is kept."""
     resource = pytest.importorskip("resource")
     data = tmp_path / "queues.data"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     task = {"http_request": {"url": URL}, "schedule_time": START + DAY}
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE})
         acknowledged = {client.create_task(parent=QUEUE, task=task).name}
@@ -251,12 +255,12 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path, connect: Connect) -> N
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         acknowledged.add(client.create_task(parent=QUEUE, task=task).name)
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         assert {explanation.name for explanation in emulator.waiting()} >= acknowledged
 
 
 @contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
+def limit_file_size(size: int) -> Iterator[None]:
     """Let no file grow beyond a size, as on a full disk."""
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -267,10 +271,10 @@ def file_size_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_without_room_for_a_second_file_it_starts_with_the_first(tmp_path: Path, connect: Connect) -> None:
-    """Tasks that are there and tasks that are added survive, a cut record hides nothing, and no half copy stays."""
+def test_without_room_to_compact_the_emulator_starts_with_the_file_as_it_is(tmp_path: Path, connect: Connect) -> None:
+    """Stored and added tasks survive, a cut record hides no other, and no partial copy is left."""
     data = tmp_path / "queues.data"
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE})
         request = {"url": URL, "body": b"x" * 2000}
@@ -280,38 +284,38 @@ def test_without_room_for_a_second_file_it_starts_with_the_first(tmp_path: Path,
         }
     size = data.stat().st_size
     data.write_bytes(data.read_bytes() + b"\0\0\0\x09cut")
-    emulator = emulator_with(data)
-    with file_size_limit(size // 2):
+    emulator = open_emulator(data)
+    with limit_file_size(size // 2):
         emulator.start()
     emulator.stop()
     assert data.stat().st_size == size
     assert sorted(path.name for path in tmp_path.iterdir()) == ["queues.data", "queues.data.lock"]
-    with file_size_limit(size // 2):
+    with limit_file_size(size // 2):
         emulator.start()
     client = connect(emulator.address)
     names.add(client.create_task(parent=QUEUE, task={"http_request": {"url": URL}, "schedule_time": START + DAY}).name)
     emulator.stop()
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         assert {explanation.name for explanation in emulator.waiting()} == names
 
 
-def test_a_file_that_cannot_be_compacted_keeps_growing(
+def test_calls_succeed_while_the_file_cannot_be_compacted(
     tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without room for a copy, calls are still acknowledged, and the half copy is removed."""
+    """Without room for a copy, calls are still acknowledged, and the partial copy is removed."""
     data = tmp_path / "queues.data"
-    with emulator_with(data):
+    with open_emulator(data):
         """Starting the emulator creates the file."""
     monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log.MIN_REWRITE_BYTES", 2_000)
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE})
         task = {"http_request": {"url": URL, "body": b"x" * 500}, "schedule_time": START + DAY}
         names = {client.create_task(parent=QUEUE, task=task, timeout=PATIENCE).name for _ in range(20)}
     assert not list(tmp_path.glob("*.new"))
     monkeypatch.undo()
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         assert {explanation.name for explanation in emulator.waiting()} == names
 
 
@@ -319,7 +323,7 @@ def test_a_file_that_has_grown_is_compacted(tmp_path: Path, connect: Connect, mo
     monkeypatch.setattr("cloudsched.emulator.storage.write_ahead_log.MIN_REWRITE_BYTES", 20_000)
     data = tmp_path / "queues.data"
     largest = 0
-    with emulator_with(data) as emulator:
+    with open_emulator(data) as emulator:
         client = connect(emulator.address)
         client.create_queue(parent=LOCATION, queue={"name": QUEUE})
         for number in range(60):
@@ -328,7 +332,7 @@ def test_a_file_that_has_grown_is_compacted(tmp_path: Path, connect: Connect, mo
             if number % 10:
                 client.delete_task(name=name)
             largest = max(largest, data.stat().st_size)
-        before = state(client)
+        before = read_state(client)
     assert largest < 45_000
-    with emulator_with(data) as emulator:
-        assert state(connect(emulator.address)) == before
+    with open_emulator(data) as emulator:
+        assert read_state(connect(emulator.address)) == before

@@ -1,4 +1,4 @@
-"""What the tests of listeners share: a bell that is waited for, and a way to Firestore that can be cut."""
+"""What the tests of listeners share: a counter of notifications, and a connection to Firestore that can be cut."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATE = timedelta(minutes=2)
 
 
 class NotificationCounter:
-    """Counts how often it is rung."""
+    """Counts the notifications."""
 
     def __init__(self) -> None:
         self.notifications = 0
@@ -35,7 +35,7 @@ class NotificationCounter:
             self._changed.notify_all()
 
     def wait(self, rings: int = 1) -> None:
-        """Wait until it was rung so often, and count from nothing again."""
+        """Wait for this many notifications, and count from zero again."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.notifications >= rings, WAIT_SECONDS), (
                 f"{self.notifications} of {rings} rings"
@@ -45,7 +45,7 @@ class NotificationCounter:
 
 @contextmanager
 def open_listener(listener: Listener, lanes: Sequence[str], owner: str | None = None) -> Iterator[NotificationCounter]:
-    """Listen, and go on as soon as the listener does."""
+    """Start to listen, and return once the listener does."""
     bell = NotificationCounter()
     with listener.listen(lanes, owner, bell.notify):
         bell.wait()
@@ -63,7 +63,7 @@ def wait_until(holds: Callable[[], object], what: str) -> None:
 
 
 class Proxy:
-    """A way to an address through this process, which can be cut."""
+    """A proxy to an address, in this process, whose connections can be cut."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -86,7 +86,7 @@ class Proxy:
         self._thread.join()
 
     def cut(self) -> None:
-        """End every connection that there is."""
+        """Close every connection."""
         for each in list(self._open):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""What every place for large results promises: files, memory, and a bucket over its real protocol."""
+"""What every store of large results promises: files, memory, and a bucket over its real protocol."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Bucket(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -105,10 +105,10 @@ def test_deleting_a_prefix_leaves_other_keys(blobs: Blobs) -> None:
     for key, left in kept.items():
         blobs.delete(key)
         blobs.delete(key)
-        assert found(blobs, keys) == (keys if isinstance(blobs, BucketBlobs) else left)
+        assert find_existing(blobs, keys) == (keys if isinstance(blobs, BucketBlobs) else left)
 
 
-def found(blobs: Blobs, keys: list[str]) -> list[str]:
+def find_existing(blobs: Blobs, keys: list[str]) -> list[str]:
     left = []
     for key in keys:
         with suppress(NotFound):

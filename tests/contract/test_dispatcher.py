@@ -36,7 +36,7 @@ PATIENCE = 60.0
 
 @dataclass
 class Executor:
-    """Takes dispatches: notes each with the instant, and refuses as many as it is told to."""
+    """Receives dispatches: records each with its instant, and refuses as many as the test says."""
 
     now: Callable[[], datetime]
     to_refuse: int = 0
@@ -61,7 +61,7 @@ class Executor:
 
 @dataclass
 class DispatcherUnderTest:
-    """A dispatcher, the executor that it delivers to, and the time that it lives in."""
+    """A dispatcher, the executor that it delivers to, and its clock."""
 
     dispatcher: Dispatcher
     executor: Executor
@@ -72,7 +72,7 @@ class DispatcherUnderTest:
         self.dispatcher.create(envelope)
 
     def advance_until_accepted(self) -> None:
-        """Move the clock on, a little at a time, until something is accepted: when it is due again nobody knows yet."""
+        """Move the clock in small steps until a dispatch is accepted: the time of the redelivery is not known."""
         give_up_at = time.monotonic() + PATIENCE
         while not self.executor.accepted:
             assert time.monotonic() < give_up_at, f"{len(self.executor.received)} were received, none accepted"
@@ -137,7 +137,7 @@ def cloud_tasks() -> Iterator[DispatcherUnderTest]:
 
 @pytest.fixture(scope="module", params=[in_process, cloud_tasks], ids=["in-process", "cloud-tasks"])
 def open_dispatcher(request: pytest.FixtureRequest) -> OpenLine:
-    """Open a new, empty line of each kind."""
+    """Open a new, empty dispatcher of each kind."""
     opened: OpenLine = request.param
     return opened
 

@@ -32,7 +32,7 @@ def journal(size: int, **fields: Any) -> list[JournalEntry]:
     return [JournalEntry(number=n, execution_id="e", **(usual | fields)) for n in range(1, size + 1)]
 
 
-def written(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]) -> VersionedTask:
+def store_run(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]) -> VersionedTask:
     """Store a task whose only run has this journal, as its handler writes it: some at a time."""
     run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW, steps=len(entries))
     task = make_task(runs=(run,), next_execution_time=None)
@@ -42,7 +42,7 @@ def written(store: Store, make_task: MakeTask, entries: Sequence[JournalEntry]) 
     return VersionedTask(task, version)
 
 
-def ended(committer: TransitionCommitter, stored: VersionedTask) -> VersionedTask:
+def fail_run(committer: TransitionCommitter, stored: VersionedTask) -> VersionedTask:
     """Let the run fail for good."""
     (run,) = stored.task.runs
     task = stored.task.model_copy(update={"runs": (), "status": TaskStatus.FAILED, "last_execution_id": "e"})
@@ -51,7 +51,7 @@ def ended(committer: TransitionCommitter, stored: VersionedTask) -> VersionedTas
     )
 
 
-def record(store: Store, task_id: str) -> Execution:
+def load_record(store: Store, task_id: str) -> Execution:
     found = store.load_execution(task_id, "e")
     assert found is not None
     return found
@@ -74,16 +74,16 @@ def test_a_finished_journal_is_archived_and_a_retry_continues_from_it(
     """A reader sees all steps at any time, wherever they are stored, and again once the retry has ended."""
     journals = JournalArchive(store, FileBlobs())
     committer = TransitionCommitter(store, journals)
-    stored = ended(committer, written(store, make_task, entries))
+    stored = fail_run(committer, store_run(store, make_task, entries))
     assert list(store.load_journal(stored.task.id, "e")) == []
     for _ in range(2):
-        whole = journals.load_execution(record(store, stored.task.id))
+        whole = journals.load_execution(load_record(store, stored.task.id))
         assert whole.steps == tuple(entry.to_record() for entry in entries)
         stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored)
         (run,) = stored.task.runs
         assert run.steps == len(entries)
         assert list(journals.load(stored.task.id, run)) == entries
-        stored = ended(committer, stored)
+        stored = fail_run(committer, stored)
 
 
 def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeTask) -> None:
@@ -91,8 +91,8 @@ def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeT
     journals = JournalArchive(store, FileBlobs())
     committer = TransitionCommitter(store, journals)
     entries = journal(30, name="page", result="x" * 15_000)
-    stored = ended(committer, written(store, make_task, entries))
-    whole = journals.load_execution(record(store, stored.task.id))
+    stored = fail_run(committer, store_run(store, make_task, entries))
+    whole = journals.load_execution(load_record(store, stored.task.id))
     stored = committer.commit(journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored)
     (run,) = stored.task.runs
     assert run.restored_reference is not None
@@ -101,19 +101,21 @@ def test_entries_of_a_retry_replace_restored_ones(store: Store, make_task: MakeT
     stored = committer.commit(Transition(task, entries=(again, new)), stored)
     expected = [*entries[:6], again, *entries[7:], new]
     assert list(journals.load(task.id, task.runs[0])) == expected
-    stored = ended(committer, stored)
-    assert journals.load_execution(record(store, task.id)).steps == tuple(each.to_record() for each in expected)
+    stored = fail_run(committer, stored)
+    assert journals.load_execution(load_record(store, task.id)).steps == tuple(each.to_record() for each in expected)
 
 
 def test_a_journal_whose_restored_part_is_missing_is_incomplete(store: Store, make_task: MakeTask) -> None:
     """Its run detects that, and can be finished."""
     journals, empty = JournalArchive(store, FileBlobs()), JournalArchive(store, FileBlobs())
-    stored = ended(TransitionCommitter(store, journals), written(store, make_task, journal(30, result="x" * 15_000)))
-    whole = journals.load_execution(record(store, stored.task.id))
-    assert empty.load_execution(record(store, stored.task.id)).steps_reference is not None
+    stored = fail_run(
+        TransitionCommitter(store, journals), store_run(store, make_task, journal(30, result="x" * 15_000))
+    )
+    whole = journals.load_execution(load_record(store, stored.task.id))
+    assert empty.load_execution(load_record(store, stored.task.id)).steps_reference is not None
     stored = TransitionCommitter(store, empty).commit(
         journals.restore_for_retry(retry(stored.task, whole, NOW), "e"), stored
     )
     assert list(empty.load(stored.task.id, stored.task.runs[0])) == []
-    ended(TransitionCommitter(store, empty), stored)
-    assert record(store, stored.task.id).steps == ()
+    fail_run(TransitionCommitter(store, empty), stored)
+    assert load_record(store, stored.task.id).steps == ()

@@ -1,4 +1,4 @@
-"""What a listener promises, on Google's Firestore emulator: it rings for what is new, and at no other time."""
+"""What a listener promises, on Google's Firestore emulator: it notifies of new offers, and at no other time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def listener(firestore_address: str, project: str) -> FirestoreListener:
 
 
 class RecordingStream:
-    """A stream of which it is noted which documents came, once they were dealt with."""
+    """A stream that records which documents arrived, once they were processed."""
 
     def __init__(self, stream: Any, ids: list[str]) -> None:  # noqa: ANN401 - gRPC's own
         self._stream = stream
@@ -64,8 +64,8 @@ class RecordingStream:
 
 
 @pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the documents that came over the wire and were dealt with, as often as they came."""
+def received_ids(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the documents that arrived and were processed, as often as they arrived."""
     ids: list[str] = []
     listen = ListenRpc.listen
     monkeypatch.setattr(ListenRpc, "listen", lambda *arguments: RecordingStream(listen(*arguments), ids))
@@ -84,28 +84,28 @@ def sim(firestore: FirestoreStore) -> Iterator[Simulation]:
         yield simulation
 
 
-def _offered(sim: Simulation) -> Task:
+def _offer(sim: Simulation) -> Task:
     soon = Schedule.once(START + timedelta(seconds=30))
     task = sim.app.create(owner="ada", title="R", handler="render", schedule=soon)
     sim.run_until_idle(timedelta(minutes=1))
     return task
 
 
-def _failed(sim: Simulation) -> Task:
-    task = _offered(sim)
+def _fail(sim: Simulation) -> Task:
+    task = _offer(sim)
     (claim,) = sim.app.worker_claims.claim(WANTED)
-    begun = sim.app.worker_claims.start(claim)
-    assert begun
-    sim.app.worker_claims.finish(begun, sim.app.worker_claims.invoke_handler(begun))
+    started = sim.app.worker_claims.start(claim)
+    assert started
+    sim.app.worker_claims.finish(started, sim.app.worker_claims.invoke_handler(started))
     return task
 
 
-def _paused(sim: Simulation) -> Task:
-    return sim.app.pause(_offered(sim).id)
+def _pause(sim: Simulation) -> Task:
+    return sim.app.pause(_offer(sim).id)
 
 
-def _claimed(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
-    _offered(sim)
+def _claim(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
+    _offer(sim)
     (claim,) = sim.app.worker_claims.claim(WANTED)
     return sim.app.worker_claims.start(claim)
 
@@ -113,10 +113,10 @@ def _claimed(sim: Simulation) -> Any:  # noqa: ANN401 - what the next step needs
 @pytest.mark.parametrize(
     ("prepare", "act"),
     [
-        (lambda _: None, lambda sim, _: _offered(sim)),
-        (_failed, lambda sim, task: (sim.app.retry(task.id), sim.run_until_idle(timedelta(minutes=1)))),
-        (_paused, lambda sim, task: (sim.app.resume(task.id), sim.run_until_idle(timedelta(minutes=1)))),
-        (_claimed, lambda sim, begun: sim.app.worker_claims.release(begun, "for a test")),
+        (lambda _: None, lambda sim, _: _offer(sim)),
+        (_fail, lambda sim, task: (sim.app.retry(task.id), sim.run_until_idle(timedelta(minutes=1)))),
+        (_pause, lambda sim, task: (sim.app.resume(task.id), sim.run_until_idle(timedelta(minutes=1)))),
+        (_claim, lambda sim, started: sim.app.worker_claims.release(started, "for a test")),
     ],
     ids=["created and due", "tried again", "resumed", "given back"],
 )
@@ -133,7 +133,7 @@ def test_every_way_an_offer_appears_notifies(
 
 
 def test_it_notifies_for_its_queue_keys_only(
-    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, received_ids: list[str]
 ) -> None:
     """A worker with skills is notified of tasks that require them, and not of others."""
     with open_listener(listener, ["gpu", "gpu/cuda"]) as bell:
@@ -142,25 +142,25 @@ def test_it_notifies_for_its_queue_keys_only(
         firestore.commit(make_task(), None)
         for written, lane in enumerate(["gpu", "gpu/cuda"], 1):
             firestore.commit(make_task(id=lane[-4:], offer=Offer(queue_key=lane, order="2 a")), None)
-            wait_until(lambda last=lane[-4:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
+            wait_until(lambda last=lane[-4:]: last in received_ids, "the last one was not told of")  # type: ignore[misc]  # bound here
             assert bell.notifications == written
 
 
 def test_it_notifies_for_its_owner_only(
-    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, received_ids: list[str]
 ) -> None:
     """Offers of other owners cost no reads."""
     with open_listener(listener, ["gpu"], "ada") as bell:
         for number, owner in enumerate(["bob", "bob", "ada"]):
             offer = Offer(queue_key="gpu", order="2 a")
             firestore.commit(make_task(id=f"{owner}{number}", owner=owner, offer=offer), None)
-        wait_until(lambda: "ada2" in heard, "the last one was not told of")
+        wait_until(lambda: "ada2" in received_ids, "the last one was not told of")
         assert bell.notifications == 1
-    assert set(heard) == {"ada2"}
+    assert set(received_ids) == {"ada2"}
 
 
 def test_it_does_not_notify_without_new_offers(
-    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, received_ids: list[str]
 ) -> None:
     """Claims, heartbeats, tasks without a pull queue and offers already notified make no worker poll."""
     backlog = [make_task(id=f"t{number}", offer=Offer(queue_key="gpu", order=f"2 {number}")) for number in range(10)]
@@ -172,24 +172,24 @@ def test_it_does_not_notify_without_new_offers(
             version = firestore.commit(elsewhere, version)
         firestore.commit(backlog[0].model_copy(update={"offer": None}), versions[0])
         firestore.commit(make_task(id="last", offer=Offer(queue_key="gpu", order="2 z")), None)
-        wait_until(lambda: "last" in heard, "the last one was not told of")
+        wait_until(lambda: "last" in received_ids, "the last one was not told of")
         assert bell.notifications == 1
 
 
 def test_a_backlog_costs_few_reads_and_hides_no_new_offer(
-    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, heard: list[str]
+    firestore: FirestoreStore, listener: FirestoreListener, make_task: MakeTask, received_ids: list[str]
 ) -> None:
     """Firestore bills each document that it sends: a few at first, then only new ones, whatever their order."""
     for number in range(300):
         firestore.commit(make_task(offer=Offer(queue_key="gpu", order=f"2 {number:03}")), None)
     with open_listener(listener, ["gpu"]) as bell:
-        assert len(heard) == WATCHED_OFFERS < 10
+        assert len(received_ids) == WATCHED_OFFERS < 10
         for written, place in enumerate(["0 first", "2 150", "9 last"], 1):
             firestore.commit(make_task(id=place[2:], offer=Offer(queue_key="gpu", order=place)), None)
-            wait_until(lambda last=place[2:]: last in heard, "the last one was not told of")  # type: ignore[misc]  # bound here
+            wait_until(lambda last=place[2:]: last in received_ids, "the last one was not told of")  # type: ignore[misc]  # bound here
             assert bell.notifications == written
             # The emulator sends all of the window again after any write; the service sends the one that is new.
-            assert len(heard) <= WATCHED_OFFERS * (1 + written)
+            assert len(received_ids) <= WATCHED_OFFERS * (1 + written)
 
 
 def test_a_broken_stream_is_reopened_and_notifies(
@@ -248,15 +248,15 @@ def test_a_listener_does_not_keep_the_process_alive(firestore_address: str, proj
     script = f"""
 import threading
 from cloudsched.adapters.firestore.listener import FirestoreListener
-heard = threading.Event()
-context = FirestoreListener(project={project!r}, emulator={firestore_address!r}).listen(["gpu"], None, heard.set)
+received_ids = threading.Event()
+context = FirestoreListener(project={project!r}, emulator={firestore_address!r}).listen(["gpu"], None, received_ids.set)
 context.__enter__()
-assert heard.wait(100)
-print("heard")
+assert received_ids.wait(100)
+print("received_ids")
 threading.context = context  # it is there to the end
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)  # noqa: S603 - ours
-    assert (ended.stdout, ended.returncode) == ("heard\n", 0), ended.stderr
+    assert (ended.stdout, ended.returncode) == ("received_ids\n", 0), ended.stderr
 
 
 def test_an_app_has_a_listener_only_on_its_own_firestore_store(firestore_address: str, project: str) -> None:

@@ -281,7 +281,7 @@ def test_purge_removes_a_task_and_its_executions(
 def test_purge_leaves_a_task_that_is_not_deleted(
     store: Store, make_task: MakeTask, make_execution: Callable[..., Execution]
 ) -> None:
-    """Somebody has recreated it under the same id, and the purge of the old one comes late."""
+    """It was recreated under the same id, and the purge of the old one comes late."""
     task = make_task()
     store.commit(task, None, [make_execution(task, "one")])
     store.purge(task.id)

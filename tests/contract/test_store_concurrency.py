@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CALLERS = 8
 
 
-def at_once(calls: Sequence[Callable[[], Version]]) -> list[Version | None]:
+def call_concurrently(calls: Sequence[Callable[[], Version]]) -> list[Version | None]:
     """Make all calls at the same time; None stands for a conflict."""
     barrier = threading.Barrier(len(calls))
 
@@ -54,7 +54,7 @@ def test_of_many_that_expect_one_version_exactly_one_wins(
             partial(store.commit, task.model_copy(update={"message": str(n)}), version, [make_execution(task, f"e{n}")])
             for n in range(CALLERS)
         ]
-        won = [number for number, outcome in enumerate(at_once(claims)) if outcome is not None]
+        won = [number for number, outcome in enumerate(call_concurrently(claims)) if outcome is not None]
         stored = store.load(task.id)
         assert stored is not None
         assert won == [int(stored.task.message)]
@@ -65,7 +65,7 @@ def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: 
     for _ in range(5):
         task = make_task()
         creators = [partial(store.commit, task.model_copy(update={"message": str(n)}), None) for n in range(CALLERS)]
-        won = [number for number, outcome in enumerate(at_once(creators)) if outcome is not None]
+        won = [number for number, outcome in enumerate(call_concurrently(creators)) if outcome is not None]
         stored = store.load(task.id)
         assert stored is not None
         assert won == [int(stored.task.message)]
@@ -73,7 +73,7 @@ def test_of_many_that_create_one_task_exactly_one_wins(store: Store, make_task: 
 
 def test_commits_of_different_tasks_do_not_disturb_each_other(store: Store, make_task: MakeTask) -> None:
     tasks = [make_task() for _ in range(CALLERS * 5)]
-    versions = at_once([partial(store.commit, task, None) for task in tasks[:CALLERS]])
+    versions = call_concurrently([partial(store.commit, task, None) for task in tasks[:CALLERS]])
     assert None not in versions
     with ThreadPoolExecutor(CALLERS) as pool:
         list(pool.map(lambda task: store.commit(task, None), tasks[CALLERS:]))
@@ -84,7 +84,7 @@ def test_commits_of_different_tasks_do_not_disturb_each_other(store: Store, make
 
 
 def test_no_change_is_lost(store: Store, make_task: MakeTask) -> None:
-    """Everybody reads, decides, commits, and begins again after a conflict: every decision counts once."""
+    """Each thread reads, decides and commits, and starts again after a conflict: every decision counts once."""
     task = make_task()
     store.commit(task, None)
 
@@ -166,13 +166,13 @@ def test_an_interrupted_purge_is_finished_by_the_next(
     adapter, method = _commit_method(store)
     real, calls = getattr(adapter, method), list[object]()
 
-    def crashing(database: object, argument: object) -> object:
+    def crash_in_commit(database: object, argument: object) -> object:
         if len(calls) == crash_after:
             raise KeyboardInterrupt
         calls.append(argument)
         return real(database, argument)
 
-    monkeypatch.setattr(adapter, method, crashing)
+    monkeypatch.setattr(adapter, method, crash_in_commit)
     with pytest.raises(KeyboardInterrupt):
         store.purge(task.id)
     monkeypatch.setattr(adapter, method, real)
@@ -203,7 +203,7 @@ def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
     adapter, method = _commit_method(store)
     real, calls = getattr(adapter, method), list[object]()
 
-    def overtaken(database: object, argument: object) -> object:
+    def recreate_before_commit(database: object, argument: object) -> object:
         calls.append(argument)
         if len(calls) == overtaken_at + 1:
             monkeypatch.setattr(adapter, method, real)
@@ -211,7 +211,7 @@ def test_a_purge_does_not_remove_a_task_recreated_meanwhile(
             store.commit(task, None, executions, entries=entries)
         return real(database, argument)
 
-    monkeypatch.setattr(adapter, method, overtaken)
+    monkeypatch.setattr(adapter, method, recreate_before_commit)
     store.purge(task.id)
     assert len(calls) == overtaken_at + 1
     found = store.load(task.id)

@@ -29,7 +29,7 @@ When = Literal["before", "after"]
 
 
 class FaultyProxy(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
-    """Passes calls on to the emulator, and fails some of them before or after it has carried them out."""
+    """Passes calls on to the emulator, and fails some of them before or after they took effect."""
 
     def __init__(self, address: str) -> None:
         self.calls: Counter[str] = Counter()

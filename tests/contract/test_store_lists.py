@@ -53,7 +53,7 @@ _QUERIES = st.builds(
 )
 
 
-def expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
+def select_expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
     """The port's promise, in plain Python."""
 
     def fits(task: Task) -> bool:
@@ -74,7 +74,7 @@ def expected(tasks: list[Task], query: TaskQuery) -> list[Task]:
     return sorted(found, key=lambda task: (task.created_at, task.id), reverse=True)
 
 
-def pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[Any]:
+def read_pages(read: Callable[[str | None], Page[Any]], limit: int) -> list[Any]:
     """Read a list to its end; every page but the last is full, and none but the first is empty."""
     items: list[Any] = []
     token = None
@@ -105,8 +105,8 @@ def test_every_filter_in_every_combination(
         for task, other in zip(tasks, reversed(fields), strict=True):
             store.commit(task, store.commit(task.model_copy(update=other), None))
         for query in queries:
-            found = pages(partial(page_of_tasks, store, query, limit), limit)
-            assert found == expected(tasks, query)
+            found = read_pages(partial(page_of_tasks, store, query, limit), limit)
+            assert found == select_expected(tasks, query)
 
 
 @settings(max_examples=20, deadline=None)
@@ -119,7 +119,7 @@ def test_due_tasks_are_listed_for_the_sweep(
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
             store.commit(task, store.commit(task.model_copy(update=other), None))
-        found = pages(lambda token: store.list_due_tasks(before, limit=limit, page_token=token), limit)
+        found = read_pages(lambda token: store.list_due_tasks(before, limit=limit, page_token=token), limit)
         assert [(task.wake_at, task.id) for task in found] == [each for each in waiting if each[0] <= before]
         assert store.next_wakeup() == (waiting[0][0] if waiting else None)
 
@@ -141,11 +141,11 @@ def test_records_come_latest_first(
             executions = [make_execution(each, key, scheduled_for=at) for at, key in instants]
             messages = [make_message(each, key, created_at=at) for at, key in instants]
             store.commit(each, None, executions, messages)
-        found = pages(lambda token: store.list_executions(task.id, limit=limit, page_token=token), limit)
+        found = read_pages(lambda token: store.list_executions(task.id, limit=limit, page_token=token), limit)
         assert [(each.task_id, each.id) for each in found] == [
             (task.id, key) for _, key in sorted(instants, reverse=True)
         ]
-        found = pages(lambda token: store.list_messages("ada", limit=limit, page_token=token), limit)
+        found = read_pages(lambda token: store.list_messages("ada", limit=limit, page_token=token), limit)
         assert [(each.owner, each.execution_id) for each in found] == [
             ("ada", key) for _, key in sorted(instants, reverse=True)
         ]
@@ -244,7 +244,7 @@ def test_a_token_of_another_list_is_refused(full_store: Store) -> None:
 def test_a_forged_token_with_a_valid_fingerprint_gives_a_page_or_is_refused(
     full_store: Store, at: datetime, key: str
 ) -> None:
-    """Anybody can compute its fingerprint, so it may contain anything; it gives access to nothing but another page."""
+    """Anyone can compute its fingerprint, so it may contain anything; it gives access to nothing but another page."""
     for query in (TaskQuery(), TaskQuery(due_until=NOW + timedelta(days=1))):
         items: Sequence[Task] = ()
         with suppress(InvalidInput):

@@ -27,7 +27,7 @@ NOW = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 KEY = "account/42: Grüße"
 
 
-def held(by: str, key: str = KEY) -> Lock:
+def make_held_lock(by: str, key: str = KEY) -> Lock:
     return Lock(key=key, holders=(Holder(task_id=by, execution_id="e", until=NOW),))
 
 
@@ -54,7 +54,7 @@ def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
         priority=Priority.NORMAL,
         notified_at=NOW,
     )
-    lock = held("a").model_copy(update={"waiters": (waiter,)})
+    lock = make_held_lock("a").model_copy(update={"waiters": (waiter,)})
     stored = commit(store, lock)
     assert stored.lock == lock
     assert stored.version is not None
@@ -62,13 +62,13 @@ def test_a_lock_is_read_as_it_was_written(store: Store) -> None:
 
 
 def test_an_empty_lock_is_removed_and_can_be_created_again(store: Store) -> None:
-    first = commit(store, held("a"))
+    first = commit(store, make_held_lock("a"))
     assert commit(store, Lock(key=KEY)) == VersionedLock(Lock(key=KEY), None)
     commit(store, Lock(key=KEY))
-    again = commit(store, held("a"))
+    again = commit(store, make_held_lock("a"))
     assert again.version != first.version
     with pytest.raises(VersionConflict):
-        commit(store, held("b"), first)
+        commit(store, make_held_lock("b"), first)
     with pytest.raises(VersionConflict):
         commit(store, Lock(key=KEY), first)
     assert store.load_lock(KEY) == again
@@ -76,13 +76,13 @@ def test_an_empty_lock_is_removed_and_can_be_created_again(store: Store) -> None
 
 def test_a_lock_that_was_changed_is_not_written(store: Store) -> None:
     missing = store.load_lock(KEY)
-    first = commit(store, held("a"), missing)
+    first = commit(store, make_held_lock("a"), missing)
     with pytest.raises(VersionConflict):
-        commit(store, held("b"), missing)
-    second = commit(store, held("a"), first)
+        commit(store, make_held_lock("b"), missing)
+    second = commit(store, make_held_lock("a"), first)
     assert second.version != first.version
     with pytest.raises(VersionConflict):
-        commit(store, held("b"), first)
+        commit(store, make_held_lock("b"), first)
     assert store.load_lock(KEY) == second
 
 
@@ -93,10 +93,10 @@ def test_task_and_lock_are_written_together_or_not_at_all(
     task = make_task()
     old = store.commit(task, None)
     version = store.commit(task, old)
-    old_lock = commit(store, held("a"))
-    lock = commit(store, held("a"), old_lock)
+    old_lock = commit(store, make_held_lock("a"))
+    lock = commit(store, make_held_lock("a"), old_lock)
     expected = old if stale == "task" else version
-    content = Lock(key=KEY) if stale == "removal of the lock" else held("b")
+    content = Lock(key=KEY) if stale == "removal of the lock" else make_held_lock("b")
     taken = VersionedLock(content, (lock if stale == "task" else old_lock).version)
     with pytest.raises(VersionConflict):
         store.commit(task, expected, [make_execution(task)], lock=taken)
@@ -112,10 +112,10 @@ def test_task_and_lock_are_written_together_or_not_at_all(
 
 def test_a_task_is_created_together_with_a_new_lock(store: Store, make_task: MakeTask) -> None:
     task = make_task()
-    store.commit(task, None, lock=VersionedLock(held(task.id), None))
-    assert store.load_lock(KEY).lock == held(task.id)
+    store.commit(task, None, lock=VersionedLock(make_held_lock(task.id), None))
+    assert store.load_lock(KEY).lock == make_held_lock(task.id)
     with pytest.raises(VersionConflict):
-        store.commit(make_task(), None, lock=VersionedLock(held("b"), None))
+        store.commit(make_task(), None, lock=VersionedLock(make_held_lock("b"), None))
 
 
 def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, make_task: MakeTask) -> None:
@@ -125,7 +125,7 @@ def test_exactly_one_of_many_concurrent_callers_acquires_a_lock(store: Store, ma
 
         def take(task: Task, found: VersionedLock = found, key: str = key) -> bool:
             try:
-                store.commit(task, None, lock=VersionedLock(held(task.id, key), found.version))
+                store.commit(task, None, lock=VersionedLock(make_held_lock(task.id, key), found.version))
             except VersionConflict:
                 return False
             return True
@@ -144,4 +144,4 @@ def test_a_closed_store_has_no_locks(open_store: OpenStore) -> None:
     with pytest.raises(StoreUnavailable):
         store.load_lock(KEY)
     with pytest.raises(StoreUnavailable):
-        store.commit_lock(VersionedLock(held("a"), None))
+        store.commit_lock(VersionedLock(make_held_lock("a"), None))

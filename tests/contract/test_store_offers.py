@@ -45,7 +45,7 @@ def test_offers_are_listed_in_order_and_continued_after_a_position(
     owner: str | None,
     limit: int,
 ) -> None:
-    """Page behind page: every offer of these lanes and this owner, once, by its order and then by its id."""
+    """Over all pages, each offer of these queue keys and this owner is listed once, by its order, then by its id."""
     with open_store() as store:
         made = [make_task(id=f"t{number:02}", owner=who, offer=offer) for number, (who, offer) in enumerate(tasks)]
         for task in made:

@@ -100,7 +100,7 @@ def test_a_silent_page_fails_in_time(simulation: Simulation) -> None:
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "ReadTimeout")
 
 
-def test_a_page_that_is_not_there_fails(simulation: Simulation) -> None:
+def test_an_unreachable_page_fails(simulation: Simulation) -> None:
     """A refused connection fails the check."""
     execution = check(simulation, url=f"http://127.0.0.1:{free_port()}/")
     assert (execution.status, execution.error and execution.error.type) == ("FAILED", "ConnectionError")
@@ -118,7 +118,7 @@ def test_a_page_that_is_not_there_fails(simulation: Simulation) -> None:
         ({}, "payload.url"),
     ],
 )
-def test_a_payload_that_makes_no_sense_is_refused(simulation: Simulation, payload: dict[str, Any], field: str) -> None:
+def test_an_invalid_payload_is_refused(simulation: Simulation, payload: dict[str, Any], field: str) -> None:
     """Creation refuses other URL schemes, out-of-range values and unknown fields."""
     with pytest.raises(InvalidPayload) as refused:
         simulation.app.create(owner="ada", title="Up?", handler="check-uptime", payload=payload, schedule=SOON)

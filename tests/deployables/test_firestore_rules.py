@@ -42,7 +42,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _stored(address: str) -> None:
+def _store_documents(address: str) -> None:
     """Store tasks, executions and messages of ada and bob, through the store that the functions use."""
     store = FirestoreStore(project=PROJECT, emulator=address, deadline=timedelta(minutes=1))
     for owner in ("ada", "bob"):
@@ -104,7 +104,7 @@ class Client:
         return status, found
 
 
-def user(uid: str, **claims: object) -> str:
+def make_token(uid: str, **claims: object) -> str:
     """Return the ID token of a Firebase user, unsigned."""
     now = int(datetime.now(UTC).timestamp())
     content = {
@@ -123,12 +123,12 @@ def user(uid: str, **claims: object) -> str:
 
 @pytest.fixture
 def ada(address: str) -> Client:
-    return Client(address, user("ada"))
+    return Client(address, make_token("ada"))
 
 
 @pytest.fixture
 def admin(address: str) -> Client:
-    return Client(address, user("root", admin=True))
+    return Client(address, make_token("root", admin=True))
 
 
 @pytest.fixture
@@ -141,30 +141,30 @@ OTHERS = [path.replace("ada", "bob") for path in OWN]
 
 
 @pytest.mark.parametrize("path", OWN)
-def test_users_read_their_own(ada: Client, path: str) -> None:
+def test_users_can_read_their_own_documents(ada: Client, path: str) -> None:
     """Users can read their own tasks, those tasks' executions, and their inbox."""
     assert ada.get(path) == FINE
 
 
 @pytest.mark.parametrize("path", OTHERS)
-def test_users_do_not_read_what_is_not_theirs(ada: Client, path: str) -> None:
+def test_users_cannot_read_documents_of_others(ada: Client, path: str) -> None:
     """Users cannot read another user's documents."""
     assert ada.get(path) == DENIED
 
 
 @pytest.mark.parametrize("path", ["tasks/nobody-knows", "tasks/nobody-knows/executions/x", "inboxes/eve/messages/x"])
-def test_what_does_not_exist_looks_like_what_is_not_theirs(ada: Client, path: str) -> None:
+def test_a_missing_document_looks_like_that_of_another_user(ada: Client, path: str) -> None:
     """Guessing IDs reveals nothing: a missing document is refused just like another user's."""
     assert ada.get(path) == DENIED
 
 
 @pytest.mark.parametrize("path", OWN + OTHERS)
-def test_who_has_not_signed_in_reads_nothing(stranger: Client, path: str) -> None:
+def test_nothing_can_be_read_without_a_token(stranger: Client, path: str) -> None:
     """Every read without a token is refused."""
     assert stranger.get(path) == DENIED
 
 
-def test_lists_are_of_ones_own(ada: Client) -> None:
+def test_users_can_list_their_own_documents(ada: Client) -> None:
     """A query that can only find the user's own documents is allowed."""
     assert ada.find("tasks", "createdAt", owner="ada")[0] == FINE
     assert "ada-one" in ada.find("tasks", "createdAt", owner="ada")[1]
@@ -205,14 +205,14 @@ def test_admins_read_everything(admin: Client, path: str) -> None:
 @pytest.mark.parametrize("claim", ["true", 1, {"admin": True}, None, False])
 def test_only_true_makes_an_admin(address: str, claim: object) -> None:
     """Only the value `true` of the `admin` claim counts."""
-    assert Client(address, user("eve", admin=claim)).get("tasks/ada-one") == DENIED
+    assert Client(address, make_token("eve", admin=claim)).get("tasks/ada-one") == DENIED
 
 
 @pytest.mark.parametrize("who", ["ada", "admin", "stranger"])
 @pytest.mark.parametrize(
     "path", [*OWN, "tasks/new", "inboxes/ada/messages/new", "settings/x", "locks/x", "tasks/a/b/c"]
 )
-def test_nobody_writes(request: pytest.FixtureRequest, who: str, path: str) -> None:
+def test_no_client_can_write(request: pytest.FixtureRequest, who: str, path: str) -> None:
     """No client can create, change or delete anything, including its own documents, whatever its claims."""
     client: Client = request.getfixturevalue(who)
     body = {"fields": {"owner": {"stringValue": "ada"}, "status": {"stringValue": "ACTIVE"}}}
@@ -223,7 +223,7 @@ def test_nobody_writes(request: pytest.FixtureRequest, who: str, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["locks/x", "settings/x", "inboxes/ada", "apiKeys/x", "tasks/ada-one/other/x"])
-def test_what_has_no_rule_is_closed(ada: Client, admin: Client, path: str) -> None:
+def test_documents_without_a_rule_cannot_be_read(ada: Client, admin: Client, path: str) -> None:
     """Clients cannot read any other document, including those of future collections."""
     assert ada.get(path) == DENIED
     assert admin.get(path) == DENIED

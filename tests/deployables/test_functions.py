@@ -82,21 +82,21 @@ def test_a_body_in_chunks_is_a_body(served: Served) -> None:
         assert request(url, "POST", claim, content, chunked).status == status
 
 
-def test_execute_lets_nobody_else_in(served: Served) -> None:
+def test_execute_requires_a_token(served: Served) -> None:
     """`execute` answers 401 without a token, and accepts only POST."""
     url = served[1]["execute"].url
     assert request(url, "POST", "/v1/tasks/execute", b"{}").status == 401
     assert request(url, "GET", "/v1/tasks/execute").status == 405
 
 
-def test_sweep_says_what_it_found(served: Served) -> None:
+def test_sweep_responds_with_what_it_repaired(served: Served) -> None:
     """`sweep` answers Cloud Scheduler's POST with what it repaired, and refuses other methods."""
     url = served[1]["sweep"].url
     assert request(url, "POST", "/", b"").body["dispatched"] == 0
     assert request(url, "GET", "/").status == 405
 
 
-def test_what_is_deployed_is_small() -> None:
+def test_the_deployed_functions_are_small() -> None:
     """main.py holds three short functions; all logic is in the package."""
     lines = Path(ROOT / "functions" / "main.py").read_text().splitlines()
     assert len(lines) < 40

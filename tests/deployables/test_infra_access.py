@@ -57,7 +57,7 @@ def issuer() -> Iterator[Issuer]:
     clear_authenticators()
 
 
-def environment(cloud: Cloud, function: str) -> dict[str, str]:
+def get_environment(cloud: Cloud, function: str) -> dict[str, str]:
     """Return the environment of a function's latest revision: settings, mounted secrets, Cloud Run's variables."""
     status = cloud.state[f"service/cloudsched-{function}"]["status"]
     told = status["revisions"][status["latestReadyRevisionName"]]
@@ -79,9 +79,9 @@ class NoQueue:
         """Do nothing."""
 
 
-def answer(cloud: Cloud, function: str = "api", **headers: str) -> Response:
+def get_response(cloud: Cloud, function: str = "api", **headers: str) -> Response:
     """Return the function's response to a request with these headers."""
-    settings = Settings.from_environment(environment(cloud, function))
+    settings = Settings.from_environment(get_environment(cloud, function))
     assert settings.is_deployed
     store = SqliteStore()
     app = App(settings, store=store, dispatcher=NoQueue(), blobs=FileBlobs())
@@ -96,17 +96,17 @@ def answer(cloud: Cloud, function: str = "api", **headers: str) -> Response:
         store.close()
 
 
-def status(cloud: Cloud, token: str, function: str = "api") -> int:
+def get_status(cloud: Cloud, token: str, function: str = "api") -> int:
     """Return the status of the response to a request with this token."""
-    return answer(cloud, function, Authorization=f"Bearer {token}").status_code
+    return get_response(cloud, function, Authorization=f"Bearer {token}").status_code
 
 
-def stripped(token: str) -> str:
+def strip_signature(token: str) -> str:
     """Return a token without its signature: as Cloud Run forwards it, and as anyone could forge it."""
     return f"{token.rpartition('.')[0]}.{REMOVED_SIGNATURE}"
 
 
-def with_everything(folder: Path) -> Cloud:
+def configure_everything(folder: Path) -> Cloud:
     """Return a project whose configuration sets every access setting, before its first deployment."""
     cloud = Cloud(folder, None, **EVERYTHING)
     cloud.state.update(
@@ -117,10 +117,10 @@ def with_everything(folder: Path) -> Cloud:
     return cloud
 
 
-def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: Cloud, issuer: Issuer) -> None:
+def test_by_default_only_the_smoke_account_is_admitted(deployed: Cloud, issuer: Issuer) -> None:
     """By default the API accepts only the smoke test's token, signed or as Cloud Run forwards it."""
     token = issuer.account(SMOKE, aud=API)
-    assert (status(deployed, token), status(deployed, stripped(token))) == (200, 200)
+    assert (get_status(deployed, token), get_status(deployed, strip_signature(token))) == (200, 200)
     strangers = [
         issuer.account(SMOKE, aud="https://elsewhere.example"),
         issuer.account(SMOKE, aud=SWEEP),
@@ -129,30 +129,32 @@ def test_the_example_lets_in_the_smoke_account_and_nobody_else(deployed: Cloud, 
         issuer.user(),
         Issuer().account(SMOKE, aud=API),
     ]
-    assert [status(deployed, stranger) for stranger in strangers] == [401] * len(strangers)
-    assert [status(deployed, stripped(stranger)) for stranger in strangers[:-1]] == [401] * (len(strangers) - 1)
-    assert answer(deployed).status_code == answer(deployed, X_Api_Key=KEY).status_code == 401
+    assert [get_status(deployed, stranger) for stranger in strangers] == [401] * len(strangers)
+    assert [get_status(deployed, strip_signature(stranger)) for stranger in strangers[:-1]] == [401] * (
+        len(strangers) - 1
+    )
+    assert get_response(deployed).status_code == get_response(deployed, X_Api_Key=KEY).status_code == 401
 
 
-def test_what_the_configuration_lists_comes_in(tmp_path: Path, issuer: Issuer) -> None:
+def test_callers_in_the_configuration_are_admitted(tmp_path: Path, issuer: Issuer) -> None:
     """A public API accepts users, listed accounts and keys under each of its URLs, and refuses forged tokens."""
-    cloud = with_everything(tmp_path)
+    cloud = configure_everything(tmp_path)
     cloud.ok("deploy.sh")
-    assert status(cloud, issuer.user()) == 200
+    assert get_status(cloud, issuer.user()) == 200
     for address in (API, "https://tasks.example"):
         assert (
-            status(cloud, issuer.account(SMOKE, aud=address)),
-            status(cloud, issuer.account(BILLING, aud=address)),
+            get_status(cloud, issuer.account(SMOKE, aud=address)),
+            get_status(cloud, issuer.account(BILLING, aud=address)),
         ) == (
             200,
             200,
         )
-    assert answer(cloud, X_Api_Key=KEY).status_code == 200
-    assert answer(cloud, X_Api_Key=KEY + "x").status_code == 401
-    assert status(cloud, stripped(issuer.account(SMOKE, aud=API))) == 401, "anyone could forge that token"
-    shown = answer(cloud, X_Api_Key=KEY, Origin="https://app.example").headers["Access-Control-Allow-Origin"]
+    assert get_response(cloud, X_Api_Key=KEY).status_code == 200
+    assert get_response(cloud, X_Api_Key=KEY + "x").status_code == 401
+    assert get_status(cloud, strip_signature(issuer.account(SMOKE, aud=API))) == 401, "anyone could forge that token"
+    shown = get_response(cloud, X_Api_Key=KEY, Origin="https://app.example").headers["Access-Control-Allow-Origin"]
     assert shown == "https://app.example"
-    settings = Settings.from_environment(environment(cloud, "api"))
+    settings = Settings.from_environment(get_environment(cloud, "api"))
     assert (settings.access.max_active_tasks, settings.access.max_creations) == (3, 2)
     assert cloud.ok("deploy.sh", "--check").out == ""
 
@@ -163,7 +165,7 @@ def test_a_service_account_may_be_a_worker_of_some_queues(tmp_path: Path, issuer
     cloud = Cloud(tmp_path, None, SERVICE_ACCOUNTS=f"({gpu}=worker@gpu+render {anywhere}=worker)")
     cloud.state.update({f"account/{email}": {"email": email} for email in (gpu, anywhere)})
     cloud.ok("deploy.sh")
-    gate = Authenticator(Settings.from_environment(environment(cloud, "api")).access)
+    gate = Authenticator(Settings.from_environment(get_environment(cloud, "api")).access)
     found = [
         gate.authenticate(Request.from_values(headers={"Authorization": f"Bearer {issuer.account(email, aud=API)}"}))
         for email in (gpu, anywhere)
@@ -176,11 +178,11 @@ def test_a_service_account_may_be_a_worker_of_some_queues(tmp_path: Path, issuer
     assert {f"serviceAccount:{gpu}", f"serviceAccount:{anywhere}"} <= invokers
 
 
-def test_only_the_functions_that_need_it_are_told(tmp_path: Path) -> None:
+def test_each_function_gets_only_the_settings_that_it_needs(tmp_path: Path) -> None:
     """All functions get the bucket, only the API gets keys and accounts, and each gets its own time limit."""
-    cloud = with_everything(tmp_path)
+    cloud = configure_everything(tmp_path)
     cloud.ok("deploy.sh")
-    told = {name: Settings.from_environment(environment(cloud, name)) for name in ("api", "execute", "sweep")}
+    told = {name: Settings.from_environment(get_environment(cloud, name)) for name in ("api", "execute", "sweep")}
     assert {name: settings.bucket for name, settings in told.items()} == dict.fromkeys(told, "our-results")
     assert [name for name, settings in told.items() if settings.access.is_configured] == ["api"]
     assert told["execute"].time_limit.total_seconds() == 1800
@@ -199,18 +201,18 @@ def test_only_the_functions_that_need_it_are_told(tmp_path: Path) -> None:
     assert {"secret/our-keys", "bucket/gs://our-results"} <= set(cloud.state)
 
 
-def test_the_sweep_is_for_cloud_scheduler(deployed: Cloud, issuer: Issuer) -> None:
+def test_only_cloud_scheduler_may_call_the_sweep(deployed: Cloud, issuer: Issuer) -> None:
     """The sweep accepts only the invoker's token with the sweep's URL as audience, as Cloud Run forwards it."""
     job = deployed.state["job/cloudsched-sweep"]["httpTarget"]["oidcToken"]
     assert job == {"serviceAccountEmail": INVOKER, "audience": SWEEP}
-    assert status(deployed, stripped(issuer.account(INVOKER, aud=SWEEP)), "sweep") == 200
+    assert get_status(deployed, strip_signature(issuer.account(INVOKER, aud=SWEEP)), "sweep") == 200
     for stranger in (issuer.account(SMOKE, aud=SWEEP), issuer.account(INVOKER, aud=API)):
-        assert status(deployed, stripped(stranger), "sweep") == 401
+        assert get_status(deployed, strip_signature(stranger), "sweep") == 401
 
 
-def test_new_keys_come_with_an_upgrade(tmp_path: Path) -> None:
+def test_new_keys_are_deployed_by_an_upgrade(tmp_path: Path) -> None:
     """The keys are mounted by version number: --check reports a newer version, and an upgrade deploys it."""
-    cloud = with_everything(tmp_path)
+    cloud = configure_everything(tmp_path)
     del cloud.state["secret/our-keys"]
     ran = cloud.run("deploy.sh")
     assert (ran.code, "Secret our-keys does not exist" in ran.err, cloud.changes) == (1, True, 0)
@@ -219,22 +221,22 @@ def test_new_keys_come_with_an_upgrade(tmp_path: Path) -> None:
     cloud.state["secret/our-keys"]["versions"]["2"] = str(create_key("other", Role.VIEWER)[1])
     assert "function cloudsched-api; run infra/upgrade.sh" in cloud.run("deploy.sh", "--check").out
     cloud.ok("upgrade.sh")
-    assert environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
+    assert get_environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
     cloud.ok("rotate-secret.sh")
-    assert environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
+    assert get_environment(cloud, "api")["CLOUDSCHED_API_KEYS"].startswith("other:")
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
 def test_a_missing_bucket_is_named(tmp_path: Path) -> None:
     """The operator creates the bucket: deploy.sh reports that it is missing before it deploys a function."""
-    cloud = with_everything(tmp_path)
+    cloud = configure_everything(tmp_path)
     del cloud.state["bucket/gs://our-results"]
     ran = cloud.run("deploy.sh")
     assert (ran.code, "Bucket our-results does not exist" in ran.err) == (1, True)
     assert not any(key.startswith("function/") for key in cloud.state)
 
 
-def test_somebody_elses_smoke_account_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_smoke_account_of_the_operator_is_not_changed(tmp_path: Path) -> None:
     """An account named in the configuration may call the API; the script does not decide who may impersonate it."""
     theirs = f"prober@{PROJECT}.iam.gserviceaccount.com"
     cloud = Cloud(tmp_path, None, SMOKE_ACCOUNT=theirs)
@@ -249,7 +251,7 @@ def test_somebody_elses_smoke_account_is_left_as_it_is(tmp_path: Path) -> None:
 # ── Private and public ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def forgeable(history: list[State]) -> list[State]:
+def find_forgeable_states(history: list[State]) -> list[State]:
     """Return the states in which the public could reach a revision that accepts unsigned tokens."""
     return [
         state
@@ -293,7 +295,7 @@ def test_the_api_is_opened_and_closed_step_by_step(cloud: Cloud) -> None:
     assert "Upgraded" in run("upgrade.sh")
     assert cloud.ok("deploy.sh", "--check").out == ""
     assert len(history) > 30
-    assert forgeable(history) == []
+    assert find_forgeable_states(history) == []
 
 
 def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
@@ -302,7 +304,7 @@ def test_the_api_is_not_opened_after_a_rollback(cloud: Cloud) -> None:
     cloud.ok("upgrade.sh")
     cloud.ok("rollback.sh")
     assert "is not public yet" in cloud.run("deploy.sh").out
-    assert forgeable(cloud.fake.history) == []
+    assert find_forgeable_states(cloud.fake.history) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -315,7 +317,7 @@ def test_no_order_of_commands_lets_forged_tokens_in(cloud: Cloud, seed: int) -> 
             age_closing(cloud)
         script = chance.choice(["deploy.sh", "deploy.sh", "upgrade.sh", "upgrade.sh", "rollback.sh"])
         cloud.run(script, die_at=chance.choice([0, 0, chance.randint(1, 20)]))
-        assert forgeable(cloud.fake.history) == [], script
+        assert find_forgeable_states(cloud.fake.history) == [], script
 
 
 def test_the_check_sees_an_api_that_is_opened_too_early(cloud: Cloud) -> None:
@@ -327,4 +329,4 @@ def test_the_check_sees_an_api_that_is_opened_too_early(cloud: Cloud) -> None:
     script.write_text(wrong, encoding="utf-8")
     cloud.configure(**PUBLIC)
     cloud.run("deploy.sh")
-    assert forgeable(cloud.fake.history) != []
+    assert find_forgeable_states(cloud.fake.history) != []

@@ -26,7 +26,7 @@ QUEUES = {queue_id("cloudsched", priority) for priority in Priority}
 """The names that the code uses to send to them."""
 
 
-def comparable(state: State) -> State:
+def strip_random_values(state: State) -> State:
     """Return a project's resources, without random values and the number of revisions."""
     content = deepcopy(state)
     secret = content["secret/cloudsched-dispatch"]
@@ -39,13 +39,13 @@ def comparable(state: State) -> State:
     return {key: value for key, value in content.items() if key not in rules} | {"rules": len(rules) > 0}
 
 
-def changing(calls: list[list[str]]) -> list[list[str]]:
+def list_changing_calls(calls: list[list[str]]) -> list[list[str]]:
     """Return the calls that change something."""
     asking = {"describe", "list", "get", "get-iam-policy", "print-access-token", "print-identity-token"}
     return [call for call in calls if call[0] == "gcloud" and not asking & set(call[1:5])]
 
 
-def test_everything_is_made(deployed: Cloud) -> None:
+def test_one_run_creates_everything(deployed: Cloud) -> None:
     """One run in an empty project creates everything that the functions need, and runs a task."""
     names = {key for key in deployed.state if key.split("/")[0] in {"queue", "function", "job", "database", "secret"}}
     assert names == {
@@ -97,7 +97,7 @@ def test_roles_are_the_least_that_work(deployed: Cloud) -> None:
     }
 
 
-def test_functions_are_told_what_they_need(deployed: Cloud) -> None:
+def test_functions_get_the_settings_that_they_need(deployed: Cloud) -> None:
     """Each function has as many threads as concurrent requests, and only the API is reachable from outside."""
     for function, threads in (("api", "20"), ("execute", "10"), ("sweep", "1")):
         (told,) = deployed.state[f"service/cloudsched-{function}"]["status"]["revisions"].values()
@@ -119,7 +119,7 @@ def test_a_second_run_changes_nothing(cloud: Cloud) -> None:
     assert "0 changes" in ran.err
     assert cloud.state == before
     assert cloud.ok("deploy.sh", "--check").out == ""
-    assert changing(cloud.calls) == []
+    assert list_changing_calls(cloud.calls) == []
 
 
 def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
@@ -131,12 +131,12 @@ def test_a_run_that_dies_is_resumed(tmp_path: Path, deployed: Cloud) -> None:
         deaths += ran.code == -9
     assert deaths == 6
     cloud.ok("deploy.sh")
-    assert comparable(cloud.state) == comparable(deployed.state)
+    assert strip_random_values(cloud.state) == strip_random_values(deployed.state)
     made = {key: value for key, value in cloud.ledger.items() if key.startswith("created.")}
     assert made == {key: value for key, value in deployed.ledger.items() if key.startswith("created.")}
 
 
-def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: Cloud) -> None:
+def test_a_dry_run_prints_the_commands_of_a_run(tmp_path: Path, deployed: Cloud) -> None:
     """--dry-run runs nothing, needs no credentials, and prints exactly the commands of a first deployment."""
     cloud = Cloud(tmp_path)
     printed = cloud.ok("deploy.sh", "--dry-run").out
@@ -144,16 +144,18 @@ def test_a_dry_run_says_what_a_run_does(tmp_path: Path, deployed: Cloud) -> None
     assert cloud.calls == []
     commands = [shlex.split(line) for line in printed.splitlines() if line.startswith(("gcloud ", "openssl "))]
     words = [command[command.index("gcloud") :] for command in commands]
-    assert [_plain(call) for call in changing(words)] == [_plain(call) for call in changing(deployed.calls)]
+    assert [_strip_digests(call) for call in list_changing_calls(words)] == [
+        _strip_digests(call) for call in list_changing_calls(deployed.calls)
+    ]
 
 
-def _plain(call: list[str]) -> list[str]:
+def _strip_digests(call: list[str]) -> list[str]:
     """Return a call without its build folder and its digests, which a dry run cannot know."""
     words = (re.sub(r"digest\.(\w+)=\w+", r"digest.\1", word) for word in call)
     return [re.sub(r"^--source=.*/build", "--source=build", word) for word in words]
 
 
-def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
+def test_check_reports_differences_and_deploy_reverts_them(cloud: Cloud) -> None:
     """--check reports manual changes without changing anything, and the next run reverts them."""
     wanted = deepcopy(cloud.state)
     cloud.state["queue/cloudsched-low"]["rateLimits"]["maxDispatchesPerSecond"] = 7.0
@@ -179,7 +181,7 @@ def test_check_names_what_differs_and_deploy_mends_it(cloud: Cloud) -> None:
     assert cloud.state == wanted
 
 
-def test_changed_settings_are_for_an_upgrade(cloud: Cloud) -> None:
+def test_changed_settings_require_an_upgrade(cloud: Cloud) -> None:
     """deploy.sh does not change a serving function but refers to upgrade.sh, which can roll back."""
     cloud.configure(EXECUTE_CONCURRENCY="20")
     ran = cloud.run("deploy.sh", "--check")
@@ -188,7 +190,7 @@ def test_changed_settings_are_for_an_upgrade(cloud: Cloud) -> None:
     assert not any("functions deploy" in " ".join(call) for call in cloud.calls)
 
 
-def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
+def test_a_failed_query_does_not_mean_that_a_resource_is_missing(tmp_path: Path) -> None:
     """A query that fails for lack of permission ends the run: it does not mean that the resource is missing."""
     cloud = Cloud(tmp_path)
     ran = cloud.run("deploy.sh", deny="tasks queues describe")
@@ -237,7 +239,9 @@ def test_no_answer_is_not_taken_for_no(tmp_path: Path) -> None:
         ({"SETTINGS": "('FIREBASE_AUTH_EMULATOR_HOST=x:1')"}, "is derived from other values"),
     ],
 )
-def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str], complaint: str) -> None:
+def test_an_invalid_configuration_is_refused_before_any_command(
+    tmp_path: Path, config: dict[str, str], complaint: str
+) -> None:
     """An invalid configuration is rejected before any command runs."""
     cloud = Cloud(tmp_path, None, **config)
     ran = cloud.run("deploy.sh")
@@ -246,7 +250,7 @@ def test_what_cannot_work_is_refused_first(tmp_path: Path, config: dict[str, str
     assert cloud.calls == []
 
 
-def test_rules_of_somebody_else_are_kept(tmp_path: Path) -> None:
+def test_existing_rules_are_kept(tmp_path: Path) -> None:
     """A database keeps the rules that it already has, unless the configuration says RULES=replace."""
     cloud = Cloud(tmp_path)
     theirs: State = {"name": "x", "source": {"files": [{"content": "theirs"}]}}
@@ -264,7 +268,7 @@ def test_rules_of_somebody_else_are_kept(tmp_path: Path) -> None:
     assert ruleset["source"]["files"][0]["content"] == ours
 
 
-def test_the_secret_is_seen_by_nobody(deployed: Cloud) -> None:
+def test_the_secret_appears_nowhere(deployed: Cloud) -> None:
     """The secret goes from openssl to Secret Manager through a pipe, and appears in no argument and nowhere else."""
     (secret,) = deployed.state["secret/cloudsched-dispatch"]["versions"].values()
     assert len(secret) == 64
@@ -279,7 +283,7 @@ def test_tokens_are_in_no_argument_list(deployed: Cloud) -> None:
     assert "an-identity-token" not in json.dumps(deployed.calls)
 
 
-def test_teardown_says_what_it_would_do(cloud: Cloud) -> None:
+def test_teardown_lists_what_it_would_remove(cloud: Cloud) -> None:
     """Without --yes, teardown.sh lists what it would remove and removes nothing."""
     before = deepcopy(cloud.state)
     ran = cloud.ok("teardown.sh", "--with-data")
@@ -287,7 +291,7 @@ def test_teardown_says_what_it_would_do(cloud: Cloud) -> None:
     assert "differs: remove the job cloudsched-sweep" in ran.out
 
 
-def test_teardown_removes_just_what_was_made(tmp_path: Path) -> None:
+def test_teardown_removes_only_what_was_created(tmp_path: Path) -> None:
     """Resources that existed before the deployment still exist after its teardown."""
     cloud = Cloud(tmp_path)
     account = f"account/cloudsched-builder@{PROJECT}.iam.gserviceaccount.com"
@@ -303,7 +307,7 @@ def test_teardown_removes_just_what_was_made(tmp_path: Path) -> None:
     assert {binding for binding in cloud.bindings() if binding[0].startswith("project/")} == {kept}
 
 
-def test_teardown_keeps_the_data_unless_told(cloud: Cloud) -> None:
+def test_teardown_keeps_the_data_by_default(cloud: Cloud) -> None:
     """A teardown keeps the database, and the ledger that allows its removal later."""
     cloud.ok("teardown.sh", "--yes")
     assert {key for key in cloud.state if key.startswith(("database/", "secret/", "function/", "queue/"))} == {

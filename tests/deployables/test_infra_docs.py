@@ -14,14 +14,14 @@ GUARANTEES = (ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
 MILLION = 1_000_000
 
 
-def rows(text: str, heading: str) -> dict[str, list[str]]:
+def read_table(text: str, heading: str) -> dict[str, list[str]]:
     """Return a table's rows, keyed by their first cell."""
     table = text.partition(heading)[2].partition("\n\n")[0]
     cells = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in table.splitlines()[2:])
     return {first: rest for first, *rest in cells}
 
 
-def number(text: str) -> float:
+def parse_number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
@@ -34,17 +34,20 @@ def test_costs_follow_from_the_counted_operations() -> None:
     counted = re.search(r"\| one successful occurrence \| (\d+) \| \d+ \((\d+)\) \| (\d+) \|", GUARANTEES)
     assert counted, "docs/guarantees.md no longer counts a successful occurrence"
     reads, writes, created = (int(count) * MILLION for count in counted.groups())
-    prices = {name: number(usd) / number(of) for name, (of, usd) in rows(OPERATIONS, "| price | of | USD |").items()}
+    prices = {
+        name: parse_number(usd) / parse_number(of)
+        for name, (of, usd) in read_table(OPERATIONS, "| price | of | USD |").items()
+    }
     each = list(prices.values())
     record, log_entries = (int(found.replace(",", "")) for found in SIZES.search(OPERATIONS).groups())  # type: ignore[union-attr]
     stored, logged = round(MILLION * record / 2**30, 2), round(MILLION * log_entries / 2**30, 1)
     deleted = MILLION  # each record, by its TTL
     operations = [reads, writes, deleted, created + MILLION, MILLION, MILLION // 10, stored, logged]
-    *parts, (_, total) = rows(OPERATIONS, "| part | operations | USD |").values()
-    assert [number(count) for count, _ in parts] == operations
+    *parts, (_, total) = read_table(OPERATIONS, "| part | operations | USD |").values()
+    assert [parse_number(count) for count, _ in parts] == operations
     costs = [count * price for count, price in zip(operations, each, strict=True)]
-    assert [number(usd) for _, usd in parts] == pytest.approx(costs, abs=0.005)
-    assert number(total) == pytest.approx(sum(costs), abs=0.01)
+    assert [parse_number(usd) for _, usd in parts] == pytest.approx(costs, abs=0.005)
+    assert parse_number(total) == pytest.approx(sum(costs), abs=0.01)
 
 
 def test_settings_are_explained_as_they_are() -> None:
@@ -52,16 +55,16 @@ def test_settings_are_explained_as_they_are() -> None:
     config = (ROOT / "infra/config.example.sh").read_text(encoding="utf-8")
     values = dict(re.findall(r'(?m)^([A-Z_]+)="?([^"#\s]*)', config))
     queues = [values[f"QUEUE_{priority}"].split("/") for priority in ("CRITICAL", "HIGH", "NORMAL", "LOW")]
-    table = rows(DEPLOYMENT, "| setting | value | why |")
+    table = read_table(DEPLOYMENT, "| setting | value | why |")
     assert table["dispatches a second"][0] == " · ".join(rate for rate, _ in queues)
     assert table["at the same time"][0] == " · ".join(count for _, count in queues)
-    functions = rows(DEPLOYMENT, "| | api | execute | sweep | why |")
+    functions = read_table(DEPLOYMENT, "| | api | execute | sweep | why |")
     assert functions["concurrency, and threads"][:2] == [values["API_CONCURRENCY"], values["EXECUTE_CONCURRENCY"]]
     assert functions["maximum"][:2] == [values["API_MAX_INSTANCES"], values["EXECUTE_MAX_INSTANCES"]]
     assert functions["timeout"][1:3] == [f"{values['EXECUTE_TIMEOUT']} s", f"{values['SWEEP_TIMEOUT']} s"]
 
 
-def test_what_clients_are_told_to_ask_has_its_index() -> None:
+def test_queries_in_the_documents_have_an_index() -> None:
     """Every query that the page shows to web and mobile clients has a deployed index."""
     indexes = json.loads((ROOT / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     served = {

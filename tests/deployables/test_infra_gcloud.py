@@ -38,7 +38,7 @@ def gcloud() -> str:
     return found
 
 
-def parsed(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | None]:
+def parse_commands(gcloud: str, commands: list[list[str]], folder: Path) -> list[str | None]:
     """Have gcloud's own parser check commands without running them; return its errors."""
     asked = subprocess.run(  # noqa: S603 - the gcloud on the PATH
         [gcloud, "info", "--format=value(installation.sdk_root,basic.python_location)"],
@@ -97,7 +97,7 @@ def every_command(deployed: Cloud, folder: Path) -> list[list[str]]:
     return [list(call) for call in sorted(unique)]
 
 
-def documented() -> list[list[str]]:
+def list_documented_commands() -> list[list[str]]:
     """Return the gcloud commands that the operator's pages tell readers to type."""
     pages = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("deployment.md", "operations.md"))
     typed = re.findall(r"(?m)^\$ (gcloud .*(?:(?<=\\)\n.*)*)", pages) + re.findall(r"`(gcloud [^`]* --[^`]*)`", pages)
@@ -120,8 +120,8 @@ def test_gcloud_understands_every_command(gcloud: str, deployed: Cloud, tmp_path
         ["functions", "deploy", "x", "--gen2", "--ingress-settings=nobody"],
         ["run", "services", "no-such-verb", "x"],
     ]
-    commands += documented()
-    complaints = parsed(gcloud, [*commands, *wrong], tmp_path / "gcloud")
+    commands += list_documented_commands()
+    complaints = parse_commands(gcloud, [*commands, *wrong], tmp_path / "gcloud")
     bad = [(command, said) for command, said in zip(commands, complaints, strict=False) if said is not None]
     assert bad == []
     assert None not in complaints[len(commands) :]
@@ -140,7 +140,7 @@ def cloud_tasks() -> Iterator[CloudTasksEmulator]:
         yield running
 
 
-def test_queues_are_really_made(gcloud: str, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
+def test_queues_are_created_in_the_emulator(gcloud: str, cloud_tasks: CloudTasksEmulator, tmp_path: Path) -> None:
     """The real script and the real gcloud create the four queues in the emulator, and update one that differs.
 
     A second run recognizes the other three as correct and leaves them alone.

@@ -1,4 +1,4 @@
-"""Indexes are created patiently, and are ready before a version that needs them gets traffic."""
+"""Indexes are created with retries, and are ready before a version that needs them gets traffic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW = {
 }
 
 
-def configured(cloud: Cloud) -> dict[str, Any]:
+def read_index_file(cloud: Cloud) -> dict[str, Any]:
     """Return the index file of the checkout."""
     content: dict[str, Any] = json.loads((cloud.checkout / "infra/firestore.indexes.json").read_text(encoding="utf-8"))
     return content
@@ -38,21 +38,21 @@ def request_indexes(cloud: Cloud) -> list[list[str]]:
     return [call for call in cloud.calls if call[1:3] == ["firestore", "indexes"] and call[3:5] in verbs]
 
 
-def states(cloud: Cloud) -> set[str]:
+def list_states(cloud: Cloud) -> set[str]:
     """Return the states that the project's indexes have."""
     fields = cloud.state["fields"].values()
     single = [index for field in fields for index in field.get("indexConfig", {}).get("indexes", ())]
     return {index["state"] for index in [*cloud.state["indexes"], *single]}
 
 
-def test_contention_is_waited_out(tmp_path: Path) -> None:
+def test_contention_is_retried(tmp_path: Path) -> None:
     """Requests refused with 409 (contention) are repeated, one at a time, until every index exists once."""
     cloud = Cloud(tmp_path)
     cloud.fake.contended = 7
     result = cloud.ok("deploy.sh")
     assert "Firestore is busy with other indexes; retrying in 5 s" in result.err
-    assert len(cloud.state["indexes"]) == len(configured(cloud)["indexes"])
-    assert states(cloud) == {"READY"}
+    assert len(cloud.state["indexes"]) == len(read_index_file(cloud)["indexes"])
+    assert list_states(cloud) == {"READY"}
 
 
 def test_contention_that_lasts_ends_the_run(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_contention_that_lasts_ends_the_run(tmp_path: Path) -> None:
     assert len(request_indexes(cloud)) < 20
     cloud.fake.contended = 0
     cloud.ok("deploy.sh")
-    assert states(cloud) == {"READY"}
+    assert list_states(cloud) == {"READY"}
 
 
 def test_other_refusals_are_not_repeated(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_an_index_that_exists_already_counts_as_created(tmp_path: Path) -> None:
     cloud.fake.hidden_indexes = 1
     cloud.ok("deploy.sh", "--step=indexes")
     cloud.ok("deploy.sh", "--step=indexes")
-    assert len(cloud.state["indexes"]) == len(configured(cloud)["indexes"])
+    assert len(cloud.state["indexes"]) == len(read_index_file(cloud)["indexes"])
 
 
 def test_functions_are_deployed_when_the_indexes_are_ready(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_a_broken_index_is_reported(cloud: Cloud) -> None:
     assert (result.code, "could not build the index on tasks (owner, createdAt)" in result.err) == (1, True)
 
 
-def test_an_upgrade_brings_its_indexes_first(cloud: Cloud) -> None:
+def test_an_upgrade_creates_its_indexes_first(cloud: Cloud) -> None:
     """upgrade.sh creates the indexes of the new version, and moves no request before they are ready."""
-    content = configured(cloud)
+    content = read_index_file(cloud)
     content["indexes"].append(NEW)
     configure_indexes(cloud, content)
     cloud.configure(MEMORY="1Gi")
@@ -137,7 +137,7 @@ def test_an_upgrade_brings_its_indexes_first(cloud: Cloud) -> None:
 
 def test_an_upgrade_without_ready_indexes_moves_no_request(cloud: Cloud) -> None:
     """If the indexes are not ready within an hour, the old revisions keep all requests; the next run continues."""
-    content = configured(cloud)
+    content = read_index_file(cloud)
     content["indexes"].append(NEW)
     configure_indexes(cloud, content)
     cloud.configure(MEMORY="1Gi")
@@ -153,7 +153,7 @@ def test_an_upgrade_without_ready_indexes_moves_no_request(cloud: Cloud) -> None
 
 def test_indexes_of_the_old_version_outlive_the_upgrade(cloud: Cloud) -> None:
     """A single-field index that the new version no longer uses is dropped by deploy.sh, only after the upgrade."""
-    content = configured(cloud)
+    content = read_index_file(cloud)
     tasks = {each["fieldPath"]: each for each in content["fieldOverrides"] if each["collectionGroup"] == "tasks"}
     wake, created = tasks["wakeAt"], tasks["createdAt"]
     wake["indexes"] = []

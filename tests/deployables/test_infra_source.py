@@ -92,7 +92,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     return Deployed(source, names, environment)
 
 
-def test_the_source_is_whole_and_no_more(built: Deployed) -> None:
+def test_the_source_contains_what_is_needed_and_nothing_else(built: Deployed) -> None:
     """The source has the functions, this checkout's package byte for byte, every dependency pinned, and no secrets."""
     (wheel,) = built.source.glob("*.whl")
     assert built.names == {"main.py", "handlers.py", "requirements.txt", wheel.name}
@@ -172,7 +172,7 @@ def _serves(port: int) -> bool:
     return True
 
 
-def test_a_task_runs_in_what_was_built(served: tuple[App, dict[str, str]]) -> None:
+def test_tasks_run_in_the_built_source(served: tuple[App, dict[str, str]]) -> None:
     """The function runs as many handlers at the same time as it has threads, from any queue."""
     app, _ = served
     priorities = list(Priority)
@@ -188,7 +188,7 @@ def test_a_task_runs_in_what_was_built(served: tuple[App, dict[str, str]]) -> No
     wait_until(lambda: states() == {"COMPLETED"}, "all of them met")
 
 
-def test_each_function_answers_for_itself(served: tuple[App, dict[str, str]]) -> None:
+def test_each_function_responds(served: tuple[App, dict[str, str]]) -> None:
     """`api` answers with problem documents, `execute` refuses requests without a token, `sweep` reports what it did."""
     _, urls = served
     assert request(urls["api"], "GET", "/v1/nothing").headers["Content-Type"].startswith("application/problem+json")

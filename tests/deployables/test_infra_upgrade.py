@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 FUNCTIONS = ("execute", "sweep", "api")
 
 
-def serving(cloud: Cloud) -> list[dict[str, int]]:
+def get_traffic(cloud: Cloud) -> list[dict[str, int]]:
     """Return the percentage of requests per revision, for each function."""
     return [cloud.serving(function) for function in FUNCTIONS]
 
 
-def shares(history: list[State], function: str, revision: str) -> list[int]:
+def list_shares(history: list[State], function: str, revision: str) -> list[int]:
     """Return the successive percentages of requests that a revision got."""
     found: list[int] = []
     for state in history:
@@ -43,18 +43,18 @@ def shares(history: list[State], function: str, revision: str) -> list[int]:
 def test_an_upgrade_goes_step_by_step(cloud: Cloud) -> None:
     """New revisions start beside the old ones, get 0, 10, 50 and 100 % of the requests, with a smoke test per step."""
     cloud.configure(EXECUTE_CONCURRENCY="20", MEMORY="1Gi")
-    before = serving(cloud)
+    before = get_traffic(cloud)
     cloud.ok("upgrade.sh")
-    after = serving(cloud)
+    after = get_traffic(cloud)
     assert [dict.fromkeys(old, 100) for old in before] == before
     assert all(set(old).isdisjoint(new) and set(new.values()) == {100} for old, new in zip(before, after, strict=True))
     for function, old in zip(FUNCTIONS, before, strict=True):
-        assert shares(cloud.fake.history, function, *old) == [100, 90, 50, 0]
+        assert list_shares(cloud.fake.history, function, *old) == [100, 90, 50, 0]
     assert sum(any(word.endswith("/trigger") for word in call) for call in cloud.calls) == 3
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_a_new_executor_is_there_before_its_senders(cloud: Cloud) -> None:
+def test_a_new_executor_is_deployed_before_its_senders(cloud: Cloud) -> None:
     """The API and the sweep never have a larger share of the new code than the executor."""
     cloud.configure(MEMORY="1Gi")
     old = {function: next(iter(cloud.serving(function))) for function in FUNCTIONS}
@@ -72,39 +72,39 @@ def test_a_new_executor_is_there_before_its_senders(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(("setting", "complaint"), [("BROKEN", "did not run"), ("DEAF", "answered 500")])
-def test_an_upgrade_that_does_not_work_is_taken_back(cloud: Cloud, setting: str, complaint: str) -> None:
+def test_an_upgrade_that_fails_is_reverted(cloud: Cloud, setting: str, complaint: str) -> None:
     """If the smoke test fails or the new API does not work, all requests go back to the old revisions."""
-    before = serving(cloud)
+    before = get_traffic(cloud)
     cloud.configure(SETTINGS=f"({setting}=yes)")
     ran = cloud.run("upgrade.sh")
     assert ran.code == 1
     assert complaint in ran.err
-    assert serving(cloud) == before
+    assert get_traffic(cloud) == before
     cloud.configure()
     cloud.ok("upgrade.sh")
 
 
 def test_an_upgrade_that_dies_is_resumed_or_rolled_back(cloud: Cloud) -> None:
     """A killed upgrade can be completed or rolled back; the old revisions are still known."""
-    before = serving(cloud)
+    before = get_traffic(cloud)
     cloud.configure(MEMORY="1Gi")
     assert cloud.run("upgrade.sh", die_at=12).code == -9
     cloud.ok("rollback.sh")
-    assert serving(cloud) == before
+    assert get_traffic(cloud) == before
     assert cloud.run("upgrade.sh", die_at=13).code == -9
     cloud.ok("upgrade.sh")
-    assert all(set(share.values()) == {100} for share in serving(cloud))
+    assert all(set(share.values()) == {100} for share in get_traffic(cloud))
     cloud.ok("rollback.sh")
-    assert serving(cloud) == before
+    assert get_traffic(cloud) == before
 
 
-def test_rollback_takes_seconds(cloud: Cloud) -> None:
+def test_a_rollback_deploys_nothing(cloud: Cloud) -> None:
     """A rollback moves requests, senders first, and deploys nothing."""
-    before = serving(cloud)
+    before = get_traffic(cloud)
     cloud.configure(MEMORY="1Gi")
     cloud.ok("upgrade.sh")
     cloud.ok("rollback.sh")
-    assert serving(cloud) == before
+    assert get_traffic(cloud) == before
     moved = [call[4] for call in cloud.calls if call[1:4] == ["run", "services", "update-traffic"]]
     assert moved == ["cloudsched-api", "cloudsched-sweep", "cloudsched-execute"]
     assert not any("deploy" in call for call in cloud.calls)
@@ -117,12 +117,12 @@ def _write_schema(cloud: Cloud, version: int) -> None:
     file.write_text(re.sub(r"(?m)^SCHEMA_VERSION = \d+$", f"SCHEMA_VERSION = {version}", code), encoding="utf-8")
 
 
-def test_a_newer_schema_moves_at_once_and_not_back(cloud: Cloud) -> None:
+def test_a_newer_schema_gets_all_requests_and_cannot_be_rolled_back(cloud: Cloud) -> None:
     """Code with a newer schema version never shares requests with the old code, and is not rolled back to it."""
     (old,) = cloud.serving("execute")
     _write_schema(cloud, 2)
     cloud.ok("upgrade.sh")
-    assert shares(cloud.fake.history, "execute", old) == [100, 0]
+    assert list_shares(cloud.fake.history, "execute", old) == [100, 0]
     ran = cloud.run("rollback.sh")
     assert ran.code == 1
     assert "written with schema version 2" in ran.err
@@ -135,7 +135,7 @@ def test_a_newer_schema_moves_at_once_and_not_back(cloud: Cloud) -> None:
 # ── Rotation ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def instants(history: list[State]) -> list[set[tuple[str, str]]]:
+def list_serving_pairs(history: list[State]) -> list[set[tuple[str, str]]]:
     """Return the (function, secrets) pairs that serve during each change: those before and after it."""
     states = [
         {
@@ -149,24 +149,24 @@ def instants(history: list[State]) -> list[set[tuple[str, str]]]:
     return [one | other for one, other in pairwise(states)]
 
 
-def keys_of(mounted: str, secrets: dict[str, str]) -> SigningKeys:
+def get_keys(mounted: str, secrets: dict[str, str]) -> SigningKeys:
     """Return the signing keys of an app with these secrets mounted."""
     pairs = dict(pair.split("=") for pair in mounted.split(","))
     values = {name: secrets[version.rpartition(":")[2]] for name, version in pairs.items()}
     return SigningKeys(values["CLOUDSCHED_SECRET"], values.get("CLOUDSCHED_PREVIOUS_SECRET"))
 
 
-def refused(history: list[State]) -> list[tuple[str, str]]:
+def find_refused_pairs(history: list[State]) -> list[tuple[str, str]]:
     """Return the pairs of a sender and an executor that serve together although the executor refuses the sender."""
     secrets = history[-1]["secret/cloudsched-dispatch"]["versions"]
     found: list[tuple[str, str]] = []
-    for instant in instants(history):
+    for instant in list_serving_pairs(history):
         for sender in instant:
-            token = keys_of(sender[1], secrets).sign(b"a dispatch")
+            token = get_keys(sender[1], secrets).sign(b"a dispatch")
             for function, mounted in instant:
                 try:
                     if function == "execute":
-                        keys_of(mounted, secrets).verify(b"a dispatch", token)
+                        get_keys(mounted, secrets).verify(b"a dispatch", token)
                 except Unauthenticated:
                     found.append((f"{sender[0]}: {sender[1]}", f"{function}: {mounted}"))
     return found
@@ -175,13 +175,13 @@ def refused(history: list[State]) -> list[tuple[str, str]]:
 def test_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
     """At every moment, every executor, old or new, accepts what any app that shares the queue signs."""
     cloud.ok("rotate-secret.sh")
-    assert refused(cloud.fake.history) == []
+    assert find_refused_pairs(cloud.fake.history) == []
     secrets = cloud.state["secret/cloudsched-dispatch"]["versions"]
     assert secrets["1"] != secrets["2"]
     waiting = SigningKeys(secrets["1"]).sign(b"for weeks")
     for function in FUNCTIONS:
         ((revision, _),) = cloud.serving(function).items()
-        keys = keys_of(
+        keys = get_keys(
             cloud.state[f"service/cloudsched-{function}"]["status"]["revisions"][revision]["set-secrets"], secrets
         )
         assert keys.current == secrets["2"]
@@ -220,7 +220,7 @@ def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None
     ran: list[str] = []
 
     def app(mounted: str) -> App:
-        keys = keys_of(mounted, secrets)
+        keys = get_keys(mounted, secrets)
         made = App(
             Settings(secret=keys.current, previous_secret=keys.previous), store=store, dispatcher=queue, clock=clock
         )
@@ -232,7 +232,7 @@ def test_old_and_new_apps_share_a_queue_through_a_rotation(cloud: Cloud) -> None
         return made
 
     sent: list[str] = []
-    for instant in instants(cloud.fake.history):
+    for instant in list_serving_pairs(cloud.fake.history):
         for _, mounted in sorted(instant):
             for days in (1, 20):
                 task_id = f"task-{len(sent)}"
@@ -262,7 +262,7 @@ def test_the_check_of_rotations_sees_a_wrong_order(cloud: Cloud) -> None:
     assert wrong != code
     script.write_text(wrong, encoding="utf-8")
     cloud.ok("rotate-secret.sh")
-    assert refused(cloud.fake.history) != []
+    assert find_refused_pairs(cloud.fake.history) != []
 
 
 def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
@@ -273,12 +273,12 @@ def test_a_rotation_that_dies_is_resumed(cloud: Cloud) -> None:
         history += cloud.fake.history
     cloud.ok("rotate-secret.sh")
     history += cloud.fake.history
-    assert refused(history) == []
+    assert find_refused_pairs(history) == []
     assert cloud.ledger["secret.previous"] == "1"
     assert cloud.ok("deploy.sh", "--check").out == ""
 
 
-def test_the_old_secret_is_given_up_when_nothing_waits(cloud: Cloud) -> None:
+def test_the_old_secret_is_disabled_when_nothing_waits(cloud: Cloud) -> None:
     """--finish is refused for 31 days; then the executor stops accepting the old secret, which is then disabled."""
     cloud.ok("rotate-secret.sh")
     ran = cloud.run("rotate-secret.sh", "--finish")
@@ -291,7 +291,7 @@ def test_the_old_secret_is_given_up_when_nothing_waits(cloud: Cloud) -> None:
     cloud.ledger["secret.rotated"] = str(cloud.now - int(long_ago.total_seconds()))
     cloud.ok("rotate-secret.sh", "--finish")
     assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
-    ((_, mounted),) = {pair for pair in instants([cloud.state, cloud.state])[0] if pair[0] == "execute"}
+    ((_, mounted),) = {pair for pair in list_serving_pairs([cloud.state, cloud.state])[0] if pair[0] == "execute"}
     assert mounted == "CLOUDSCHED_SECRET=cloudsched-dispatch:2"
     unmounted = next(at for at, call in enumerate(cloud.calls) if any("--remove-secrets" in word for word in call))
     disabled = next(at for at, call in enumerate(cloud.calls) if "disable" in call)
@@ -299,14 +299,14 @@ def test_the_old_secret_is_given_up_when_nothing_waits(cloud: Cloud) -> None:
     cloud.ok("rotate-secret.sh")
 
 
-def test_a_leaked_secret_is_given_up_at_once(cloud: Cloud) -> None:
+def test_a_leaked_secret_is_disabled_immediately(cloud: Cloud) -> None:
     """--compromised disables the old secret without waiting."""
     cloud.ok("rotate-secret.sh")
     cloud.ok("rotate-secret.sh", "--compromised")
     assert cloud.state["secret/cloudsched-dispatch"]["versions"]["1"] == "DISABLED"
 
 
-def test_nobody_rolls_back_across_a_rotation(cloud: Cloud) -> None:
+def test_a_rollback_across_a_rotation_is_refused(cloud: Cloud) -> None:
     """Earlier revisions do not have the new secret and would refuse new dispatches, so rollback.sh refuses."""
     cloud.configure(MEMORY="1Gi")
     cloud.ok("upgrade.sh")
@@ -316,12 +316,12 @@ def test_nobody_rolls_back_across_a_rotation(cloud: Cloud) -> None:
     assert "rotation of the secret" in ran.err
 
 
-def test_an_upgrade_amid_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
+def test_an_upgrade_during_a_rotation_refuses_no_dispatch(cloud: Cloud) -> None:
     """New revisions mount the secrets named in the ledger: after an upgrade the executor still accepts the old one."""
     cloud.ok("rotate-secret.sh")
     history = cloud.fake.history
     cloud.configure(MEMORY="1Gi")
     cloud.ok("upgrade.sh")
-    assert refused(history + cloud.fake.history) == []
-    ((_, mounted),) = {pair for pair in instants([cloud.state, cloud.state])[0] if pair[0] == "execute"}
+    assert find_refused_pairs(history + cloud.fake.history) == []
+    ((_, mounted),) = {pair for pair in list_serving_pairs([cloud.state, cloud.state])[0] if pair[0] == "execute"}
     assert mounted == "CLOUDSCHED_SECRET=cloudsched-dispatch:2,CLOUDSCHED_PREVIOUS_SECRET=cloudsched-dispatch:1"

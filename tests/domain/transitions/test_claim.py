@@ -26,20 +26,20 @@ AT_ONE = START + HOUR
 CHANCE = Random(0)  # noqa: S311 - repeatable
 
 
-def drafted(**more: Any) -> TaskDraft:
+def make_draft(**more: Any) -> TaskDraft:
     return TaskDraft.of(**{"id": "t", "owner": "ada", "title": "T", "handler": "h", "schedule": HOURLY, **more})
 
 
-def planned(**more: Any) -> tuple[Task, Dispatch]:
+def plan_task(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task, and the dispatch for its first occurrence, at one o'clock."""
-    task = new_task(drafted(**more), START, LeadTimes()).task
+    task = new_task(make_draft(**more), START, LeadTimes()).task
     (wake,) = executor_wakeups(task)
     return task, dispatch_for(task, wake, START)
 
 
-def claimed(**more: Any) -> tuple[Task, Dispatch]:
+def claim_run(**more: Any) -> tuple[Task, Dispatch]:
     """Return a task whose first occurrence is run under the lease "mine" until five past one."""
-    task, dispatch = planned(**more)
+    task, dispatch = plan_task(**more)
     decision = on_dispatch(task, dispatch, AT_ONE, "mine")
     assert isinstance(decision, Claim)
     assert decision.run
@@ -48,7 +48,7 @@ def claimed(**more: Any) -> tuple[Task, Dispatch]:
 
 def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
     """The plan moves on, the run is leased, and nothing is recorded yet."""
-    task, dispatch = planned()
+    task, dispatch = plan_task()
     decision = on_dispatch(task, dispatch, AT_ONE, "mine")
     assert isinstance(decision, Claim)
     assert decision.run
@@ -59,18 +59,18 @@ def test_a_dispatch_that_is_due_claims_its_occurrence() -> None:
 
 
 def test_a_dispatch_that_is_early_hops() -> None:
-    """By a queue whose clock is ahead, or because the occurrence is beyond the horizon."""
-    task, dispatch = planned()
+    """The queue's clock may be ahead, or the occurrence lies beyond the horizon."""
+    task, dispatch = plan_task()
     assert on_dispatch(task, dispatch, AT_ONE - timedelta(microseconds=1), "mine") == Hop(AT_ONE, "it is too early")
 
 
 @pytest.mark.parametrize("change", ["edit", "pause", "cancel", "delete", "pause and resume"])
 def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
-    """Each of these raises the revision, and fences off what is on its way."""
-    task, dispatch = planned()
+    """Each of these changes increments the revision, which invalidates dispatches already in the queue."""
+    task, dispatch = plan_task()
     paused = lifecycle.pause(task, START).task
     later = {
-        "edit": apply_edit(task, drafted(title="New"), START, LeadTimes()).task,
+        "edit": apply_edit(task, make_draft(title="New"), START, LeadTimes()).task,
         "pause": paused,
         "cancel": lifecycle.cancel(task, START).task,
         "delete": lifecycle.delete(task, START).task,
@@ -81,10 +81,10 @@ def test_a_dispatch_of_an_older_revision_runs_nothing(change: str) -> None:
 
 @pytest.mark.parametrize("status", ["PAUSED", "CANCELLED", "COMPLETED", "FAILED", "EXPIRED"])
 def test_a_dispatch_of_a_task_that_is_not_active_runs_nothing(status: str) -> None:
-    """Not even one of its own revision, for its next occurrence or for an attempt that waits."""
-    task, dispatch = planned()
+    """Not even a dispatch of its current revision, for its next occurrence or for a waiting attempt."""
+    task, dispatch = plan_task()
     assert isinstance(on_dispatch(task.model_copy(update={"status": status}), dispatch, AT_ONE, "mine"), Drop)
-    running, dispatch = claimed()
+    running, dispatch = claim_run()
     failed = on_outcome(running, dispatch.execution_id, "mine", AttemptReport(Retry("x")), AT_ONE, CHANCE)
     assert failed
     (wake,) = executor_wakeups(failed.task)
@@ -93,16 +93,16 @@ def test_a_dispatch_of_a_task_that_is_not_active_runs_nothing(status: str) -> No
     assert isinstance(on_dispatch(failed.task.model_copy(update={"status": status}), again, AT_ONE, "mine"), Drop)
 
 
-def test_nobody_else_runs_it_under_a_live_lease() -> None:
-    """A duplicate comes again when the lease ends, and not before."""
-    task, dispatch = claimed()
+def test_a_duplicate_hops_while_the_lease_is_live() -> None:
+    """The duplicate is dispatched again for the end of the lease, not before."""
+    task, dispatch = claim_run()
     for now in (AT_ONE, AT_ONE + LEASE - timedelta(microseconds=1)):
         assert on_dispatch(task, dispatch, now, "theirs") == Hop(AT_ONE + LEASE, "another executor is running it")
 
 
-def test_a_lease_that_ended_is_taken_over_as_the_next_attempt() -> None:
+def test_an_expired_lease_is_followed_by_the_next_attempt() -> None:
     """The lost attempt is in the record as TIMED_OUT, and the same commit claims the next one."""
-    task, dispatch = claimed()
+    task, dispatch = claim_run()
     decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
     assert isinstance(decision, Claim)
     assert decision.run
@@ -111,9 +111,9 @@ def test_a_lease_that_ended_is_taken_over_as_the_next_attempt() -> None:
     assert (record.status, record.id) == ("RETRYING", dispatch.execution_id)
 
 
-def test_a_lease_that_ended_with_the_last_attempt_is_the_end() -> None:
+def test_an_expired_lease_of_the_last_attempt_ends_the_execution() -> None:
     """Nothing is run; the occurrence is recorded as TIMED_OUT, and the task goes on."""
-    task, dispatch = claimed(retry=RetryPolicy(max_retries=0))
+    task, dispatch = claim_run(retry=RetryPolicy(max_retries=0))
     decision = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
     assert isinstance(decision, Claim)
     assert decision.run is None
@@ -121,10 +121,10 @@ def test_a_lease_that_ended_with_the_last_attempt_is_the_end() -> None:
     assert decision.transition.task.next_execution_time == START + 2 * HOUR
 
 
-def test_an_old_dispatch_closes_a_lapsed_attempt_and_begins_none() -> None:
-    """What follows an edit is sent with the new revision."""
-    task, dispatch = claimed()
-    newer = apply_edit(task, drafted(title="New"), AT_ONE, LeadTimes()).task
+def test_an_old_dispatch_closes_an_expired_attempt_and_starts_none() -> None:
+    """The next attempt has a dispatch of the new revision."""
+    task, dispatch = claim_run()
+    newer = apply_edit(task, make_draft(title="New"), AT_ONE, LeadTimes()).task
     decision = on_dispatch(newer, dispatch, AT_ONE + LEASE, "theirs")
     assert isinstance(decision, Claim)
     assert decision.run is None
@@ -135,9 +135,9 @@ def test_an_old_dispatch_closes_a_lapsed_attempt_and_begins_none() -> None:
 
 
 @pytest.mark.parametrize("verb", ["pause", "cancel"])
-def test_a_lapsed_attempt_of_a_task_that_is_held_is_closed_all_the_same(verb: str) -> None:
+def test_an_expired_attempt_of_a_paused_or_cancelled_task_is_closed(verb: str) -> None:
     """Paused, it waits for its next attempt; cancelled, it is recorded as CANCELLED. Neither runs."""
-    task, _ = claimed()
+    task, _ = claim_run()
     held = getattr(lifecycle, verb)(task, AT_ONE).task
     (lapse,) = lease_expiries(held)
     assert held.wake_at == lapse.due_at == AT_ONE + LEASE
@@ -153,8 +153,8 @@ def test_a_lapsed_attempt_of_a_task_that_is_held_is_closed_all_the_same(verb: st
 
 @pytest.mark.parametrize("outcome", [Done(), Retry("x")])
 def test_only_the_holder_of_the_lease_ends_an_attempt(outcome: Done | Retry) -> None:
-    """A late finisher whose run was taken over, or is done, changes nothing; nor does its heartbeat."""
-    task, dispatch = claimed()
+    """A holder whose run was taken over or has ended changes nothing, by its result or by a heartbeat."""
+    task, dispatch = claim_run()
     taken = on_dispatch(task, dispatch, AT_ONE + LEASE, "theirs")
     assert isinstance(taken, Claim)
     for other in (taken.transition.task, task.model_copy(update={"runs": ()})):
@@ -165,16 +165,16 @@ def test_only_the_holder_of_the_lease_ends_an_attempt(outcome: Done | Retry) -> 
 
 def test_a_lease_is_renewed_from_now_while_it_lasts() -> None:
     """Each time by the expected duration, and not once it has ended."""
-    task, dispatch = claimed()
+    task, dispatch = claim_run()
     step = on_heartbeat(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE / 2)
     assert step
     assert step.task.wake_at == AT_ONE + 1.5 * LEASE
     assert on_heartbeat(task, dispatch.execution_id, "mine", (), AT_ONE + LEASE) is None
 
 
-def test_what_was_done_is_not_done_again() -> None:
+def test_a_finished_occurrence_is_not_run_again() -> None:
     """A dispatch that comes after its occurrence has ended is dropped, however late."""
-    task, dispatch = claimed()
+    task, dispatch = claim_run()
     step = on_outcome(task, dispatch.execution_id, "mine", AttemptReport(Done()), AT_ONE, CHANCE)
     assert step
     for late in (timedelta(0), HOUR, 900 * HOUR):
@@ -183,7 +183,7 @@ def test_what_was_done_is_not_done_again() -> None:
 
 def test_a_dispatch_for_an_earlier_attempt_is_dropped() -> None:
     """The retry has a dispatch of its own."""
-    task, dispatch = claimed()
+    task, dispatch = claim_run()
     step = on_outcome(task, dispatch.execution_id, "mine", AttemptReport(Retry("x")), AT_ONE, CHANCE)
     assert step
     assert isinstance(on_dispatch(step.task, dispatch, AT_ONE, "theirs"), Drop)
@@ -191,14 +191,14 @@ def test_a_dispatch_for_an_earlier_attempt_is_dropped() -> None:
 
 def test_a_dispatch_for_another_occurrence_is_dropped() -> None:
     """Only the next occurrence may be started, and only by its own id."""
-    task, dispatch = planned()
+    task, dispatch = plan_task()
     later = replace(dispatch, scheduled_for=START + 2 * HOUR, execution_id="20270101T020000Z")
     assert isinstance(on_dispatch(task, later, START + 2 * HOUR, "mine"), Drop)
 
 
-def test_open_runs_have_a_bound() -> None:
-    """A task whose runs never end does not grow without end: the next one waits, and not in a loop at one instant."""
-    task, dispatch = claimed(overlap="allow")
+def test_the_number_of_open_runs_is_limited() -> None:
+    """If its runs never end, the next one waits for a later instant, so that the task's document stays small."""
+    task, dispatch = claim_run(overlap="allow")
     run = task.runs[0]
     runs = tuple(run.model_copy(update={"execution_id": f"e{number}"}) for number in range(MAX_OPEN_RUNS))
     full = task.model_copy(update={"runs": runs})

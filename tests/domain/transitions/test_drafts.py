@@ -1,4 +1,4 @@
-"""What a caller says becomes a task: the defaults, the refusals, and what an edit leaves alone."""
+"""How a draft becomes a task: defaults, refusals, and what an edit leaves unchanged."""
 
 from __future__ import annotations
 
@@ -27,49 +27,49 @@ class Greeting(BaseModel):
     first_name: str
 
 
-def drafted(**more: Any) -> TaskDraft:
+def make_draft(**more: Any) -> TaskDraft:
     return TaskDraft.of(**{"id": "t", "owner": "ada", "title": "T", "handler": "h", **more})
 
 
-def made(lead: LeadTimes = LEAD, **more: Any) -> Task:
-    return new_task(drafted(**more), START, lead).task
+def make_task(lead: LeadTimes = LEAD, **more: Any) -> Task:
+    return new_task(make_draft(**more), START, lead).task
 
 
 def test_without_a_schedule_a_task_runs_once_in_five_minutes() -> None:
-    """The default lead; an unanchored rule begins then, too."""
-    task = made()
+    """That is the default lead; a rule without a start begins then, too."""
+    task = make_task()
     assert (task.next_execution_time, task.is_one_time) == (START + timedelta(minutes=5), True)
-    assert made(schedule=Schedule(rrule="FREQ=HOURLY")).next_execution_time == START + timedelta(minutes=5)
+    assert make_task(schedule=Schedule(rrule="FREQ=HOURLY")).next_execution_time == START + timedelta(minutes=5)
 
 
-def test_without_an_id_a_task_is_given_a_random_one() -> None:
-    """A version 4 UUID, each time another."""
-    ids = {made(id=None).id for _ in range(5)}
+def test_a_task_without_an_id_gets_a_random_one() -> None:
+    """It is a new version 4 UUID each time."""
+    ids = {make_task(id=None).id for _ in range(5)}
     assert len(ids) == 5
     assert all(re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", one) for one in ids)
 
 
 @pytest.mark.parametrize("at", [START - timedelta(microseconds=1), START - timedelta(days=9000)])
 def test_an_instant_in_the_past_is_refused(at: datetime) -> None:
-    """With the present instant, so that its caller sees whose clock is wrong."""
+    """The error contains the current time, so that the caller sees whose clock is wrong."""
     with pytest.raises(InvalidSchedule, match=r"in the past \(now is 2027-01-01T00:00:00Z\)") as caught:
-        made(schedule=at)
+        make_task(schedule=at)
     assert caught.value.field == "schedule.at"
 
 
-def test_a_minimum_lead_is_held() -> None:
-    """An instant that is nearer is refused; a recurring task begins behind it; the default moves behind it."""
+def test_the_minimum_lead_is_enforced() -> None:
+    """A nearer instant is refused; a recurring task and the default time begin after the lead."""
     lead = LeadTimes(minimum=HOUR)
     with pytest.raises(InvalidSchedule, match="nearer than the minimum lead"):
-        made(lead, schedule=START + HOUR / 2)
-    assert made(lead, schedule=START + HOUR).next_execution_time == START + HOUR
-    assert made(lead, schedule=HOURLY).next_execution_time == START + 1.5 * HOUR
-    assert made(lead).next_execution_time == START + HOUR
+        make_task(lead, schedule=START + HOUR / 2)
+    assert make_task(lead, schedule=START + HOUR).next_execution_time == START + HOUR
+    assert make_task(lead, schedule=HOURLY).next_execution_time == START + 1.5 * HOUR
+    assert make_task(lead).next_execution_time == START + HOUR
 
 
-def test_a_recurring_schedule_that_began_in_the_past_goes_on_from_now() -> None:
+def test_a_recurring_schedule_that_began_in_the_past_continues_from_now() -> None:
     """Its first occurrence from now on is the first one that runs."""
-    assert made(schedule=HOURLY).next_execution_time == START + HOUR / 2
+    assert make_task(schedule=HOURLY).next_execution_time == START + HOUR / 2
 
 
 @pytest.mark.parametrize(
@@ -82,22 +82,22 @@ def test_a_recurring_schedule_that_began_in_the_past_goes_on_from_now() -> None:
     ],
 )
 def test_a_task_that_would_never_run_is_refused(more: dict[str, Any], field: str) -> None:
-    """An end before the first run, a count that is used up, a rule that is over."""
+    """Its end is before the first run, its count is used up, or its rule has ended."""
     with pytest.raises(InvalidInput) as caught:
-        made(**more)
+        make_task(**more)
     assert caught.value.field == field
 
 
-def test_what_is_given_in_python_goes_through_json() -> None:
-    """Models, durations and instants are said as they will be on their way to production."""
+def test_python_values_pass_through_json() -> None:
+    """Models, durations and instants are converted exactly as in production."""
     payload = Greeting(first_name="Ada")
-    draft = drafted(payload=payload, expected_duration=timedelta(seconds=90), until=START + HOUR, max_runs=2)
+    draft = make_draft(payload=payload, expected_duration=timedelta(seconds=90), until=START + HOUR, max_runs=2)
     assert draft.payload == {"first_name": "Ada"}
     assert (draft.expected_duration, draft.until) == (timedelta(seconds=90), START + HOUR)
     with pytest.raises(InvalidInput, match="payload"):
-        drafted(payload={"a": object()})
+        make_draft(payload={"a": object()})
     with pytest.raises(InvalidInput, match="offset"):
-        drafted(until=START.replace(tzinfo=None))
+        make_draft(until=START.replace(tzinfo=None))
 
 
 WISHES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -119,82 +119,82 @@ WISHES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 @given(wish=WISHES)
-def test_saying_the_same_again_changes_nothing(wish: dict[str, Any]) -> None:
-    """Creating a task again with the same words, later, leaves it exactly as it is: same revision, same plan."""
-    task = made(**wish)
-    assert apply_edit(task, drafted(**wish), START + timedelta(minutes=3), LEAD).task is task
+def test_a_repeated_creation_changes_nothing(wish: dict[str, Any]) -> None:
+    """Creating the same task again later leaves it as it is, with the same revision and plan."""
+    task = make_task(**wish)
+    assert apply_edit(task, make_draft(**wish), START + timedelta(minutes=3), LEAD).task is task
 
 
 @given(wish=WISHES)
 def test_an_empty_patch_changes_nothing(wish: dict[str, Any]) -> None:
-    """What a task says of itself, read back as a draft, is the task."""
-    task = made(**wish)
+    """The editable fields of a task, read back as a draft, describe the same task."""
+    task = make_task(**wish)
     draft = TaskDraft.from_wire(apply_merge_patch(to_editable_fields(task), {}))
     assert apply_edit(task, draft, START + timedelta(minutes=3), LEAD).task is task
 
 
 @given(wish=WISHES, other=WISHES)
 def test_an_edit_makes_the_task_as_if_it_were_new(wish: dict[str, Any], other: dict[str, Any]) -> None:
-    """Whatever it was before, afterwards it says what the edit says; a new revision only if that is something else."""
+    """The edited task has the fields of the edit, whatever it had before, and a new revision only if they differ."""
     other.pop("schedule", None)
-    task, later = made(**wish), START + timedelta(minutes=3)
-    found = apply_edit(task, drafted(**other), later, LEAD).task
-    fresh = made(**other)
+    task, later = make_task(**wish), START + timedelta(minutes=3)
+    found = apply_edit(task, make_draft(**other), later, LEAD).task
+    fresh = make_task(**other)
     names = set(TaskDraft.model_fields) - {"schedule", "id", "owner"}
     assert all(getattr(found, name) == getattr(fresh, name) for name in names)
     assert found.schedule == task.schedule
     assert found.revision == task.revision + (found is not task)
 
 
-def test_an_edit_of_words_leaves_the_plan() -> None:
+def test_an_edit_of_texts_keeps_the_plan() -> None:
     """A new title moves no occurrence, not even one that is overdue."""
-    task = made(schedule=HOURLY)
-    found = apply_edit(task, drafted(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD).task
+    task = make_task(schedule=HOURLY)
+    found = apply_edit(task, make_draft(schedule=HOURLY, title="New"), START + 5 * HOUR, LEAD).task
     assert (found.next_execution_time, found.revision) == (task.next_execution_time, 2)
 
 
-def test_an_edit_of_the_end_keeps_what_has_come() -> None:
-    """An occurrence that is due, and waits for its dispatch, is not dropped with a new end or run limit."""
-    task = made(schedule=HOURLY)
+def test_an_edit_of_the_end_keeps_due_occurrences() -> None:
+    """A new end or run limit does not drop an occurrence that is due and waits for its dispatch."""
+    task = make_task(schedule=HOURLY)
     for change in ({"until": START + 50 * HOUR}, {"max_runs": 3}):
-        found = apply_edit(task, drafted(schedule=HOURLY, **change), START + 5 * HOUR, LEAD).task
+        found = apply_edit(task, make_draft(schedule=HOURLY, **change), START + 5 * HOUR, LEAD).task
         assert found.next_execution_time == task.next_execution_time
 
 
-def test_a_new_schedule_begins_from_now_and_counts_anew() -> None:
-    """The plan is the one of the last edit; runs and failures of the old one are not counted."""
-    task = made(schedule=HOURLY, max_runs=5).model_copy(update={"run_count": 4, "consecutive_failures": 2})
-    found = apply_edit(task, drafted(schedule=START + 9 * HOUR, max_runs=5), START + 5 * HOUR, LEAD).task
+def test_a_new_schedule_begins_from_now_and_counts_from_zero() -> None:
+    """The plan is that of the last edit; runs and failures of the old plan are not counted."""
+    task = make_task(schedule=HOURLY, max_runs=5).model_copy(update={"run_count": 4, "consecutive_failures": 2})
+    found = apply_edit(task, make_draft(schedule=START + 9 * HOUR, max_runs=5), START + 5 * HOUR, LEAD).task
     assert (found.next_execution_time, found.run_count, found.consecutive_failures) == (START + 9 * HOUR, 0, 0)
 
 
-def test_a_new_schedule_is_bound_by_the_old_one_only_where_they_meet() -> None:
-    """An instant that the old plan has gone past is one occurrence in both; another one may be as near as it likes.
+def test_an_instant_of_both_the_old_and_the_new_schedule_runs_once() -> None:
+    """An instant that the old plan has passed is not run again; another one may be as near as it likes.
 
-    Whoever has claimed it may have had a clock that is a little ahead.
+    The executor that claimed it may have had a clock that is slightly ahead.
     """
-    task = made(schedule=HOURLY).model_copy(update={"planned_to": START + HOUR})
+    task = make_task(schedule=HOURLY).model_copy(update={"planned_to": START + HOUR})
     near = START + HOUR - timedelta(seconds=1)
-    assert apply_edit(task, drafted(schedule=near), near, LEAD).task.next_execution_time == near
+    assert apply_edit(task, make_draft(schedule=near), near, LEAD).task.next_execution_time == near
     every_half = Schedule(rrule="FREQ=MINUTELY;INTERVAL=30", dtstart="2026-12-01T00:00:00")
-    assert apply_edit(task, drafted(schedule=every_half), near, LEAD).task.next_execution_time == START + 1.5 * HOUR
+    assert apply_edit(task, make_draft(schedule=every_half), near, LEAD).task.next_execution_time == START + 1.5 * HOUR
 
 
 def test_a_paused_task_stays_paused_whatever_is_edited() -> None:
-    """And an instant in the past is refused for it, too, rather than found out when it is resumed."""
-    task = pause(made(schedule=HOURLY), START).task
-    found = apply_edit(task, drafted(schedule=START + HOUR), START, LEAD).task
+    """An instant in the past is refused for it too, instead of failing when it is resumed."""
+    task = pause(make_task(schedule=HOURLY), START).task
+    found = apply_edit(task, make_draft(schedule=START + HOUR), START, LEAD).task
     assert (found.status, found.next_execution_time) == ("PAUSED", None)
     with pytest.raises(InvalidSchedule, match="in the past"):
-        apply_edit(task, drafted(schedule=START - HOUR), START, LEAD)
+        apply_edit(task, make_draft(schedule=START - HOUR), START, LEAD)
 
 
 @given(
     target=st.recursive(st.none() | st.integers(0, 3), lambda inner: st.dictionaries(st.text("ab", max_size=1), inner)),
     patch=st.recursive(st.none() | st.integers(0, 3), lambda inner: st.dictionaries(st.text("ab", max_size=1), inner)),
 )
-def test_a_merge_patch_is_that_of_the_rfc(target: object, patch: object) -> None:
-    """RFC 7396, section 2, written as it stands there, gives the same."""
+def test_a_merge_patch_works_as_in_rfc_7396(target: object, patch: object) -> None:
+    """The result is that of the algorithm in RFC 7396, section 2."""
 
     def rfc(old: object, new: object) -> object:
         if not isinstance(new, dict):

@@ -49,7 +49,7 @@ DISPATCHES = st.builds(
 )
 
 
-def task_at(at: datetime, **policy: object) -> Task:
+def make_task_at(at: datetime, **policy: object) -> Task:
     draft = TaskDraft.of(id="t", owner="ada", title="T", handler="h", schedule=at, **policy)
     return new_task(draft, START, LeadTimes()).task
 
@@ -61,14 +61,14 @@ def test_a_dispatch_survives_the_queue(dispatch: Dispatch) -> None:
 
 
 @given(one=DISPATCHES, other=DISPATCHES)
-def test_a_name_is_for_what_may_run(one: Dispatch, other: Dispatch) -> None:
-    """The same content has the same name, whenever it is delivered, and other content another."""
+def test_equal_dispatches_have_equal_names(one: Dispatch, other: Dispatch) -> None:
+    """Equal content has the same name, whenever it is delivered; different content has another name."""
     assert one.name == replace(one, at=START + timedelta(days=3)).name
     assert (one.name == other.name) == (one.to_wire() == other.to_wire())
 
 
 @given(dispatch=DISPATCHES)
-def test_a_name_begins_with_a_hash_and_is_one_that_cloud_tasks_takes(dispatch: Dispatch) -> None:
+def test_a_name_is_valid_in_cloud_tasks_and_begins_with_a_hash(dispatch: Dispatch) -> None:
     """Letters, digits, hyphens and underscores, at most 500; evenly spread from the first character on."""
     assert re.fullmatch(r"[0-9a-f]{32}-[A-Za-z0-9_-]{1,128}", dispatch.name)
 
@@ -77,7 +77,7 @@ def test_a_name_begins_with_a_hash_and_is_one_that_cloud_tasks_takes(dispatch: D
     "field", ["task_id", "revision", "execution_id", "attempt", "due_at", "after", "hop", "repair", "lock_key"]
 )
 def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
-    """Were one of them left out, the queue would take a dispatch for a double of another, and drop it."""
+    """If one were missing, the queue would mistake a dispatch for a duplicate of another, and drop it."""
     plain = Dispatch("t", 1, "e", START, 1, START, START)
     other: dict[str, Any] = {"task_id": "u", "execution_id": "f", "due_at": START + timedelta(1)}
     other |= {"after": "x", "lock_key": "k"}
@@ -85,9 +85,9 @@ def test_each_part_of_a_dispatch_changes_its_name(field: str) -> None:
 
 
 @given(distance=st.timedeltas(timedelta(0), timedelta(days=365 * 60)))
-def test_a_chain_of_hops_arrives_on_the_instant_whatever_the_distance(distance: timedelta) -> None:
-    """No hop is longer than 30 days, each gets nearer, all have names of their own, and the last one is on time."""
-    task = task_at(START + distance + timedelta(seconds=1))
+def test_a_chain_of_hops_arrives_exactly_at_the_instant(distance: timedelta) -> None:
+    """Each hop is at most 30 days long, comes nearer and has its own name, and the last one is on time."""
+    task = make_task_at(START + distance + timedelta(seconds=1))
     (wake,) = executor_wakeups(task)
     now, names = START, set()
     for hop in range(1000):
@@ -113,7 +113,7 @@ def test_an_execution_is_named_by_its_instant(one: datetime, other: datetime) ->
 
 
 def test_requested_runs_have_ids_of_their_own() -> None:
-    """The same instant by schedule, by hand and by two backfills are four executions."""
+    """One instant that is scheduled, triggered and part of two backfills has four executions."""
     later = START + timedelta(hours=1)
     ids = {
         execution_id(START),
@@ -129,15 +129,15 @@ def test_requested_runs_have_ids_of_their_own() -> None:
 @given(occurrence=INSTANTS, jitter=st.timedeltas(timedelta(0), timedelta(days=1)))
 def test_jitter_is_stable_per_occurrence(occurrence: datetime, jitter: timedelta) -> None:
     """An occurrence starts within the jitter after its instant, and at the same moment however often it is asked."""
-    task = task_at(START + timedelta(days=1), jitter=jitter)
+    task = make_task_at(START + timedelta(days=1), jitter=jitter)
     start = start_time(task, occurrence)
     assert occurrence <= start <= occurrence + jitter
     assert start == start_time(task, occurrence)
 
 
 def test_jitter_spreads_occurrences_and_tasks() -> None:
-    """A thousand tasks of nine o'clock do not start at once, nor does one task always start at the same minute."""
-    task = task_at(START + timedelta(days=1), jitter=timedelta(hours=1))
+    """A thousand tasks at nine do not start together, and one task does not always start at the same minute."""
+    task = make_task_at(START + timedelta(days=1), jitter=timedelta(hours=1))
     days = [START + timedelta(days=number) for number in range(200)]
     offsets = sorted(start_time(task, day) - day for day in days)
     assert len(set(offsets)) == 200
@@ -163,13 +163,13 @@ def test_the_last_occurrence_of_the_calendar_can_be_planned() -> None:
 
 
 def test_a_deferred_task_is_found_at_once() -> None:
-    """The sweep looks at it as soon as it may, not only when it is overdue."""
-    task = task_at(START + timedelta(days=9)).model_copy(update={"deferred": True})
+    """The sweep processes it as soon as possible, not only when it is overdue."""
+    task = make_task_at(START + timedelta(days=9)).model_copy(update={"deferred": True})
     assert wake_instant(task) == START
 
 
-def test_a_repair_has_another_number_when_it_is_worth_another_dispatch() -> None:
-    """Each minute at first, then ever less often, then every ten minutes; never falling."""
+def test_the_repair_number_grows_ever_more_slowly() -> None:
+    """It changes each minute at first, then less and less often, then every ten minutes, and never decreases."""
     numbers = [repair_number(timedelta(minutes=minutes)) for minutes in range(180)]
     assert numbers[0] == 1
     assert numbers == sorted(numbers)
@@ -192,16 +192,16 @@ def test_a_repair_has_another_number_when_it_is_worth_another_dispatch() -> None
     ],
 )
 def test_a_body_that_is_no_dispatch_is_refused(change: dict[str, object]) -> None:
-    """Each field is checked; nothing else than ValueError comes of nonsense."""
+    """Each field is checked, and any invalid body raises ValueError."""
     plain = Dispatch("t", 1, "e", START, 1, START, START).to_wire()
     for body in ({**plain, **change}, {key: plain[key] for key in plain if key not in change}):
         with pytest.raises(ValueError, match=r"a dispatch|are|name|Invalid"):
             Dispatch.from_wire(body, START)
 
 
-def test_a_wake_that_is_no_longer_true_has_no_dispatch() -> None:
-    """A paused, ended or deleted task wants nobody to come."""
-    task = task_at(START + timedelta(days=1))
+def test_a_paused_ended_or_deleted_task_has_no_dispatch() -> None:
+    """Not even if it has an instant at which it would be due."""
+    task = make_task_at(START + timedelta(days=1))
     assert executor_wakeups(task) == (WakeUp(execution_id(START + timedelta(days=1)), *_at(1)),)
     for change in ({"status": "PAUSED"}, {"deleted_at": START}):
         assert executor_wakeups(task.model_copy(update=change)) == ()

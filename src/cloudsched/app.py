@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.tasks.sweeper import Sweep
 
 F = TypeVar("F", bound="Callable[..., Any]")
+H = TypeVar("H", bound="OnFailure")
 
 MAX_PAGE = 500
 """The most items of one page."""
@@ -95,6 +96,21 @@ class App(Container):
             user_max_priority=user_max_priority,
             user_queues=user_queues,
         )
+
+    def on_failure(self, hook: H) -> H:
+        """Register a function that is called whenever an occurrence of any handler has failed permanently.
+
+        It gets the task and the execution, like a handler's own `on_failure`, and is called after that, by the process
+        that records the failure: at least once, and again if the process dies before the failure is stored. An
+        exception that it raises is logged, and changes nothing.
+
+        ::
+
+            @app.on_failure
+            def page_us(task: Task, execution: Execution) -> None: ...
+        """
+        self.registry.failure_hooks.append(hook)
+        return hook
 
     def guarded(self, check: Callable[[Task], None]) -> App:
         """Return a view of the app that checks access to each task; see `Scheduler.with_authorization`.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,36 +35,17 @@ def test_an_option_that_is_not_there_is_refused_at_once(
     assert words[0] in said.err
 
 
-def test_the_log_says_why_an_attempt_failed(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line, with the kind of error; what a handler says cannot move the cursor."""
-    app, log = sim.app, logging.getLogger("cloudsched")
-    heard = io.StringIO()
-    monkeypatch.setattr(log, "handlers", [])
-    monkeypatch.setattr(log, "level", log.level)
-    monkeypatch.setattr("sys.stderr", heard)
-    dev_command.configure_logging(MovableClock(sim.now, frozen=True), app, logging.INFO)
-    app.create(owner="ada", title="Shout", handler="shout", id="t")
-    sim.advance(timedelta(days=1))
-    lines = [line for line in heard.getvalue().splitlines() if "retrying" in line or "failed" in line]
-    said = "ValueError: first line second [2J line"
-    assert [line.partition(" t ")[2] for line in lines] == [
-        f"retrying 20270101T000500Z: {said}",
-        "failed_task",
-        f"failed 20270101T000500Z: {said}",
-    ]
-
-
 def test_a_failure_of_our_own_is_answered_and_logged(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its line is about no execution, and the log looks for none: the answer stays the problem document."""
 
     def fail(*_: object) -> None:
         raise RuntimeError("ours")
 
-    log, heard = logging.getLogger("cloudsched"), io.StringIO()
+    log, heard = logging.getLogger(), io.StringIO()
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "level", log.level)
     monkeypatch.setattr("sys.stderr", heard)
-    dev_command.configure_logging(MovableClock(sim.now, frozen=True), sim.app, logging.INFO)
+    dev_command.configure_logging(MovableClock(sim.now, frozen=True))
     monkeypatch.setattr(type(sim.app), "get", fail)
     response = serve_api(sim.app, Request.from_values("/v1/tasks/t", environ_base={"REMOTE_ADDR": "127.0.0.1"}))
     assert (response.status_code, response.mimetype) == (500, "application/problem+json")

@@ -112,8 +112,8 @@ def test_a_removal_by_the_sweep_is_logged(lines: list[dict[str, Any]], simulate:
     assert actions(lines) == ["created", "started", "completed", "succeeded", "deleted"]
 
 
-def test_a_failure_is_logged_with_its_class_alone(sim: Simulation, lines: list[dict[str, Any]]) -> None:
-    """A retry and a failure have lines of their own; they name the error's class, not its message."""
+def test_a_failure_is_logged_with_its_class(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """A retry and a failure have lines of their own, with the error's class in a field."""
     create(sim, handler="fail")
     sim.advance(timedelta(minutes=10))
     assert actions(lines) == ["created", "started", "retrying", "started", "failed_task", "failed"]
@@ -134,7 +134,11 @@ def test_lines_name_their_trace_through_the_queue(sim: Simulation, lines: list[d
     lines.clear()
     sim.advance(timedelta(days=1))
     assert actions(lines) == ["started", "succeeded"]
-    assert not any("logging.googleapis.com/trace" in line for line in lines)
+    (trace,) = {line["logging.googleapis.com/trace"] for line in lines if "taskId" in line}
+    assert trace != wanted
+    lines.clear()
+    sim.advance(timedelta(days=1))
+    assert trace not in {line.get("logging.googleapis.com/trace") for line in lines}
 
 
 def test_a_trace_is_no_part_of_a_dispatchs_name(sim: Simulation) -> None:

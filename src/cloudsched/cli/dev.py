@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
@@ -11,17 +10,17 @@ import threading
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from cloudsched.cli.log_output import configure_line_logging
 from cloudsched.cli.signals import Stopped, defer_signals, raise_on_signal
-from cloudsched.errors import CloudschedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    import logging
+    from collections.abc import Iterator, Sequence
 
-    from cloudsched.app import App
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.local.app_loader import LoadedApp
     from cloudsched.local.stack import Stack
@@ -33,11 +32,6 @@ _NOT_FOUND = 127
 """What shells exit with if there is no such command."""
 _TERMINATE_TIMEOUT_SECONDS = 10
 """How long a command may take to end after the signal."""
-_FAILURE_ACTIONS = {"failed", "request_failed", "retrying", "timed_out"}
-"""Log actions of attempts that ended with an error."""
-_REASON_ATTRIBUTE = "reason"
-"""The log record's attribute with that error."""
-_MAX_REASON_LENGTH = 500
 
 
 def _parse_instant(_context: click.Context, _option: click.Parameter, value: str | None) -> datetime | None:
@@ -104,7 +98,7 @@ def dev(
 
     loaded = load_app(handlers)
     clock = MovableClock(freeze, frozen=freeze is not None)
-    configure_logging(clock, loaded.app, logging.WARNING if command else logging.INFO)
+    configure_logging(clock)
     code = 0
     with raise_on_signal():
         try:
@@ -199,54 +193,11 @@ def _terminate_at_exit(process: subprocess.Popen[bytes], *, has_terminal: bool) 
         process.wait()
 
 
-class _StackTimeFormatter(logging.Formatter):
-    """Formats log lines with the time of the stack's clock."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__()
-        self._clock = clock
-
-    def format(self, record: logging.LogRecord) -> str:
-        now = self._clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
-        about = f" {task}" if (task := getattr(record, "taskId", None)) else ""
-        suffix = f": {_to_printable_line(reason)}" if (reason := getattr(record, _REASON_ATTRIBUTE, "")) else ""
-        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return f"{now}{about} {record.getMessage()}{suffix}{trace}"
-
-
-def _is_interesting(record: logging.LogRecord) -> bool:
+def _is_busy_sweep(record: logging.LogRecord) -> bool:
     """Return False for sweeps that had nothing to do: there is one a minute."""
     return getattr(record, "action", "") != "swept" or bool(getattr(record, "dispatched", 0))
 
 
-def _add_failure_reason(app: App) -> Callable[[logging.LogRecord], bool]:
-    """Return a filter that adds why an attempt failed: a handler's exception is in its record and not in the log."""
-
-    def look_up(record: logging.LogRecord) -> bool:
-        fields: dict[str, Any] = record.__dict__
-        if fields.get("action") in _FAILURE_ACTIONS and "executionId" in fields:
-            with suppress(CloudschedError):  # it may have been deleted
-                error = app.execution(fields["taskId"], fields["executionId"]).error
-                setattr(record, _REASON_ATTRIBUTE, f"{error.type}: {error.message}" if error else "")
-        return True
-
-    return look_up
-
-
-def _to_printable_line(text: str) -> str:
-    """Return text on one line, without control characters, which could move the terminal's cursor."""
-    text = text if len(text) <= _MAX_REASON_LENGTH else text[:_MAX_REASON_LENGTH] + " …"
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
-def configure_logging(clock: Clock, app: App, level: int) -> None:
-    """Print what the stack logs from a level on, with the time of its movable clock."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_StackTimeFormatter(clock))
-    handler.addFilter(_is_interesting)
-    handler.addFilter(
-        _add_failure_reason(app)
-    )  # a filter runs outside the handler's lock, so a slow store delays no other line
-    log = logging.getLogger("cloudsched")
-    log.addHandler(handler)
-    log.setLevel(level)
+def configure_logging(clock: Clock) -> None:
+    """Print what the stack and its handlers log, with the time of its movable clock."""
+    configure_line_logging(lambda: clock.now().isoformat(timespec="seconds").replace("+00:00", "Z"), _is_busy_sweep)

@@ -9,13 +9,14 @@ import signal
 import socket
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.log_output import configure_line_logging, printable
 from cloudsched.cli.main import NO_CREDENTIALS
 from cloudsched.cli.signals import SIGNALS, signal_handlers
 from cloudsched.errors import CloudschedError, Misconfigured, NotFound, Unauthenticated
@@ -38,7 +39,6 @@ _THREAD_EXIT_SECONDS = 3.0
 """How many seconds a stopped worker waits for threads that its handlers have left behind."""
 _YEAR = 365 * 24 * 3600
 _MAX_NAME_LENGTH = 128
-_MAX_LINE_LENGTH = 4000
 
 
 class _Seconds(click.FloatRange):
@@ -133,8 +133,8 @@ def worker(  # noqa: PLR0913 - one argument for each option
 
     credentials = {"key": key, "token": token, "platform_token": platform_token}
     _require_address(url, credentials)
-    _configure_logging()
     loaded = load_app(handlers, or_examples=False)
+    _configure_logging()
     names = frozenset(handler.name for handler in loaded.app.registry)
     worker_filter = WorkerFilter(queue, skills, names, owner, name)
     _validate_filter(worker_filter, loaded)
@@ -172,7 +172,7 @@ def worker(  # noqa: PLR0913 - one argument for each option
         except CloudschedError as error:
             code, problem = 2, str(error)
     if problem:
-        click.echo(_to_printable_line(f"cloudsched: {problem}"), err=True)
+        click.echo(printable(f"cloudsched: {problem}"), err=True)
     elif once and not finished and not instance.was_stopped:
         click.echo(f"Nothing waits in {queue} that this worker may run: check its skills, handlers and owner.")
     _exit(code, at_once=instance.leaves_handlers_running, is_stopped=instance.was_stopped)
@@ -279,13 +279,9 @@ def _print_attempt(summary: AttemptSummary) -> None:
     reason = f": {summary.reason}" if summary.reason else ""
     attempt = f"attempt {run.attempt}, " if run.attempt > 1 or summary.status in {"failed", "retrying"} else ""
     line = f"{summary.status:<9}  {task.id}  {task.title}  ({attempt}{summary.seconds:.1f} s){reason}"
-    click.echo(_to_printable_line(line))
-
-
-def _to_printable_line(line: str) -> str:
-    """Return a line without control characters, which could move the terminal's cursor."""
-    line = line if len(line) <= _MAX_LINE_LENGTH else line[:_MAX_LINE_LENGTH] + " …"
-    return "".join(letter if letter.isprintable() else " " for letter in line)
+    click.echo(printable(line))
+    for trace_line in summary.traceback.splitlines():
+        click.echo(f"  {printable(trace_line)}", err=True)
 
 
 @contextmanager
@@ -323,17 +319,22 @@ def _hard_exit(code: int, reason: str = "") -> None:
     os._exit(code)
 
 
-class _TaskLogFormatter(logging.Formatter):
-    """Formats log lines with the task that they concern."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        about = f"{task}: " if (task := getattr(record, "taskId", None)) else ""
-        trace = self.formatException(record.exc_info).splitlines() if record.exc_info else ()
-        return "\n".join(_to_printable_line(line) for line in (f"worker: {about}{record.getMessage()}", *trace))
-
-
 def _configure_logging() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(_TaskLogFormatter())
-    handler.setLevel(logging.WARNING)
-    logging.getLogger("cloudsched").addHandler(handler)
+    """Print what handlers log, and the worker's own warnings; in the cloud, in the format of Cloud Logging.
+
+    Outcomes are printed on a line of their own, which is why the event log's lines are not.
+    """
+    from cloudsched.config.settings import Settings  # noqa: PLC0415 - likewise
+    from cloudsched.runtime.telemetry import configure_cloud_logging  # noqa: PLC0415 - likewise
+
+    with suppress(Misconfigured):  # through the API, the worker needs no settings
+        settings = Settings.from_environment()
+        if settings.is_deployed:
+            configure_cloud_logging(settings)
+            return
+    configure_line_logging(lambda: "worker:", _is_for_workers)
+
+
+def _is_for_workers(record: logging.LogRecord) -> bool:
+    is_own = record.name.partition(".")[0] == "cloudsched"
+    return not is_own or (record.levelno >= logging.WARNING and record.name != "cloudsched.events")

@@ -53,6 +53,8 @@ class Settings:
         access: Who may use the API, and how much.
         sandbox: How much one script may use.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
+        service: The name under which Error Reporting shows this program's errors.
+        service_version: The version of that service.
     """
 
     project: str = "demo-cloudsched"
@@ -77,6 +79,8 @@ class Settings:
     access: Access = field(default_factory=Access)
     sandbox: Sandbox = field(default_factory=Sandbox)
     is_deployed: bool = False
+    service: str = "cloudsched"
+    service_version: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -114,6 +118,8 @@ class Settings:
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),
             is_deployed="K_SERVICE" in env,
+            service=env.get("K_SERVICE") or defaults.service,
+            service_version=env.get("K_REVISION", ""),
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -149,7 +155,8 @@ class Settings:
             "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
             **self.access.to_variables(),
             **self.sandbox.to_variables(),
-            "K_SERVICE": None,  # only the cloud sets it
+            "K_SERVICE": None,  # only the cloud sets these two
+            "K_REVISION": None,
         }
 
 

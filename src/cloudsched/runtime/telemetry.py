@@ -2,7 +2,9 @@
 
 In the cloud each log line is one JSON object on standard output. Cloud Logging reads severity, message and trace from
 special fields (cloud.google.com/logging/docs/structured-logging); all other fields are kept, so that
-``jsonPayload.taskId="…"`` finds everything that happened to a task.
+``jsonPayload.taskId="…"`` finds everything that happened to a task, and what its handler logged.
+
+Errors are in the form that Error Reporting groups (cloud.google.com/error-reporting/docs/formatting-error-messages).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from cloudsched.domain.documents.script import SCRIPT_HANDLER
+from cloudsched.engine.execution.log_context import AttemptFields
 from cloudsched.engine.ports.tracing import Tracer, current_trace
 
 if TYPE_CHECKING:
@@ -23,35 +27,66 @@ _STANDARD_ATTRIBUTES: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"
 """The standard attributes of a record; all others came with the log call."""
 
 
+_REPORTED_ERROR: Final = "type.googleapis.com/google.devtools.clouderrorreporting.v1beta1.ReportedErrorEvent"
+_FAILURE_ACTIONS: Final = {"failed", "timed_out"}
+"""The actions of lines that report a final failure."""
+
+
 class CloudFormatter(logging.Formatter):
     """Formats a record as one line of JSON.
 
     Args:
         project: The Google Cloud project that traces belong to.
+        service: The service that Error Reporting shows errors under.
+        version: The version of that service, if known.
     """
 
-    def __init__(self, project: str) -> None:
+    def __init__(self, project: str, service: str = "cloudsched", version: str = "") -> None:
         super().__init__()
         self._project = project
+        self._service = {"service": service, **({"version": version} if version else {})}
+        self._attempt_fields = AttemptFields()
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line. A traceback goes at the end of the message, where Error Reporting expects it."""
-        message = record.getMessage()
-        if record.exc_info:
-            message += "\n" + self.formatException(record.exc_info)
+        """Return the line.
+
+        An error's traceback goes at the end of the message, where Error Reporting expects it; that of anything less
+        goes in the field ``traceback``, where it does not look.
+        """
+        self._attempt_fields.filter(record)
         line: dict[str, object] = {
             "severity": record.levelname,
-            "message": message,
+            "message": record.getMessage(),
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "logger": record.name,
         }
-        trace = current_trace()
-        if trace is not None:
-            line["logging.googleapis.com/trace"] = f"projects/{self._project}/traces/{trace.trace_id}"
-            line["logging.googleapis.com/spanId"] = trace.span_id
-            line["logging.googleapis.com/trace_sampled"] = trace.is_sampled
+        trace = record.exc_text or (self.formatException(record.exc_info) if record.exc_info else "")
+        if record.levelno >= logging.ERROR:
+            line |= self._error_fields(record, trace)
+        elif trace:
+            line["traceback"] = trace
+        position = current_trace()
+        if position is not None:
+            line["logging.googleapis.com/trace"] = f"projects/{self._project}/traces/{position.trace_id}"
+            line["logging.googleapis.com/spanId"] = position.span_id
+            line["logging.googleapis.com/trace_sampled"] = position.is_sampled
         more = {name: value for name, value in record.__dict__.items() if name not in _STANDARD_ATTRIBUTES}
         return json.dumps({**more, **line}, default=str)
+
+    def _error_fields(self, record: logging.LogRecord, trace: str) -> dict[str, object]:
+        fields: dict[str, object] = {"serviceContext": self._service}
+        attributes = record.__dict__
+        handler, owner = attributes.get("handler"), attributes.get("owner")
+        if trace:
+            fields |= {"message": f"{record.getMessage()}\n{trace}", "@type": _REPORTED_ERROR}
+        elif attributes.get("action") in _FAILURE_ACTIONS and handler != SCRIPT_HANDLER:
+            # Without a traceback it is grouped by where it was reported. A user's script is not the operator's code.
+            location = {"filePath": "handlers", "lineNumber": 0, "functionName": handler}
+            fields |= {"@type": _REPORTED_ERROR, "context": {"reportLocation": location}}
+        if owner and "@type" in fields:
+            context = fields.get("context")
+            fields["context"] = {**(context if isinstance(context, dict) else {}), "user": owner}
+        return fields
 
 
 def make_tracer(settings: Settings) -> Tracer:
@@ -76,7 +111,7 @@ def configure_cloud_logging(settings: Settings) -> None:
     if not settings.is_deployed or any(isinstance(each.formatter, CloudFormatter) for each in root.handlers):
         return
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(CloudFormatter(settings.project))
+    handler.setFormatter(CloudFormatter(settings.project, settings.service, settings.service_version))
     root.addHandler(handler)
     root.setLevel(logging.INFO)
 

@@ -22,9 +22,10 @@ from cloudsched.domain.documents.execution import Execution, ExecutionError, Lea
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Retry, Snooze, Suspend
 from cloudsched.domain.documents.task import MAX_RETENTION, Task
 from cloudsched.engine.durable.no_journal import NoJournal
-from cloudsched.engine.execution.failure_hooks import run_failure_hooks
+from cloudsched.engine.execution.failure_hooks import run_handler_hook
 from cloudsched.engine.execution.invoke import call_handler
 from cloudsched.engine.handlers.context import Context
+from cloudsched.engine.ports.tracing import Tracer
 from cloudsched.engine.state.lease import LeaseState
 from cloudsched.errors import CloudschedError, InvalidInput, LeaseLost, NotFound, StoreUnavailable, Unavailable
 from cloudsched.worker.source import LeaseKeeper
@@ -169,7 +170,8 @@ class ApiWork:
         """Call the handler."""
         if self._context is None:
             raise ValueError(f"execution {self.run.execution_id} has not started")
-        report = call_handler(self._source.registry, self._context)
+        with Tracer().span(f"handler {self.task.handler}", execution_id=self.run.execution_id, taskId=self.task.id):
+            report = call_handler(self._source.registry, self._context)
         if isinstance(report.outcome, Done) and report.outcome.then:
             return replace(report, outcome=Fail(_NO_FOLLOW_UPS), notices=())
         return report
@@ -204,7 +206,7 @@ class ApiWork:
                 extra=about,
             )
             return
-        run_failure_hooks(self._source.registry, self.task.model_copy(update=changes), [record])
+        run_handler_hook(self._source.registry, self.task.model_copy(update=changes), record)
 
     def release(self, reason: str) -> bool:
         """Return the run to its queue."""

@@ -65,6 +65,17 @@ class AttemptSummary:
     reason: str
     """Why; may be empty."""
     seconds: float
+    traceback: str = ""
+    """That of the handler's exception, if it has failed or will be retried."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How an attempt ended; see `AttemptSummary`."""
+
+    status: str
+    reason: str
+    traceback: str = ""
 
 
 class Slot:
@@ -122,23 +133,24 @@ class Slot:
             work = self._queue.get()
             started_at = time.monotonic()
             try:
-                status, reason = self._run_attempt(work)
+                ending = self._run_attempt(work)
             except Exception as error:
                 log.exception(
                     "the attempt is abandoned, its lease will expire", extra=_log_fields(work, "attempt_abandoned")
                 )
-                status, reason = "lost", _error_text(error)
+                ending = _Ending("lost", _error_text(error))
             with suppress(Exception):  # a failing callback must not stop the slot
-                self._on_attempt_finished(AttemptSummary(work, status, reason, time.monotonic() - started_at))
+                seconds = time.monotonic() - started_at
+                self._on_attempt_finished(AttemptSummary(work, ending.status, ending.reason, seconds, ending.traceback))
             self._on_free(self)
 
-    def _run_attempt(self, work: ClaimedWork) -> tuple[str, str]:
+    def _run_attempt(self, work: ClaimedWork) -> _Ending:
         try:
             context = work.start()
         except Unavailable as error:
             return self._release(work, f"It could not start: {error}")
         if context is None:
-            return "lost", "its lease ended before it could start"
+            return _Ending("lost", "its lease ended before it could start")
         deadline = time.monotonic() + self._time_limit
         self._calls.put((work, context))
         report = self._wait_for_report(work, context, deadline)
@@ -187,7 +199,7 @@ class Slot:
         except Exception:
             log.exception("the lease was not renewed", extra=_log_fields(work, "lease_renewal_failed"))
 
-    def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> tuple[str, str]:
+    def _deliver_result(self, work: ClaimedWork, context: Context, report: AttemptReport) -> _Ending:
         """Report the result, retrying until it is acknowledged, and keep the lease alive meanwhile."""
 
         def before_retry(state: RetryCallState) -> None:
@@ -210,18 +222,18 @@ class Slot:
         try:
             is_counted = deliver(work.finish, report)
         except UNDELIVERED as error:
-            return "lost", f"its result was not acknowledged: {error}"
+            return _Ending("lost", f"its result was not acknowledged: {error}")
         if not is_counted:
-            return "lost", "its lease ended and another worker may run it; its result was dropped"
+            return _Ending("lost", "its lease ended and another worker may run it; its result was dropped")
         return _summarize(work, report)
 
-    def _release(self, work: ClaimedWork, reason: str) -> tuple[str, str]:
+    def _release(self, work: ClaimedWork, reason: str) -> _Ending:
         try:
             if work.release(reason):  # even after a lost lease: perhaps nobody has claimed it since
-                return "released", reason
+                return _Ending("released", reason)
         except (Unavailable, QuotaExceeded) as error:
-            return "lost", f"it could not be released, so its lease has to expire: {error}"
-        return "lost", "its lease ended before it could be released"
+            return _Ending("lost", f"it could not be released, so its lease has to expire: {error}")
+        return _Ending("lost", "its lease ended before it could be released")
 
 
 def _warn_if_unwanted(work: ClaimedWork) -> bool:
@@ -256,22 +268,29 @@ def _report_crash(context: Context, error: BaseException) -> AttemptReport:
     )
 
 
-def _summarize(work: ClaimedWork, report: AttemptReport) -> tuple[str, str]:
+def _summarize(work: ClaimedWork, report: AttemptReport) -> _Ending:
     run, retry = work.run, work.task.retry
     match report.outcome:
         case Done():
-            return "succeeded", ""
+            return _Ending("succeeded", "")
         case Retry(reason):
-            text = f"{report.error.type}: {reason}" if report.error else reason
-            return "failed" if run.attempt - run.attempts_before_suspension > retry.max_retries else "retrying", text
+            is_last = run.attempt - run.attempts_before_suspension > retry.max_retries
+            return _failure("failed" if is_last else "retrying", reason, report)
         case Fail(reason):
-            return "failed", f"{report.error.type}: {reason}" if report.error else reason
+            return _failure("failed", reason, report)
         case Snooze(_, reason):
-            return "snoozed", reason
+            return _Ending("snoozed", reason)
         case Suspend(reason):
-            return "suspended", reason
+            return _Ending("suspended", reason)
         case Cancel(reason):
-            return "cancelled", reason
+            return _Ending("cancelled", reason)
+
+
+def _failure(status: str, reason: str, report: AttemptReport) -> _Ending:
+    error = report.error
+    return (
+        _Ending(status, reason) if error is None else _Ending(status, f"{error.type}: {reason}", error.traceback or "")
+    )
 
 
 def _error_text(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.outcome import Done, Fail, Suspend
 from cloudsched.domain.documents.task import TaskStatus
@@ -133,7 +133,8 @@ class AttemptRunner:
     def invoke_handler(self, attempt: StartedAttempt) -> AttemptReport:
         """Call the handler, and return a report of how the attempt ended."""
         task, run = attempt.claimed_run.task, attempt.run
-        with self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, attempt=run.attempt):
+        ids: dict[str, Any] = {"taskId": task.id, "attempt": run.attempt}
+        with self._tracer.span(f"handler {task.handler}", execution_id=run.execution_id, **ids):
             return call_handler(self._registry, attempt.context)
 
     def claimed_run(self, claimed: VersionedTask, run: Run) -> ClaimedRun:

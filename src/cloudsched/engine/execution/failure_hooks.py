@@ -20,25 +20,41 @@ log = logging.getLogger(__name__)
 
 
 def run_failure_hooks(registry: Registry, task: Task, executions: Iterable[Execution]) -> None:
-    """Call the hook of the task's handler for each execution that has failed permanently.
+    """Call the handler's hook, then the app's, for each execution that has failed permanently.
 
-    A hook that fails is logged, and changes nothing. It is also logged if no hook can be called because this process
-    does not have the handler, unless a worker reported the failure: the worker has the handler, and gets the result.
+    A hook that fails is logged, and changes nothing. It is also logged if the handler's hook cannot be called because
+    this process does not have the handler, unless a worker reported the failure: the worker has the handler, and gets
+    the result.
     """
-    failed = [execution for execution in executions if execution.status in FAILURE_STATUSES]
+    for execution in executions:
+        if execution.status in FAILURE_STATUSES:
+            run_handler_hook(registry, task, execution)
+            for hook in registry.failure_hooks:
+                _call_hook(hook, task, execution)
+
+
+def run_handler_hook(registry: Registry, task: Task, execution: Execution) -> None:
+    """Call the hook of the task's handler, if this process has it; log if it does not have the handler."""
     hook = failure_hook(registry, task)
-    for execution in failed:
-        ids = {"taskId": task.id, "executionId": execution.id, "handler": task.handler}
-        if hook is not None:
-            try:
-                hook(task, execution)
-            except BaseException as error:
-                if not is_handler_failure(error):
-                    raise
-                log.exception("The on_failure hook failed", extra={"action": "failure_hook_failed", **ids})
-        elif task.handler not in registry and not _was_reported_by_worker(execution):
-            message = "no on_failure is called: there is no handler %r in this process"
-            log.warning(message, task.handler, extra={"action": "failure_hook_skipped", **ids})
+    if hook is not None:
+        _call_hook(hook, task, execution)
+    elif task.handler not in registry and not _was_reported_by_worker(execution):
+        message = "no on_failure is called: there is no handler %r in this process"
+        about = {"action": "failure_hook_skipped", **_ids(task, execution)}
+        log.warning(message, task.handler, extra=about)
+
+
+def _call_hook(hook: OnFailure, task: Task, execution: Execution) -> None:
+    try:
+        hook(task, execution)
+    except BaseException as error:
+        if not is_handler_failure(error):
+            raise
+        log.exception("The on_failure hook failed", extra={"action": "failure_hook_failed", **_ids(task, execution)})
+
+
+def _ids(task: Task, execution: Execution) -> dict[str, str]:
+    return {"taskId": task.id, "executionId": execution.id, "handler": task.handler}
 
 
 def failure_hook(registry: Registry, task: Task) -> OnFailure | None:

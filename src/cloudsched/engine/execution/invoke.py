@@ -22,6 +22,7 @@ from cloudsched.engine.durable.exits import is_handler_failure
 from cloudsched.engine.durable.steps import drain_iterator
 from cloudsched.engine.durable.suspend import Suspended
 from cloudsched.engine.execution.follow_ups import parse_follow_ups
+from cloudsched.engine.execution.log_context import log_context
 from cloudsched.engine.handlers.context import MAX_TEXT
 from cloudsched.errors import WorkflowError
 
@@ -41,7 +42,15 @@ MAX_TRACEBACK = 4_000
 
 
 def call_handler(registry: Registry, context: Context) -> AttemptReport:
-    """Call the handler of the context's task, and return a report of how the attempt ended."""
+    """Call the handler of the context's task, and return a report of how the attempt ended.
+
+    What is logged meanwhile carries the ids of the attempt.
+    """
+    with log_context(context.task, context.execution_id, context.attempt):
+        return _call_handler(registry, context)
+
+
+def _call_handler(registry: Registry, context: Context) -> AttemptReport:
     task = context.task
     try:
         handler = registry.get(task.handler)

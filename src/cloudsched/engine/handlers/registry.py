@@ -146,6 +146,8 @@ class Registry:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
         self._built_in = {CHILDREN: _CHILDREN}
+        self.failure_hooks: list[OnFailure] = []
+        """Called when an occurrence of any handler has failed permanently, in this order."""
         self.is_for_users = False
         """Whether this is a view of the handlers that users may name."""
 

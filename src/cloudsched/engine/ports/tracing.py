@@ -5,11 +5,13 @@ text. A request brings one along; a dispatch carries it in its signed body, but 
 it. A trace ends with the occurrence, and the next occurrence starts a new one: otherwise a task that runs for years
 would be a single trace.
 
-Without OpenTelemetry there are no spans, but each log line still names its trace.
+Without OpenTelemetry there are no spans, but each log line still names its trace. An occurrence that continues no trace
+gets one that is derived from its ids: so the lines of all its attempts, also those of workers, share it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,6 +39,12 @@ class Trace:
         if match is None or not int(match[1], 16) or not int(match[2], 16):
             return None
         return cls(match[1], match[2], bool(int(match[3], 16) & 1))
+
+    @classmethod
+    def for_execution(cls, task_id: str, execution_id: str) -> Trace:
+        """Return the trace of an execution that continues no other; always the same."""
+        digest = hashlib.sha256(f"{task_id} {execution_id}".encode()).hexdigest()
+        return cls(digest[:32], digest[32:48], is_sampled=False)
 
     def __str__(self) -> str:
         """Format it as a ``traceparent``."""
@@ -78,10 +86,13 @@ class Tracer:
             name: The operation, such as ``create_task``.
             parent: The ``traceparent`` to continue; empty for the current one.
             execution_id: The execution that is processed.
-            attributes: The attributes of the span.
+            attributes: The attributes of the span; `taskId` belongs to `execution_id`.
         """
-        del name, attributes  # not used without spans
-        with self._activate(Trace.parse(parent) if parent else current_trace(), execution_id):
+        del name  # not used without spans
+        trace = Trace.parse(parent) if parent else current_trace()
+        if trace is None and execution_id:
+            trace = Trace.for_execution(str(attributes.get("taskId", "")), execution_id)
+        with self._activate(trace, execution_id):
             yield
 
     @staticmethod

@@ -1,7 +1,8 @@
 """Log what a commit has changed: one line for each change of state, with an ``action`` and the ids.
 
 Cloud Logging shows these lines, and log-based metrics are computed from them. No line has a payload, a result or a
-token.
+token. A final failure is an ERROR and a retry a WARNING, each with the exception's message and traceback; the rest is
+INFO.
 
 ============================================  =====================================================================
 ``created edited deleted``                    of a task
@@ -18,7 +19,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from cloudsched.domain.documents.execution import WaitingFor
+from cloudsched.domain.documents.execution import ExecutionStatus, WaitingFor
 from cloudsched.domain.documents.task import TaskStatus
 
 if TYPE_CHECKING:
@@ -38,18 +39,31 @@ _STATUS_ACTIONS = {
 }
 
 
+_LEVELS = {
+    ExecutionStatus.FAILED: logging.ERROR,
+    ExecutionStatus.TIMED_OUT: logging.ERROR,
+    ExecutionStatus.RETRYING: logging.WARNING,
+}
+"""The levels of an execution's new status; INFO for all others."""
+_TRACEBACK_HEADER = "Traceback (most recent call last):\n"
+
+
 def log_changes(before: Task | None, transition: Transition) -> None:
     """Log what a commit has changed; `before` is the task before the commit, None if it is new."""
-    if not log.isEnabledFor(logging.INFO):
-        return
+    if log.isEnabledFor(logging.INFO):
+        _log_progress(before, transition)
+    for execution in transition.executions:
+        if log.isEnabledFor(_level(execution)):
+            _log_execution(transition.task, execution)
+
+
+def _log_progress(before: Task | None, transition: Transition) -> None:
     task = transition.task
     for action in _task_actions(before, task):
         _log_line(task, action)
     runs_before = {} if before is None else {run.execution_id: run for run in before.runs}
     for run in task.runs:
         _log_run(task, run, runs_before.get(run.execution_id))
-    for execution in transition.executions:
-        _log_execution(task, execution)
 
 
 def _task_actions(before: Task | None, task: Task) -> list[str]:
@@ -66,14 +80,14 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
     old_lease = before.lease if before else None
     if run.lease is not None and (old_lease is None or old_lease.token_hash != run.lease.token_hash):
         lateness = (run.lease.started_at - run.due_at).total_seconds()
-        worker = {} if run.lease.worker is None else {"worker": run.lease.worker}
+        worker: dict[str, object] = {} if run.lease.worker is None else {"worker": run.lease.worker}
         _log_line(
             task,
             "started",
             executionId=run.execution_id,
             attempt=run.attempt,
             latenessSeconds=max(0.0, lateness),
-            **worker,
+            **worker,  # type: ignore[arg-type]  # a field, not one of the line's own parts
         )
     elif run.waiting_for is WaitingFor.WORKER and (before is None or before.waiting_for is not WaitingFor.WORKER):
         queue_key = task.pull.queue_key if task.pull else ""
@@ -85,18 +99,47 @@ def _log_run(task: Task, run: Run, before: Run | None) -> None:
 
 
 def _log_execution(task: Task, execution: Execution) -> None:
-    error = {} if execution.error is None else {"error": execution.error.type}
+    error, level, trace = execution.error, _level(execution), ""
+    fields: dict[str, object] = {} if error is None else {"error": error.type}
+    reason = ""
+    if level > logging.INFO:
+        reason = f"{error.type}: {error.message}" if error is not None else execution.message or ""
+        trace = whole_traceback(error.traceback) if error is not None and error.traceback else ""
     _log_line(
         task,
         execution.status.lower(),
+        level=level,
+        reason=reason,
+        trace=trace,
         executionId=execution.id,
         attempt=execution.attempt_count,
         scheduledFor=execution.scheduled_for.isoformat(),
-        **error,
+        **fields,
     )
 
 
-def _log_line(task: Task, action: str, **more: object) -> None:
-    common = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
+def _level(execution: Execution) -> int:
+    return _LEVELS.get(execution.status, logging.INFO)
+
+
+def whole_traceback(text: str) -> str:
+    """Return a stored traceback, of which only the end may have been kept, in the form that Python prints."""
+    text = text.rstrip("\n")
+    if text.startswith(_TRACEBACK_HEADER):
+        return text
+    start = text.find('  File "')
+    return _TRACEBACK_HEADER + text[start:] if start >= 0 else text
+
+
+def _log_line(
+    task: Task, action: str, *, level: int = logging.INFO, reason: str = "", trace: str = "", **more: object
+) -> None:
+    fields = {"action": action, "taskId": task.id, "owner": task.owner, "handler": task.handler}
     message = f"{action} {more['executionId']}" if "executionId" in more else action
-    log.info("%s", message, extra={**common, "revision": task.revision, **more})
+    if reason:
+        message += f": {' '.join(reason.split())}"
+    line = log.makeRecord(
+        log.name, level, __file__, 0, "%s", (message,), None, extra={**fields, "revision": task.revision, **more}
+    )
+    line.exc_text = trace or None  # formatters print it like an exception's
+    log.handle(line)

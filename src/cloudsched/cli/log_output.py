@@ -1,0 +1,101 @@
+"""Log lines for people: those of the stack, and what handlers log, with the task that each belongs to.
+
+Lines are coloured on a terminal, and plain elsewhere (or where ``NO_COLOR`` is set).
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cloudsched.engine.execution.log_context import AttemptFields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_OWN_LOGGER = "cloudsched"
+_COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
+_MAX_LINE_LENGTH = 4_000
+
+
+class LineFormatter(logging.Formatter):
+    """Formats a record as a line, and its traceback on the lines below.
+
+    Args:
+        prefix: Returns what each line begins with, such as the time of a clock that can be moved.
+        is_coloured: Whether to use colours.
+    """
+
+    def __init__(self, prefix: Callable[[], str], *, is_coloured: bool) -> None:
+        super().__init__()
+        self._prefix = prefix
+        self._is_coloured = is_coloured
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines, without control characters, which could move the terminal's cursor."""
+        fields = record.__dict__
+        colour = _COLOURS.get(record.levelno)
+        parts = [self._colour(self._prefix(), dim=True)]
+        if task := fields.get("taskId"):
+            parts.append(self._colour(printable(str(task)), fg="cyan"))
+        message = printable(record.getMessage())
+        if not _is_own(record):
+            attempt = f" (attempt {fields['attempt']})" if "attempt" in fields else ""
+            level = "" if record.levelno == logging.INFO else f"{record.levelname} "
+            message = f"{fields.get('handler', record.name)}{attempt}: {level}{message}"
+        parts.append(self._colour(message, fg=colour))
+        trace = record.exc_text or (self.formatException(record.exc_info) if record.exc_info else "")
+        lines = [self._colour(f"  {printable(line)}", fg=colour, dim=True) for line in trace.splitlines()]
+        return "\n".join([" ".join(part for part in parts if part), *lines])
+
+    def _colour(self, text: str, *, fg: str | None = None, dim: bool | None = None) -> str:
+        return click.style(text, fg=fg, dim=dim) if self._is_coloured and text else text
+
+
+def printable(text: str) -> str:
+    """Return text on one line, without control characters."""
+    text = text if len(text) <= _MAX_LINE_LENGTH else text[:_MAX_LINE_LENGTH] + " …"
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def configure_line_logging(prefix: Callable[[], str], *more_filters: Callable[[logging.LogRecord], bool]) -> None:
+    """Print on standard error what the package logs from INFO on, what handlers log, and everybody's warnings.
+
+    A handler of the root logger that prints on the terminal, as `logging.basicConfig` adds one, is replaced: each line
+    is printed once, and with its task.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter(prefix, is_coloured=_has_colours()))
+    handler.addFilter(AttemptFields())
+    for each in (_is_of_interest, *more_filters):
+        handler.addFilter(each)
+    root = logging.getLogger()
+    for old in [each for each in root.handlers if _prints_on_terminal(each)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    if root.level == logging.NOTSET or root.level > logging.INFO:
+        root.setLevel(logging.INFO)
+    logging.getLogger(_OWN_LOGGER).setLevel(logging.INFO)
+
+
+def _prints_on_terminal(handler: logging.Handler) -> bool:
+    return type(handler) is logging.StreamHandler and handler.stream in {sys.stderr, sys.stdout}
+
+
+def _has_colours() -> bool:
+    from rich.console import Console  # noqa: PLC0415 - knows NO_COLOR, FORCE_COLOR and dumb terminals
+
+    console = Console(stderr=True)
+    return console.is_terminal and console.color_system is not None and not console.no_color
+
+
+def _is_own(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] == _OWN_LOGGER
+
+
+def _is_of_interest(record: logging.LogRecord) -> bool:
+    """Keep our own lines, those of a running attempt, and warnings; drop what libraries report in between."""
+    return _is_own(record) or record.levelno >= logging.WARNING or "executionId" in record.__dict__

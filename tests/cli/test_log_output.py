@@ -1,0 +1,127 @@
+"""Log lines on a terminal: the stack's and the handlers', each with its task, coloured where there are colours."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.cli.dev import configure_logging
+from cloudsched.emulator.runtime.clock import MovableClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+
+own = logging.getLogger("my.handlers")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def listen(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> Callable[[io.StringIO], io.StringIO]:
+    """Send what is logged to a stream, as `cloudsched dev` does."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    root, package = logging.getLogger(), logging.getLogger("cloudsched")
+    for log in (root, package):
+        monkeypatch.setattr(log, "level", log.level)
+    monkeypatch.setattr(root, "handlers", [])
+
+    def begin(stream: io.StringIO) -> io.StringIO:
+        monkeypatch.setattr("sys.stderr", stream)
+        if isinstance(stream, Terminal):
+            root.addHandler(logging.StreamHandler())  # what logging.basicConfig adds
+        configure_logging(MovableClock(sim.now, frozen=True))
+        return stream
+
+    return begin
+
+
+def shout(app: App, sim: Simulation) -> None:
+    """Run a handler that logs, and fails twice."""
+
+    @app.handler("log-and-fail", retry=1)
+    def log_and_fail() -> None:
+        own.info("about to fail")
+        own.warning("really")
+        raise ValueError("first line\nsecond\x1b[2J line")
+
+    try:
+        app.create(owner="ada", title="Shout", handler="log-and-fail", id="t")
+        sim.advance(timedelta(days=1))
+    finally:
+        app.registry._handlers.pop("log-and-fail")  # noqa: SLF001 - the app is shared by the module
+
+
+def test_failures_have_their_traceback_and_handlers_their_lines(
+    app: App, sim: Simulation, listen: Callable[[io.StringIO], io.StringIO]
+) -> None:
+    """Plain where there is no terminal: time, task, what happened; a failure's traceback below it, without escapes."""
+    heard = listen(io.StringIO())
+    shout(app, sim)
+    text = heard.getvalue()
+    assert "\x1b" not in text
+    lines = text.splitlines()
+    events = [line.partition(" t ")[2] for line in lines if not line.startswith("  ")]
+    said = "20270101T000500Z: ValueError: first line second [2J line"
+    assert [line for line in events if "started" not in line] == [
+        "created",
+        "log-and-fail (attempt 1): about to fail",
+        "log-and-fail (attempt 1): WARNING really",
+        f"retrying {said}",
+        "log-and-fail (attempt 2): about to fail",
+        "log-and-fail (attempt 2): WARNING really",
+        "failed_task",
+        f"failed {said}",
+    ]
+    assert lines.count("  Traceback (most recent call last):") == 2
+    assert any(line.endswith("in log_and_fail") for line in lines)
+
+
+def test_a_terminal_gets_colours_and_each_line_once(
+    app: App, sim: Simulation, listen: Callable[[io.StringIO], io.StringIO]
+) -> None:
+    """Warnings are yellow and failures red; a handler that logging.basicConfig added does not print them again."""
+    heard = listen(Terminal())
+    shout(app, sim)
+    lines = heard.getvalue().splitlines()
+    (failed,) = [line for line in lines if " failed " in COLOUR.sub("", line)]
+    assert "\x1b[31m" in failed
+    (retrying,) = [line for line in lines if "retrying" in line]
+    assert "\x1b[33m" in retrying
+    assert len([line for line in lines if "about to fail" in line]) == 2
+    assert not any("\x1b" in COLOUR.sub("", line) for line in lines), "a handler cannot move the cursor"
+
+
+def test_no_color_is_respected(
+    app: App, sim: Simulation, listen: Callable[[io.StringIO], io.StringIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NO_COLOR turns colours off on a terminal, too (no-color.org)."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    heard = listen(Terminal())
+    shout(app, sim)
+    assert "\x1b" not in heard.getvalue()
+
+
+def test_libraries_are_quiet_outside_handlers(
+    listen: Callable[[io.StringIO], io.StringIO],
+) -> None:
+    """What a library reports at INFO while no handler runs is left out; its warnings are not."""
+    heard = listen(io.StringIO())
+    logging.getLogger("some.library").info("connected")
+    logging.getLogger("some.library").warning("slow")
+    assert [line.partition("Z ")[2] for line in heard.getvalue().splitlines()] == ["some.library: WARNING slow"]

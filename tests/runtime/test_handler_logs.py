@@ -1,0 +1,225 @@
+"""What handlers log in the cloud: with the ids of their attempt, and failures in the form of Error Reporting."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import App, Context, Done, Execution, Fail, RetryPolicy, Schedule, Task
+from cloudsched.engine.state.event_log import whole_traceback
+from cloudsched.runtime.telemetry import CloudFormatter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cloudsched.testing import Simulation
+
+own = logging.getLogger("my.handlers")
+TRACE_FIELD = "logging.googleapis.com/trace"
+TRACEBACK = re.compile(
+    r'Traceback \(most recent call last\):\n(  File ".+", line \d+, in .+\n(    .*\n)*)+ValueError: no seat'
+)
+
+
+def book() -> None:
+    """Fail."""
+    raise ValueError("no seat")
+
+
+@pytest.fixture
+def app(app: App) -> App:
+    """Handlers of every kind that log."""
+
+    @app.handler("plain")
+    def plain() -> None:
+        own.info("plain at work")
+
+    @app.handler("durable")
+    def durable(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        own.info("durable at work")
+        ctx.step("one", lambda: own.info("in a step"))
+        ctx.step("two", lambda: own.info("in a step with a timeout"), timeout=timedelta(seconds=30))
+        ctx.sleep(timedelta(hours=1))
+        return ctx.call("plain").result()
+
+    @app.handler("fail", retry=RetryPolicy(max_retries=1, jitter=0))
+    def fail() -> None:
+        book()
+
+    @app.handler("refuse")
+    def refuse() -> Fail:
+        return Fail("sold out")
+
+    return app
+
+
+@pytest.fixture
+def lines() -> Iterator[list[dict[str, Any]]]:
+    """Each line of the log, as Cloud Logging reads it."""
+    found: list[dict[str, Any]] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(json.loads(self.format(record)))
+
+    handler = Collector()
+    handler.setFormatter(CloudFormatter("demo", "execute", "execute-00007"))
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield found
+    root.removeHandler(handler)
+    root.setLevel(before)
+
+
+def run(sim: Simulation, handler: str, **fields: Any) -> Task:
+    """Create a task that is due at once, and let a day pass."""
+    task = sim.app.create(owner="ada", title="T", handler=handler, schedule=Schedule.once(sim.now), **fields)
+    sim.advance(timedelta(days=1))
+    return task
+
+
+def actions(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [line for line in lines if line.get("action") in names and "executionId" in line]
+
+
+def test_each_line_of_a_handler_names_its_attempt(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """Its task, execution, handler, attempt, owner and trace: also in steps, in their threads, and in what it calls."""
+    task = run(sim, "durable")
+    told = [line for line in lines if line["logger"] == own.name]
+    assert {line["message"] for line in told} == {
+        "durable at work",
+        "in a step",
+        "in a step with a timeout",
+        "plain at work",
+    }
+    for line in told:
+        is_called = line["message"] == "plain at work"
+        assert (line["taskId"] == task.id) != is_called
+        assert (line["handler"], line["owner"], line["attempt"]) == ("plain" if is_called else "durable", "ada", 1)
+        started = next(each for each in actions(lines, "started") if each["taskId"] == line["taskId"])
+        assert line["executionId"] == started["executionId"]
+        assert line[TRACE_FIELD] == started[TRACE_FIELD], "what one occurrence logs is in one trace"
+
+
+def test_a_line_outside_a_handler_names_no_attempt(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """The ids of an attempt end with it, also when it fails."""
+    run(sim, "fail")
+    own.info("afterwards")
+    assert lines[-1].keys() == {"severity", "message", "time", "logger"}
+
+
+def test_what_the_call_says_wins(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """A handler that gives a field itself keeps its value."""
+    app.handler("own")(lambda: own.info("x", extra={"owner": "somebody else"}))
+    run(sim, "own")
+    assert [line["owner"] for line in lines if line["message"] == "x"] == ["somebody else"]
+
+
+def test_a_final_failure_is_an_error_that_error_reporting_groups(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """ERROR, with the service, the whole traceback in the message, and the owner whom it concerns; and only once."""
+    run(sim, "fail")
+    (failed,) = [line for line in lines if line["severity"] == "ERROR"]
+    assert failed["action"] == "failed"
+    assert failed["serviceContext"] == {"service": "execute", "version": "execute-00007"}
+    assert failed["@type"].endswith("v1beta1.ReportedErrorEvent")
+    assert failed["context"]["user"] == "ada"
+    message = failed["message"]
+    assert message.startswith(f"failed {failed['executionId']}: ValueError: no seat\n")
+    assert TRACEBACK.fullmatch(message.partition("\n")[2])
+    assert "in book\n" in message
+
+
+def test_a_retry_is_a_warning_with_its_traceback(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """A retry is no error yet: Error Reporting does not find its traceback, which is in a field of its own."""
+    run(sim, "fail")
+    (retrying,) = [line for line in lines if line["severity"] == "WARNING"]
+    assert (retrying["action"], retrying["attempt"]) == ("retrying", 1)
+    assert TRACEBACK.fullmatch(retrying["traceback"])
+    assert "Traceback" not in retrying["message"]
+    assert not {"@type", "serviceContext"} & retrying.keys()
+
+
+def test_a_failure_without_an_exception_is_grouped_by_its_handler(sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """A handler that returns Fail has no traceback; its name says where the error was."""
+    run(sim, "refuse")
+    (failed,) = actions(lines, "failed")
+    assert (failed["severity"], failed["context"]["reportLocation"]["functionName"]) == ("ERROR", "refuse")
+    assert failed["message"].endswith(": sold out")
+
+
+def test_a_lease_that_ran_out_is_an_error(app: App, sim: Simulation, lines: list[dict[str, Any]]) -> None:
+    """A process that died in the last attempt leaves an ERROR as well, once its lease has ended."""
+
+    class Killed(BaseException):
+        """The process dies here."""
+
+    @app.handler("deadly", retry=False)
+    def deadly() -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        run(sim, "deadly")
+    sim.advance(timedelta(days=1))
+    (line,) = actions(lines, "timed_out")
+    assert line["severity"] == "ERROR"
+
+
+def test_failures_are_logged_where_nobody_listens_to_info(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    """With Python's default level a program still sees its failures, with their tracebacks."""
+    with caplog.at_level(logging.WARNING):
+        run(sim, "fail")
+    told = [record for record in caplog.records if record.name == "cloudsched.events"]
+    assert [record.levelname for record in told] == ["WARNING", "ERROR"]
+    assert all("in book" in logging.Formatter().format(record) for record in told)
+
+
+@pytest.mark.parametrize("cut", [10, 60, 400])
+def test_a_shortened_traceback_is_still_one(cut: int) -> None:
+    """The record keeps the end of a long traceback; the log's begins with Python's header and a whole frame."""
+    frames = "".join(f'  File "a.py", line {n}, in f\n    f({n})\n' for n in range(200))
+    text = f"Traceback (most recent call last):\n{frames}ValueError: no seat\n"
+    assert whole_traceback(text) == text.rstrip("\n")
+    assert TRACEBACK.fullmatch(whole_traceback(text[-cut * 10 :]))
+
+
+def test_the_app_s_hook_hears_of_every_handler(app: App, sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    """`App.on_failure`: once for each final failure, after the handler's own hook; what it raises changes nothing."""
+    told: list[tuple[str, str]] = []
+
+    @app.handler("hooked", retry=False, on_failure=lambda task, _: told.append(("own", task.handler)))
+    def hooked() -> None:
+        book()
+
+    @app.on_failure
+    def tell(task: Task, execution: Execution) -> None:
+        told.append((execution.status.value, task.handler))
+        raise RuntimeError("the pager is broken")
+
+    assert callable(tell)
+    tasks = [run(sim, name) for name in ("hooked", "fail", "refuse", "plain")]
+    assert told == [("own", "hooked"), ("FAILED", "hooked"), ("FAILED", "fail"), ("FAILED", "refuse")]
+    assert [sim.executions(task.id)[0].status for task in tasks] == ["FAILED", "FAILED", "FAILED", "SUCCEEDED"]
+    assert caplog.text.count("the pager is broken") == 3
+
+
+def test_a_hook_of_a_done_outcome_is_not_called(app: App, sim: Simulation) -> None:
+    """Neither a success nor a retry that succeeds calls a hook."""
+    told: list[Task] = []
+    app.on_failure(lambda task, _: told.append(task))
+    attempts = iter([ValueError("once")])
+
+    @app.handler("second-try", retry=1)
+    def second_try() -> Done:
+        for error in attempts:
+            raise error
+        return Done("ok")
+
+    run(sim, "second-try")
+    assert told == []

@@ -206,7 +206,7 @@ def test_the_app_s_hook_hears_of_every_handler(app: App, sim: Simulation, caplog
     tasks = [run(sim, name) for name in ("hooked", "fail", "refuse", "plain")]
     assert told == [("own", "hooked"), ("FAILED", "hooked"), ("FAILED", "fail"), ("FAILED", "refuse")]
     assert [sim.executions(task.id)[0].status for task in tasks] == ["FAILED", "FAILED", "FAILED", "SUCCEEDED"]
-    assert caplog.text.count("the pager is broken") == 3
+    assert caplog.text.count("RuntimeError: the pager is broken") == 3
 
 
 def test_a_hook_of_a_done_outcome_is_not_called(app: App, sim: Simulation) -> None:

@@ -71,5 +71,5 @@ class LocalStack:
 def local_stack(base: Settings) -> Iterator[LocalStack]:
     """A local stack with the package's example handlers."""
     clock = MovableClock(START, frozen=True)
-    with run_stack(app, base=base, store=base.store, clock=clock) as stack:
+    with run_stack(app, base=base, store=base.require_store(), clock=clock) as stack:
         yield LocalStack(stack)

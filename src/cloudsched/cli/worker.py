@@ -245,7 +245,7 @@ def _open_store_source(app: App, worker_filter: WorkerFilter, time_limit: timede
 
 def _store_location(settings: Settings) -> str:
     """Describe the store. Raises Misconfigured if the settings name none."""
-    if settings.store == "firestore":
+    if settings.require_store() == "firestore":
         emulated = f", emulated at {settings.firestore_emulator}" if settings.firestore_emulator else ""
         return f"Firestore ({settings.project}, {settings.database}{emulated})"
     if settings.data is None or not settings.data.is_file():

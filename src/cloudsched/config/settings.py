@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
@@ -23,6 +23,17 @@ EXECUTE_PATH = "/v1/tasks/execute"
 
 
 _DAY = timedelta(days=1)
+_DEMO_PROJECT = "demo-cloudsched"
+StoreKind = Literal["firestore", "sqlite"]
+_NO_STORE = (
+    "No store is set, and this is not the cloud, so nothing was opened. In a test: with Simulation(app). On your "
+    'machine: cloudsched dev; in a second terminal, run eval "$(cloudsched dev --print-env)" first. Really in Google '
+    "Cloud: set CLOUDSCHED_STORE=firestore and GOOGLE_CLOUD_PROJECT."
+)
+_NO_PROJECT = (
+    "CLOUDSCHED_STORE is firestore, but GOOGLE_CLOUD_PROJECT is not set. Set it to your project; or, for Google's "
+    "Firestore emulator, FIRESTORE_EMULATOR_HOST."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +47,8 @@ class Settings:
         executor_url: The executor function's address, without a path.
         secret: The key that signs dispatches.
         previous_secret: The previous key, still accepted.
-        store: ``firestore`` or ``sqlite``.
+        store: ``firestore`` or ``sqlite``; None is Firestore in the cloud and where its emulator is named, and else no
+            store at all, so that nothing reaches production by accident; see `require_store`.
         database: The Firestore database.
         data: The SQLite file; None keeps everything in memory.
         tasks_emulator: ``host:port`` of a local Cloud Tasks, whose clock the app then follows.
@@ -57,13 +69,13 @@ class Settings:
         service_version: The version of that service.
     """
 
-    project: str = "demo-cloudsched"
+    project: str = _DEMO_PROJECT
     location: str = "us-central1"
     queue: str = "cloudsched"
     executor_url: str = ""
     secret: str = field(default="", repr=False)
     previous_secret: str | None = field(default=None, repr=False)
-    store: Literal["firestore", "sqlite"] = "firestore"
+    store: StoreKind | None = None
     database: str = "(default)"
     data: Path | None = None
     tasks_emulator: str | None = None
@@ -91,8 +103,8 @@ class Settings:
         """
         env = os.environ if environment is None else environment
         defaults = cls()
-        store = env.get("CLOUDSCHED_STORE", defaults.store)
-        if store not in {"firestore", "sqlite"}:
+        store = env.get("CLOUDSCHED_STORE") or None
+        if store not in {"firestore", "sqlite", None}:
             raise Misconfigured(f"CLOUDSCHED_STORE is {store!r}; it must be firestore or sqlite.")
         data = env.get("CLOUDSCHED_DATA")
         return cls(
@@ -102,7 +114,7 @@ class Settings:
             executor_url=env.get("CLOUDSCHED_EXECUTOR_URL", "").rstrip("/"),
             secret=env.get("CLOUDSCHED_SECRET", "").strip(),
             previous_secret=env.get("CLOUDSCHED_PREVIOUS_SECRET", "").strip() or None,
-            store="sqlite" if store == "sqlite" else "firestore",
+            store=cast("StoreKind | None", store),
             database=env.get("CLOUDSCHED_DATABASE", defaults.database),
             data=Path(data) if data else None,
             tasks_emulator=env.get("CLOUD_TASKS_EMULATOR_HOST") or None,
@@ -121,6 +133,21 @@ class Settings:
             service=env.get("K_SERVICE") or defaults.service,
             service_version=env.get("K_REVISION", ""),
         )
+
+    def require_store(self) -> StoreKind:
+        """Return which store to open.
+
+        Raises:
+            Misconfigured: It would be Google's own Firestore, outside the cloud, and nobody has asked for that.
+        """
+        if self.store == "sqlite":
+            return "sqlite"
+        if not self.is_deployed and not self.firestore_emulator:
+            if self.store is None:
+                raise Misconfigured(_NO_STORE)
+            if self.project == _DEMO_PROJECT:
+                raise Misconfigured(_NO_PROJECT)
+        return "firestore"
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables from which `from_environment` reads these settings again."""

@@ -146,7 +146,7 @@ class Container:
         """Stores tasks and their executions."""
         if self._store is not None:
             return self._store
-        if self.settings.store == "sqlite":
+        if self.settings.require_store() == "sqlite":
             from cloudsched.adapters.sqlite.store import SqliteStore  # noqa: PLC0415 - imported only when used
 
             return SqliteStore(self.settings.data, on_removed=self.blobs.delete)
@@ -155,7 +155,7 @@ class Container:
     @lazy_property
     def task_counter(self) -> TaskCounter:
         """Counts an owner's unfinished tasks."""
-        if self._store is not None or self.settings.store == "sqlite":
+        if self._store is not None or self.settings.require_store() == "sqlite":
             return ListingTaskCounter(self.store)
         return open_firestore_task_counter(self.settings)
 
@@ -164,6 +164,8 @@ class Container:
         """Carries dispatches to the executor."""
         if self._dispatcher is not None:
             return self._dispatcher
+        if self._store is None:
+            self.settings.require_store()  # what is missing first
         return self._with_circuit_breaker("queue", open_cloud_tasks_dispatcher(self.settings), QueueUnavailable)
 
     def _with_circuit_breaker(self, name: str, port: T, error: type[Unavailable]) -> T:
@@ -311,7 +313,7 @@ class Container:
     @lazy_property
     def listener(self) -> Listener | None:
         """Notifies workers of new work; None with stores that workers must poll."""
-        if self._store is not None or self.settings.store == "sqlite":
+        if self._store is not None or self.settings.require_store() == "sqlite":
             return None
         return open_firestore_listener(self.settings)
 

@@ -1,0 +1,89 @@
+"""No way into production by accident: outside the cloud, Google's own Firestore is opened only by request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched import App, Settings
+from cloudsched.errors import Misconfigured
+from cloudsched.runtime import container
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROJECT = {"GOOGLE_CLOUD_PROJECT": "real"}
+CHOSEN = {"CLOUDSCHED_STORE": "firestore"}
+EMULATED = {"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8085"}
+
+
+class OpenedError(Exception):
+    """Firestore was about to be opened."""
+
+
+@pytest.fixture(autouse=True)
+def _watch_the_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise where Firestore would be opened."""
+
+    def opened(_: Settings) -> None:
+        raise OpenedError
+
+    for name in ("open_firestore_store", "open_firestore_listener", "open_firestore_task_counter"):
+        monkeypatch.setattr(container, name, opened)
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_opened"),
+    [
+        ({}, False),
+        (PROJECT, False),
+        ({"CLOUD_TASKS_EMULATOR_HOST": "127.0.0.1:8123"}, False),
+        ({**PROJECT, "CLOUDSCHED_STORE": ""}, False),
+        (CHOSEN, False),
+        ({**CHOSEN, "GOOGLE_CLOUD_PROJECT": ""}, False),
+        ({**CHOSEN, **PROJECT}, True),
+        (EMULATED, True),
+        ({**EMULATED, **CHOSEN}, True),
+        ({"K_SERVICE": "api"}, True),
+        ({"K_SERVICE": "api", **PROJECT}, True),
+    ],
+)
+def test_firestore_is_opened_only_where_that_is_meant(environment: dict[str, str], *, is_opened: bool) -> None:
+    """In the cloud, with its emulator named, or with the store and the project set; else nothing is opened."""
+    app = App(Settings.from_environment(environment))
+    with pytest.raises(OpenedError if is_opened else Misconfigured):
+        _ = app.store
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda app: app.create(owner="ada", title="T", handler="x"),
+        lambda app: app.get("t"),
+        lambda app: app.tasks(),
+        lambda app: app.sweep(),
+        lambda app: app.listener,
+        lambda app: app.task_counter,
+        lambda app: app.worker_claims,
+    ],
+)
+def test_whatever_is_called_first_says_what_to_do(use: Callable[[App], object]) -> None:
+    """A forgotten `with Simulation(app)` is told of the simulation, `cloudsched dev`, and the cloud's settings."""
+    with pytest.raises(Misconfigured) as refused:
+        use(App(Settings()))
+    for hint in ("with Simulation(app)", "cloudsched dev", "CLOUDSCHED_STORE=firestore", "GOOGLE_CLOUD_PROJECT"):
+        assert hint in str(refused.value)
+    assert "gcloud" not in str(refused.value)
+
+
+def test_a_chosen_store_without_a_project_names_what_is_missing() -> None:
+    """The project has a default for emulators, which is nobody's project in the cloud."""
+    with pytest.raises(Misconfigured, match="GOOGLE_CLOUD_PROJECT is not set"):
+        _ = App(Settings(store="firestore")).store
+
+
+def test_the_choice_survives_the_environment() -> None:
+    """A process that is started with these settings makes the same choice."""
+    for settings in (Settings(), Settings(store="sqlite"), Settings(store="firestore", project="real")):
+        assert Settings.from_environment(settings.to_environment()).store == settings.store

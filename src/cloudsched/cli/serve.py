@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from pathlib import Path
 
@@ -56,7 +55,7 @@ def serve(*, store: str, data: Path, host: str, port: int, threads: int, handler
 
     del store  # there is only one choice so far
     loaded = load_app(handlers, or_examples=False)
-    configure_logging(SystemClock(), loaded.app, logging.INFO)
+    configure_logging(SystemClock())
     with raise_on_signal():
         try:
             with run_service(

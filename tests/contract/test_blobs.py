@@ -26,6 +26,8 @@ class Bucket(BaseHTTPRequestHandler):
     """As much of Cloud Storage's JSON API as is used."""
 
     objects: dict[str, bytes]
+    failures: list[int]
+    """The statuses of the next responses, of requests that take effect nonetheless."""
 
     def do_POST(self) -> None:
         where = urlsplit(self.path)
@@ -44,6 +46,7 @@ class Bucket(BaseHTTPRequestHandler):
         self._answer(404, b"no such object") if content is None else self._answer(200, content)
 
     def _answer(self, status: int, content: bytes) -> None:
+        status = self.failures.pop(0) if self.failures else status
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -54,14 +57,15 @@ class Bucket(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def bucket() -> Iterator[BucketBlobs]:
-    handler = type("Own", (Bucket,), {"objects": {}})
+def bucket(failures: list[int] | None = None, timeout: float = 30) -> Iterator[BucketBlobs]:
+    handler = type("Own", (Bucket,), {"objects": {}, "failures": failures if failures is not None else []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
         with requests.Session() as session:
-            yield BucketBlobs("results", session=session, address=f"http://127.0.0.1:{server.server_port}")
+            address = f"http://127.0.0.1:{server.server_port}"
+            yield BucketBlobs("results", session=session, address=address, timeout=timeout)
     finally:
         server.shutdown()
         thread.join()
@@ -129,10 +133,32 @@ def test_keys_cannot_escape_the_folder(blobs: Blobs, key: str) -> None:
 def test_a_bucket_that_does_not_respond_is_unavailable() -> None:
     with socket.socket() as deaf, requests.Session() as session:  # it has the port, so that nobody else can
         deaf.bind(("127.0.0.1", 0))
-        blobs = BucketBlobs("results", session=session, address=f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        address = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        blobs = BucketBlobs("results", session=session, address=address, timeout=0.3)
         for use in (lambda: blobs.put("a", b""), lambda: blobs.get("a")):
             with pytest.raises(BlobsUnavailable):
                 use()
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_an_overloaded_bucket_is_asked_again(status: int) -> None:
+    """A result is stored and read although requests fail that took effect; the name makes repeating them safe."""
+    failures = [status, status]
+    with bucket(failures) as blobs:
+        blobs.put("a", b"content")
+        assert not failures
+        failures.append(status)
+        assert blobs.get("a") == b"content"
+
+
+@pytest.mark.parametrize(("status", "tries"), [(503, 2), (403, 1)])
+def test_a_bucket_is_not_asked_for_ever(status: int, tries: int) -> None:
+    """Lasting overload ends with the deadline, and a refusal is raised at once."""
+    failures = [status] * 100
+    with bucket(failures, timeout=0.3) as blobs, pytest.raises(BlobsUnavailable, match=str(status)):
+        blobs.put("a", b"content")
+    assert 1 <= 100 - len(failures) <= tries + 1
+    assert (100 - len(failures) == 1) == (status == 403)
 
 
 def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:

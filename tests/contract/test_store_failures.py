@@ -12,6 +12,7 @@ import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 
 from cloudsched.adapters.firestore.store import FirestoreStore
+from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
 from cloudsched.domain.transitions.locks import Holder, Lock
 from cloudsched.engine.ports.store import TaskQuery, VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
@@ -38,7 +39,7 @@ class FaultyProxy(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships
 
     def service(self, details: Any) -> Any:  # noqa: ANN401 - gRPC's own
         name = details.method.rpartition("/")[2]
-        is_stream = name == "RunQuery"
+        is_stream = name in {"RunQuery", "RunAggregationQuery"}
         call = (self._emulator.unary_stream if is_stream else self._emulator.unary_unary)(details.method)
         metadata = [(key, value) for key, value in details.invocation_metadata if key != "user-agent"]
 
@@ -172,3 +173,19 @@ def test_a_lasting_failure_ends_at_the_deadline(
         store.commit(make_task(), None)
     assert 1 <= handler.calls["Commit"] <= 6
     store.close()
+
+
+@pytest.mark.parametrize("code", [*TRANSIENT, C.INTERNAL], ids=str)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_counting_is_retried_like_any_read(proxy: tuple[FaultyProxy, str], code: grpc.StatusCode, when: When) -> None:
+    """A count that failed for contention or overload is made again; any other refusal is raised at once."""
+    handler, address = proxy
+    counter = FirestoreTaskCounter(project=f"demo-{uuid.uuid4().hex[:20]}", database="(default)", emulator=address)
+    handler.failures = [(code, when)]
+    assert counter.count_unfinished("ada", 10) == 0
+    assert handler.calls["RunAggregationQuery"] == 2
+    handler.failures = [(C.PERMISSION_DENIED, when)]
+    with pytest.raises(StoreUnavailable, match="PERMISSION_DENIED"):
+        counter.count_unfinished("ada", 10)
+    assert handler.calls["RunAggregationQuery"] == 3
+    counter.close()

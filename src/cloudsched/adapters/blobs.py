@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from cloudsched.adapters.google.backoff import Backoff
 from cloudsched.errors import BlobsUnavailable, InvalidInput, Misconfigured, NotFound
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"(?!.*\.\.)[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
 _TIMEOUT_SECONDS = 30
+"""How long a request may take, retries included."""
+_RETRYABLE_STATUSES = {408, 429, 500, 502, 503, 504}
+"""Overload and outages (cloud.google.com/storage/docs/retry-strategy). Repeating is safe: a result has one name."""
 _STORAGE = "https://storage.googleapis.com"
 
 
@@ -82,19 +86,28 @@ class FileBlobs:
 class BucketBlobs:
     """`Blobs` in a Cloud Storage bucket, over its JSON API (cloud.google.com/storage/docs/json_api)."""
 
-    def __init__(self, bucket: str, *, session: Any = None, address: str = _STORAGE) -> None:  # noqa: ANN401 - untyped
+    def __init__(
+        self,
+        bucket: str,
+        *,
+        session: Any = None,  # noqa: ANN401 - untyped
+        address: str = _STORAGE,
+        timeout: float = _TIMEOUT_SECONDS,
+    ) -> None:
         """Open a session with the environment's credentials.
 
         Args:
             bucket: The name of an existing bucket.
             session: A `requests.Session` to use instead.
             address: The base URL of Cloud Storage.
+            timeout: How many seconds a request may take, retries included.
 
         Raises:
             Misconfigured: There are no credentials.
         """
         self._objects = f"{address}/storage/v1/b/{quote(bucket, safe='')}/o"
         self._upload = f"{address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
+        self._timeout = timeout
         self._session = session if session is not None else _open_session()
 
     def put(self, key: str, content: bytes) -> None:
@@ -114,10 +127,16 @@ class BucketBlobs:
         _validate_key(key)
 
     def _send(self, method: str, address: str, key: str, **more: Any) -> Any:  # noqa: ANN401 - a requests.Response
-        try:
-            answer = self._session.request(method, address, timeout=_TIMEOUT_SECONDS, **more)
-        except OSError as error:  # the base of all errors of requests
-            raise BlobsUnavailable("Cloud Storage", str(error)) from error
+        backoff = Backoff(self._timeout)
+        while True:
+            try:
+                answer = self._session.request(method, address, timeout=max(0.001, backoff.seconds_left), **more)
+            except OSError as error:  # the base of all errors of requests
+                if not backoff.wait():
+                    raise BlobsUnavailable("Cloud Storage", str(error)) from error
+                continue
+            if answer.status_code not in _RETRYABLE_STATUSES or not backoff.wait():
+                break
         if answer.status_code == 404 and method == "GET":  # noqa: PLR2004 - not found
             raise NotFound("result", key)
         if not answer.ok:

@@ -8,7 +8,8 @@ from typing import Any
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 import pytest
 
-from cloudsched.adapters.google import channel
+from cloudsched.adapters.google import backoff, channel
+from cloudsched.adapters.google.backoff import Backoff
 
 DEADLINE = 10.0
 
@@ -36,7 +37,7 @@ class SteppedTime:
 @pytest.fixture
 def stepped_time(monkeypatch: pytest.MonkeyPatch) -> SteppedTime:
     stepped = SteppedTime()
-    monkeypatch.setattr(channel, "time", stepped)
+    monkeypatch.setattr(backoff, "time", stepped)
     return stepped
 
 
@@ -49,7 +50,7 @@ def test_pauses_double_up_to_a_limit_within_the_deadline(stepped_time: SteppedTi
         raise Failure
 
     with pytest.raises(Failure):
-        channel.retry(fail, {grpc.StatusCode.ABORTED}, DEADLINE)
+        channel.retry(fail, {grpc.StatusCode.ABORTED}, Backoff(DEADLINE))
     bases = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 4.0, 4.0, 4.0]
     assert 6 <= len(stepped_time.pauses) <= len(bases)
     for pause, base in zip(stepped_time.pauses, bases, strict=False):
@@ -67,7 +68,7 @@ def test_callers_that_fail_together_retry_at_different_times(stepped_time: Stepp
             if next(tries):
                 raise Failure
 
-        channel.retry(fail_once, {grpc.StatusCode.ABORTED}, DEADLINE)
+        channel.retry(fail_once, {grpc.StatusCode.ABORTED}, Backoff(DEADLINE))
     assert len(set(stepped_time.pauses)) == 20
 
 
@@ -78,5 +79,5 @@ def test_other_codes_are_not_retried(stepped_time: SteppedTime) -> None:
         raise Failure
 
     with pytest.raises(Failure):
-        channel.retry(fail, {grpc.StatusCode.UNAVAILABLE}, DEADLINE)
+        channel.retry(fail, {grpc.StatusCode.UNAVAILABLE}, Backoff(DEADLINE))
     assert not stepped_time.pauses

@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -15,6 +16,7 @@ from google.cloud.tasks_v2.types import HttpMethod, cloudtasks, target
 from google.cloud.tasks_v2.types import queue as queue_types
 from google.cloud.tasks_v2.types import task as task_types
 
+from cloudsched.adapters.google import backoff
 from cloudsched.adapters.google import cloud_tasks as cloudtasks_adapter
 from cloudsched.adapters.google.cloud_tasks import CloudTasksDispatcher
 from cloudsched.domain.documents.policy import Priority
@@ -28,6 +30,7 @@ AT = datetime(2027, 1, 1, 9, 0, 0, 123456, tzinfo=UTC)
 ENVELOPE = QueueMessage("abc-task", AT, b'{"a":1}', "the token")
 QUEUES = "projects/p/locations/l/queues"
 C = grpc.StatusCode
+OVERLOAD = (C.ABORTED, C.RESOURCE_EXHAUSTED, C.UNAVAILABLE, C.DEADLINE_EXCEEDED, C.INTERNAL)
 PATIENCE = 60.0
 """How many seconds a call may wait for the fake on a busy machine."""
 
@@ -77,14 +80,16 @@ def dispatcher(fake: tuple[Fake, str]) -> Iterator[CloudTasksDispatcher]:
     opened.close()
 
 
-def connect(emulator: str, attempt_timeout: timedelta) -> CloudTasksDispatcher:
+def connect(
+    emulator: str, attempt_timeout: timedelta, deadline: timedelta = timedelta(seconds=2 * PATIENCE)
+) -> CloudTasksDispatcher:
     return CloudTasksDispatcher(
         project="p",
         location="l",
         queue="q",
         url="https://run.app/x",
         emulator=emulator,
-        deadline=timedelta(seconds=2 * PATIENCE),
+        deadline=deadline,
         attempt_timeout=attempt_timeout,
     )
 
@@ -158,13 +163,42 @@ def test_a_missing_queue_says_how_to_make_it(fake: tuple[Fake, str], dispatcher:
         dispatcher.create(ENVELOPE)
 
 
-@pytest.mark.parametrize(("code", "calls"), [(C.UNAVAILABLE, 2), (C.INTERNAL, 2), (C.DEADLINE_EXCEEDED, 2)])
+@pytest.mark.parametrize("code", OVERLOAD, ids=str)
+@pytest.mark.parametrize("took_effect", [False, True], ids=["before", "after"])
 def test_a_dispatch_is_handed_over_again_since_its_name_makes_that_safe(
-    fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, code: grpc.StatusCode, calls: int
+    fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, code: grpc.StatusCode, *, took_effect: bool
 ) -> None:
-    fake[0].failures = [(code, "for a test")]
+    """Contention and overload are retried; if the failed try took effect, the name exists, and that is a success."""
+    fake[0].failures = [(code, "for a test"), *([(C.ALREADY_EXISTS, "for a test")] if took_effect else [])]
     dispatcher.create(ENVELOPE)
-    assert len(fake[0].requests) == calls
+    assert len(fake[0].requests) == 2
+
+
+@pytest.mark.parametrize("code", OVERLOAD, ids=str)
+def test_lasting_overload_ends_with_the_deadline(fake: tuple[Fake, str], code: grpc.StatusCode) -> None:
+    """The tries are few, since the pauses double, and the error that is raised names the code."""
+    fake[0].failures = [(code, "for a test")] * 100
+    opened = connect(fake[1], timedelta(seconds=PATIENCE), deadline=timedelta(seconds=1))
+    with pytest.raises(QueueUnavailable, match=code.name):
+        opened.create(ENVELOPE)
+    opened.close()
+    assert 1 <= len(fake[0].requests) <= 6
+
+
+def test_the_normal_queue_takes_over_within_the_same_deadline(
+    fake: tuple[Fake, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A queue that turns out not to exist late in the deadline leaves the other one no deadline of its own."""
+    now = [0.0]
+    stepped = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(backoff, "time", stepped)
+    opened = connect(fake[1], timedelta(seconds=PATIENCE), deadline=timedelta(seconds=PATIENCE))
+    missing = (C.NOT_FOUND, "Queue does not exist.")
+    fake[0].failures = [*[(C.ABORTED, "for a test")] * 3, missing, *[(C.ABORTED, "for a test")] * 100]
+    with pytest.raises(QueueUnavailable, match="ABORTED"):
+        opened.create(QueueMessage("n", AT, b"", "t", Priority.HIGH))
+    opened.close()
+    assert now[0] < PATIENCE
 
 
 def test_an_attempt_without_a_response_is_retried_before_the_deadline(fake: tuple[Fake, str]) -> None:
@@ -177,9 +211,7 @@ def test_an_attempt_without_a_response_is_retried_before_the_deadline(fake: tupl
     assert len(fake[0].requests) >= 2
 
 
-@pytest.mark.parametrize(
-    "code", [C.PERMISSION_DENIED, C.FAILED_PRECONDITION, C.INVALID_ARGUMENT, C.RESOURCE_EXHAUSTED, C.UNAUTHENTICATED]
-)
+@pytest.mark.parametrize("code", [C.PERMISSION_DENIED, C.FAILED_PRECONDITION, C.INVALID_ARGUMENT, C.UNAUTHENTICATED])
 def test_a_refusal_is_raised_at_once_and_without_the_token(
     fake: tuple[Fake, str], dispatcher: CloudTasksDispatcher, code: grpc.StatusCode
 ) -> None:

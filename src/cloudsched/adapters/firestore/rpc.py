@@ -17,7 +17,8 @@ from google.cloud.firestore_v1.services.firestore.transports import FirestoreGrp
 from google.cloud.firestore_v1.types import document, firestore
 from google.cloud.firestore_v1.types import query as proto
 
-from cloudsched.adapters.google.channel import open_channel, retry
+from cloudsched.adapters.google.backoff import Backoff
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, open_channel, retry
 from cloudsched.errors import CloudschedError, InvalidInput, Misconfigured, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -28,15 +29,10 @@ if TYPE_CHECKING:
 
 _Query: Message = proto.StructuredQuery.pb()
 
-_RETRYABLE_COMMIT_CODES = {
-    grpc.StatusCode.ABORTED,
-    grpc.StatusCode.RESOURCE_EXHAUSTED,
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-}
-"""The codes of contention and overload. Every commit has a precondition, so making one again is safe: if it had taken
-effect, the precondition fails, and the caller reads its own write."""
-_RETRYABLE_READ_CODES = _RETRYABLE_COMMIT_CODES | {grpc.StatusCode.INTERNAL}
+_RETRYABLE_COMMIT_CODES = OVERLOAD_CODES
+"""Every commit has a precondition, so making one again is safe: if it had taken effect, the precondition fails, and the
+caller reads its own write."""
+_RETRYABLE_READ_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
 """Google's clients retry reads after INTERNAL as well (firestore_grpc_service_config.json in
 github.com/googleapis/googleapis)."""
 
@@ -129,14 +125,19 @@ class FirestoreRpc:
     def _run_query(self, parent: str, query: Message) -> list[Message]:
         request = firestore.RunQueryRequest.pb()(parent=parent, structured_query=query)
 
+        return self._read_stream(self._query, request, "pageToken")
+
+    def _read_stream(self, method: Callable[[Message, float], Message], request: Message, field: str) -> list[Message]:
+        """Return all responses to a read; `field` is what the caller may have given wrongly."""
+
         def run(timeout: float) -> list[Message]:
-            return list(self._query(request, timeout))
+            return list(method(request, timeout))
 
         try:
-            answers: list[Message] = self._call(_RETRYABLE_READ_CODES, run)
+            responses: list[Message] = self._call(_RETRYABLE_READ_CODES, run)
         except grpc.RpcError as error:
-            raise _translate_error(error, "pageToken") from error
-        return answers
+            raise _translate_error(error, field) from error
+        return responses
 
     def close(self) -> None:
         """Close the channel."""
@@ -160,7 +161,7 @@ class FirestoreRpc:
 
     def _call(self, retryable: Collection[grpc.StatusCode], call: Callable[[float], Message]) -> Message:
         try:
-            return retry(call, retryable, self._deadline)
+            return retry(call, retryable, Backoff(self._deadline))
         except ValueError as error:  # gRPC raises it for a closed channel
             raise StoreUnavailable("Firestore", str(error)) from error
 

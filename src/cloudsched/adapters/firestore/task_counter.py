@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.firestore_v1.types import firestore
 from google.cloud.firestore_v1.types import query as proto
 
@@ -16,7 +15,6 @@ from cloudsched.adapters.firestore.queries import Listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.values import encode
 from cloudsched.engine.ports.task_counter import UNFINISHED_STATUSES
-from cloudsched.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,7 +70,7 @@ class _CountRpc(FirestoreRpc):
         """Return how many documents match a query, at most the query's limit.
 
         Raises:
-            StoreUnavailable: Firestore did not respond, or refused.
+            StoreUnavailable: Firestore did not respond before the deadline, or refused.
         """
         method = self._bind_method(
             "RunAggregationQuery",
@@ -82,8 +80,5 @@ class _CountRpc(FirestoreRpc):
         )
         aggregation = {"structured_query": query, "aggregations": [{"alias": "n", "count": {}}]}
         request = firestore.RunAggregationQueryRequest.pb()(parent=parent, structured_aggregation_query=aggregation)
-        try:
-            responses = list(method(request, _DEADLINE.total_seconds()))
-        except (grpc.RpcError, ValueError) as error:
-            raise StoreUnavailable("Firestore", str(error)[:200]) from error
+        responses = self._read_stream(method, request, "owner")
         return sum(response.result.aggregate_fields["n"].integer_value for response in responses)

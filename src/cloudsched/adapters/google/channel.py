@@ -6,8 +6,6 @@ clients: those add a fifth to the time of a call on the local machine, and retry
 
 from __future__ import annotations
 
-import random
-import time
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import google.auth.exceptions
@@ -18,6 +16,8 @@ from cloudsched.errors import Misconfigured
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from cloudsched.adapters.google.backoff import Backoff
+
 T = TypeVar("T")
 
 Message: TypeAlias = Any
@@ -27,9 +27,16 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # a page of tasks may exceed gRPC's default of 4 MiB
     ("grpc.keepalive_time_ms", 30_000),
 )
-_INITIAL_BACKOFF = 0.1
-_MAX_BACKOFF = 4.0
-"""The first and the longest pause between two tries, in seconds; each is twice the one before."""
+
+OVERLOAD_CODES = frozenset(
+    {
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+    }
+)
+"""The codes of contention, overload and outages. The call may have taken effect or not."""
 
 
 def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa: ANN401 - a class of Google's libraries
@@ -52,25 +59,20 @@ def open_channel(transport: Any, emulator: str | None) -> grpc.Channel:  # noqa:
         raise Misconfigured(f"Google Cloud needs credentials, and there are none: {hint}.") from error
 
 
-def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], deadline: float) -> T:
+def retry(call: Callable[[float], T], retryable: Collection[grpc.StatusCode], backoff: Backoff) -> T:
     """Make a call, and retry it after certain codes, with exponential backoff and jitter, until the deadline.
 
     Args:
         call: The call, given the seconds that are left.
         retryable: The codes after which it is retried.
-        deadline: How many seconds all tries and pauses may take together.
+        backoff: The pauses between the tries, and the deadline of all together.
 
     Raises:
         grpc.RpcError: The error of the last try.
     """
-    give_up_at = time.monotonic() + deadline
-    wait = _INITIAL_BACKOFF
     while True:
         try:
-            return call(give_up_at - time.monotonic())
+            return call(backoff.seconds_left)
         except grpc.RpcError as error:
-            pause = wait * random.uniform(0.5, 1)  # noqa: S311 - spreads callers out, protects no secret
-            if error.code() not in retryable or time.monotonic() + pause >= give_up_at:
+            if error.code() not in retryable or not backoff.wait():
                 raise
-        time.sleep(pause)
-        wait = min(2 * wait, _MAX_BACKOFF)

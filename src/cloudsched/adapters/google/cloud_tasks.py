@@ -16,7 +16,8 @@ from google.cloud.tasks_v2.services.cloud_tasks.transports import CloudTasksGrpc
 from google.cloud.tasks_v2.types import HttpMethod, cloudtasks
 from google.cloud.tasks_v2.types import queue as queue_types
 
-from cloudsched.adapters.google.channel import open_channel, retry
+from cloudsched.adapters.google.backoff import Backoff
+from cloudsched.adapters.google.channel import OVERLOAD_CODES, open_channel, retry
 from cloudsched.domain.documents.policy import Priority
 from cloudsched.errors import QueueUnavailable
 
@@ -39,7 +40,7 @@ DISPATCH_DEADLINE = timedelta(minutes=30)
 ATTEMPT_TIMEOUT = timedelta(seconds=2.5)
 """How long one attempt to create a dispatch may take before it is retried, within `DEADLINE`."""
 
-_RETRYABLE_CODES = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL}
+_RETRYABLE_CODES = OVERLOAD_CODES | {grpc.StatusCode.INTERNAL}
 """The codes after which CreateTask is retried. Google's clients never retry it, since that could create an unnamed task
 twice; our tasks have names, so a duplicate is refused with ALREADY_EXISTS."""
 
@@ -106,10 +107,11 @@ class CloudTasksDispatcher:
             QueueUnavailable: Cloud Tasks did not respond in time or refused, or the queue does not exist.
         """
         queue = self._queues[message.priority]
-        code = self._call(self._create_task, self._build_request(queue, message), queue)
+        backoff = Backoff(self._deadline)
+        code = self._call(self._create_task, self._build_request(queue, message), queue, backoff)
         normal = self._queues[Priority.NORMAL]
         if code is grpc.StatusCode.NOT_FOUND and queue != normal:
-            code = self._call(self._create_task, self._build_request(normal, message), normal)
+            code = self._call(self._create_task, self._build_request(normal, message), normal, backoff)
         if code is grpc.StatusCode.NOT_FOUND:
             hint = f"create it with `gcloud tasks queues create {normal.rpartition('/')[2]}`, and wait a minute"
             raise QueueUnavailable(f"The queue {normal}", f"it does not exist; {hint}")
@@ -122,7 +124,7 @@ class CloudTasksDispatcher:
         """
         for name in self._queues.values():
             request = _CreateQueue(parent=self._location, queue=_Queue(name=name))
-            self._call(self._create_queue, request, name)
+            self._call(self._create_queue, request, name, Backoff(self._deadline))
 
     def close(self) -> None:
         """Close the channel."""
@@ -140,10 +142,12 @@ class CloudTasksDispatcher:
         task.http_request.headers[TOKEN_HEADER] = message.token
         return request
 
-    def _call(self, call: Callable[[Message, float], None], request: Message, queue: str) -> grpc.StatusCode:
+    def _call(
+        self, call: Callable[[Message, float], None], request: Message, queue: str, backoff: Backoff
+    ) -> grpc.StatusCode:
         """Make a call; return OK, ALREADY_EXISTS or NOT_FOUND, which callers handle, and raise for any other code."""
         try:
-            retry(lambda left: call(request, min(left, self._attempt_seconds)), _RETRYABLE_CODES, self._deadline)
+            retry(lambda left: call(request, min(left, self._attempt_seconds)), _RETRYABLE_CODES, backoff)
         except grpc.RpcError as error:
             code = error.code()
             if code in {grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND}:

@@ -233,7 +233,7 @@ def _claim_all(
     while True:
         try:
             works = app.worker_claims.claim(worker_filter, limit)
-            if not works and not store.list_claimable([QUEUE_KEY], limit=1):
+            if not works and not store.list_offers([QUEUE_KEY], limit=1):
                 break
         except StoreUnavailable:  # 16 workers may wait too long for SQLite's write lock; a worker tries again
             unavailable += 1
@@ -253,15 +253,15 @@ def _read_and_commit_all(
     """Read what a claim reads and commit what it commits, without the engine and without competitors."""
     store, queue_key = location.open(), f"{QUEUE_KEY}/{number}"
     claims, claimed_at = list[tuple[str, str, str]](), list[float]()
-    store.list_claimable(["nothing"], limit=1)  # connects
-    (first,) = store.list_claimable([queue_key], limit=1) or (None,)
+    store.list_offers(["nothing"], limit=1)  # connects
+    (first,) = store.load_many([each.task_id for each in store.list_offers([queue_key], limit=1)]) or (None,)
     now = datetime.now(UTC)
     lease = Lease(token_hash="0" * 32, started_at=now, until=now + timedelta(hours=6), worker=f"w{number}")
     runs = [each.model_copy(update={"lease": lease, "waiting_for": None}) for each in first.task.runs] if first else []
     start.wait(TIMEOUT_SECONDS)
     started_at, unavailable = time.monotonic(), 0
-    while works := store.list_claimable([queue_key], limit=limit):
-        for each in works:
+    while offers := store.list_offers([queue_key], limit=limit):
+        for each in store.load_many([offer.task_id for offer in offers]):
             try:
                 store.commit(each.task.model_copy(update={"offer": None, "runs": tuple(runs)}), each.version)
             except StoreUnavailable:

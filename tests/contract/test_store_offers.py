@@ -10,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.conftest import MakeTask
     from tests.contract.conftest import OpenStore
 
+    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.engine.ports.store import Store, VersionedTask
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
@@ -52,25 +56,84 @@ def test_offers_are_listed_in_order_and_continued_after_a_position(
             store.commit(task, None)
         fitting = [one for one in made if one.offer and one.offer.queue_key in lanes and owner in {None, one.owner}]
         expected = sorted(fitting, key=lambda one: (one.offer and one.offer.order, one.id))
-        found: list[VersionedTask] = []
+        found: list[OfferEntry] = []
         after = None
-        while page := store.list_claimable(lanes, owner, limit=limit, after=after):
+        while page := store.list_offers(lanes, owner, limit=limit, after=after):
             assert len(page) <= limit
             found += page
-            last = page[-1].task
-            assert last.offer
-            after = last.offer.order, last.id
-        assert [one.task for one in found] == expected
+            after = page[-1].order, page[-1].task_id
+        assert found == [offer_entry(one) for one in expected]
+        loaded = {one.task.id: one.task for one in store.load_many([one.task_id for one in found])}
+        assert [loaded[one.task_id] for one in found] == expected
 
 
-def test_an_offer_includes_the_version_that_a_claim_commits_on(store: Store, make_task: MakeTask) -> None:
-    """Two workers that read the same offer cannot both claim it, and the claim needs no further read."""
+def find(store: Store, queue_key: str) -> Sequence[str]:
+    return [each.task_id for each in store.list_offers([queue_key], limit=10)]
+
+
+def load(store: Store, task_id: str) -> VersionedTask:
+    (stored,) = store.load_many([task_id])
+    return stored
+
+
+def test_two_workers_that_read_the_same_task_cannot_both_claim_it(store: Store, make_task: MakeTask) -> None:
+    """The version of `load_many` is the one that a claim commits on, and the claim takes the offer away."""
     store.commit(make_task(id="a", offer=Offer(queue_key="gpu", order="2 a")), None)
-    (first,), (second,) = store.list_claimable(["gpu"], limit=1), store.list_claimable(["gpu"], limit=1)
+    first, second = load(store, "a"), load(store, "a")
     store.commit(first.task.model_copy(update={"offer": None}), first.version)
     with pytest.raises(VersionConflict):
         store.commit(second.task.model_copy(update={"offer": None}), second.version)
-    assert not store.list_claimable(["gpu"], limit=1)
+    assert not find(store, "gpu")
+
+
+def test_a_commit_that_fails_changes_no_offer(store: Store, make_task: MakeTask) -> None:
+    """The offer is part of the task's commit: it neither appears nor goes if the task is not written."""
+    task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))
+    version = store.commit(task, None)
+    newer = store.commit(task.model_copy(update={"title": "newer"}), version)
+    for changed in (None, Offer(queue_key="press", order="2 a")):
+        with pytest.raises(VersionConflict):
+            store.commit(task.model_copy(update={"offer": changed}), version)
+        assert (find(store, "gpu"), find(store, "press")) == (["a"], [])
+    store.commit(task.model_copy(update={"offer": None}), newer)
+    with pytest.raises(VersionConflict):
+        store.commit(task, None)
+    assert not find(store, "gpu")
+
+
+_STATES = st.none() | st.tuples(
+    st.builds(Offer, queueKey=st.sampled_from(_LANES), order=st.sampled_from(["1 a", "2 a"])),
+    st.sampled_from(["work", "chore"]),
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(states=st.lists(_STATES, min_size=1, max_size=5), reads=st.lists(st.booleans(), min_size=5, max_size=5))
+def test_an_offer_is_stored_exactly_as_long_as_its_task_has_it(
+    open_store: OpenStore, make_task: MakeTask, states: list[tuple[Offer, str] | None], reads: list[bool]
+) -> None:
+    """Through any changes, on versions that were read and those that commits returned; also after a purge."""
+    with open_store() as store:
+        task, version = make_task(id="a"), None
+        for state, is_read in zip(states, reads, strict=False):
+            offer, handler = state or (None, "work")
+            task = task.model_copy(update={"offer": offer, "handler": handler})
+            version = store.commit(task, version)
+            if is_read:
+                version = load(store, "a").version
+            expected = [] if offer is None else [offer_entry(task)]
+            assert store.list_offers(_LANES, limit=5) == expected
+        store.commit(task.model_copy(update={"deleted_at": NOW}), version)
+        store.purge("a")
+        assert not store.list_offers(_LANES, limit=5)
+
+
+def test_many_tasks_are_loaded_in_one_call(store: Store, make_task: MakeTask) -> None:
+    """Those that do not exist are left out, and so are ids that no task can have."""
+    made = {key: store.commit(make_task(id=key), None) for key in ("a", "b")}
+    found = store.load_many(["b", "missing", "a", "no/id", ""])
+    assert {one.task.id: one.version for one in found} == made
+    assert not store.load_many([])
 
 
 def test_a_task_offered_in_another_queue_is_listed_only_there(store: Store, make_task: MakeTask) -> None:
@@ -78,5 +141,4 @@ def test_a_task_offered_in_another_queue_is_listed_only_there(store: Store, make
     task = make_task(id="a", offer=Offer(queue_key="gpu", order="2 a"))
     version = store.commit(task, None)
     store.commit(task.model_copy(update={"offer": Offer(queue_key="press", order="2 a")}), version)
-    assert not store.list_claimable(["gpu"], limit=1)
-    assert [one.task.id for one in store.list_claimable(["press"], limit=1)] == ["a"]
+    assert (find(store, "gpu"), find(store, "press")) == ([], ["a"])

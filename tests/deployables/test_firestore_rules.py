@@ -210,7 +210,7 @@ def test_only_true_makes_an_admin(address: str, claim: object) -> None:
 
 @pytest.mark.parametrize("who", ["ada", "admin", "stranger"])
 @pytest.mark.parametrize(
-    "path", [*OWN, "tasks/new", "inboxes/ada/messages/new", "settings/x", "locks/x", "tasks/a/b/c"]
+    "path", [*OWN, "tasks/new", "inboxes/ada/messages/new", "settings/x", "locks/x", "offers/x", "tasks/a/b/c"]
 )
 def test_no_client_can_write(request: pytest.FixtureRequest, who: str, path: str) -> None:
     """No client can create, change or delete anything, including its own documents, whatever its claims."""
@@ -222,7 +222,9 @@ def test_no_client_can_write(request: pytest.FixtureRequest, who: str, path: str
     assert client.ask("POST", f"/{collection}?documentId={key}-2", body)[0] == DENIED
 
 
-@pytest.mark.parametrize("path", ["locks/x", "settings/x", "inboxes/ada", "apiKeys/x", "tasks/ada-one/other/x"])
+@pytest.mark.parametrize(
+    "path", ["locks/x", "offers/x", "settings/x", "inboxes/ada", "apiKeys/x", "tasks/ada-one/other/x"]
+)
 def test_documents_without_a_rule_cannot_be_read(ada: Client, admin: Client, path: str) -> None:
     """Clients cannot read any other document, including those of future collections."""
     assert ada.get(path) == DENIED

@@ -67,10 +67,10 @@ def test_a_hop_costs_one_read_and_one_dispatch(sim: Simulation) -> None:
     assert cost(sim, timedelta(days=1)) == Counts(reads=1, commits=2, writes=3, dispatches=0)
 
 
-def test_a_task_with_a_lock_key_costs_two_reads_and_two_documents_more(sim: Simulation) -> None:
-    """The lock is read and written when it is taken, and when it is freed."""
+def test_a_task_with_a_lock_key_costs_two_reads_a_document_and_its_deletion_more(sim: Simulation) -> None:
+    """The lock is read and written when it is taken, and read and deleted when it is freed."""
     make(sim, lock_key="door")
-    assert cost(sim, timedelta(hours=1)) == Counts(reads=3, commits=2, writes=5, dispatches=1)
+    assert cost(sim, timedelta(hours=1)) == Counts(reads=3, commits=2, writes=4, deletes=1, dispatches=1)
 
 
 def test_progress_and_messages_cost_a_commit_or_a_document(sim: Simulation) -> None:

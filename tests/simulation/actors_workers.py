@@ -79,17 +79,16 @@ class Workers:
         for _ in range(world.random.choice([1, 1, 2] if world.fault_profile.is_fault_free else [1, 1, 2, 3])):
             app, wanted = world.random.choice(world.apps[4:]), self._wanted()
             world.start_process("worker", app, partial(visit_queue, world, app, wanted), wanted=wanted)
-        if world.real_store.list_claimable(QUEUE_KEYS, limit=1):
+        if world.real_store.list_offers(QUEUE_KEYS, limit=1):
             self.notify(1)
 
     def _wanted(self) -> WorkerFilter:
         choose = self._world.random.choice
-        offered = self._world.real_store.list_claimable(QUEUE_KEYS, limit=5)
+        offered = self._world.real_store.list_offers(QUEUE_KEYS, limit=5)
         is_kind = self._world.fault_profile.is_fault_free or not self._world.faults_enabled
         if offered and (is_kind or self._world.random.random() < 0.6):
-            pull = choose(offered).task.pull
-            assert pull
-            return WorkerFilter(pull.queue, (pull.skill,) if pull.skill else (), worker="ann")
+            queue, _, skill = choose(offered).queue_key.partition("/")
+            return WorkerFilter(queue, (skill,) if skill else (), worker="ann")
         queue = choose(list(_SKILLS))
         skills = [skill for skill in _SKILLS[queue] if choose([True, False])]
         handlers = choose([None, None, {"work"}, {"chore", "flow"}])

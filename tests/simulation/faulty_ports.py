@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cloudsched import Execution, Task, TaskQuery
     from cloudsched.domain.documents.execution import Message
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.engine.ports.queue import QueueMessage
     from cloudsched.engine.ports.store import ArchivedJournal, Page, TaskWrite, Version, VersionedLock, VersionedTask
 
@@ -132,14 +133,17 @@ class FaultyStore:
             "due", lambda: self._world.real_store.list_due_tasks(before, limit=limit, page_token=page_token)
         )
 
-    def list_claimable(
+    def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[VersionedTask]:
-        def effect() -> Sequence[VersionedTask]:
+    ) -> Sequence[OfferEntry]:
+        def effect() -> Sequence[OfferEntry]:
             self._world.pulls.on_claim_request()
-            return self._world.real_store.list_claimable(queue_keys, owner, limit=limit, after=after)
+            return self._world.real_store.list_offers(queue_keys, owner, limit=limit, after=after)
 
-        return self._call("list_claimable", effect)
+        return self._call("list_offers", effect)
+
+    def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
+        return self._call("load_many", lambda: self._world.real_store.load_many(task_ids))
 
     def next_wakeup(self) -> datetime | None:
         return self._world.real_store.next_wakeup()

@@ -143,7 +143,7 @@ def test_an_account_without_access_to_the_store_stops_the_worker(
     def refuse(*_: Any, **__: Any) -> None:
         raise StoreUnavailable("Firestore", f"{code}: Missing or insufficient permissions.")
 
-    monkeypatch.setattr(harness.app.store, "list_claimable", refuse)
+    monkeypatch.setattr(harness.app.store, "list_offers", refuse)
     with pytest.raises(Forbidden, match="Missing or insufficient permissions"):
         harness.worker().run()
 

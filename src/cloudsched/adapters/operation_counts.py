@@ -1,6 +1,7 @@
 """Count billed operations: a store and a dispatcher that wrap another one and count its calls.
 
-The counts are those that Google bills: documents read, documents written, tasks created. Tests compare them with the
+The counts are those that Google bills: documents read, written and deleted, tasks
+created. Tests compare them with the
 budget in ``docs/guarantees.md``; the demo and simulations display them.
 """
 
@@ -10,12 +11,15 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from cloudsched.domain.transitions.offers import offer_entry
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.queue import Dispatcher, QueueMessage
     from cloudsched.engine.ports.store import (
@@ -42,6 +46,8 @@ class Counts:
     """Commits that took effect."""
     writes: int = 0
     """Documents written by those commits."""
+    deletes: int = 0
+    """Offers and locks deleted by those commits."""
     dispatches: int = 0
     """Calls that create a task in the queue, including those whose name already exists."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -58,12 +64,13 @@ class Counts:
             self.reads - earlier.reads,
             self.commits - earlier.commits,
             self.writes - earlier.writes,
+            self.deletes - earlier.deletes,
             self.dispatches - earlier.dispatches,
         )
 
     def copy(self) -> Counts:
         """Return a copy of the current counts."""
-        return Counts(self.reads, self.commits, self.writes, self.dispatches)
+        return Counts(self.reads, self.commits, self.writes, self.deletes, self.dispatches)
 
 
 class CountingStore:
@@ -90,13 +97,20 @@ class CountingStore:
         archived: Sequence[ArchivedJournal] = (),
         others: Sequence[TaskWrite] = (),
     ) -> Version:
-        """Pass on; if it succeeds, one commit and its writes; deleted journal entries are not counted."""
+        """Pass on; if it succeeds, one commit, its writes and deletes; deleted journal entries are not counted."""
         version = self._store.commit(
             task, expected_version, executions, messages, lock, entries=entries, archived=archived, others=others
         )
-        documents = 1 + len(executions) + len(messages) + (lock is not None) + len(entries)
-        documents += sum(1 + len(other.executions) for other in others)
-        self._counts.add(commits=1, writes=documents)
+        records = len(executions) + len(messages) + len(entries) + sum(len(other.executions) for other in others)
+        writes, deletes = 1 + len(others) + records, 0
+        committed = [(task, expected_version), *((other.task, other.expected_version) for other in others)]
+        for written, expected in committed:
+            before, after = None if expected is None else expected.offer, offer_entry(written)
+            if before != after:
+                writes, deletes = writes + (after is not None), deletes + (after is None)
+        if lock is not None:
+            writes, deletes = writes + (not lock.lock.is_empty), deletes + lock.lock.is_empty
+        self._counts.add(commits=1, writes=writes, deletes=deletes)
         return version
 
     def load_lock(self, key: str) -> VersionedLock:
@@ -105,9 +119,9 @@ class CountingStore:
         return self._store.load_lock(key)
 
     def commit_lock(self, lock: VersionedLock) -> None:
-        """Pass on; if it succeeds, one commit and one write."""
+        """Pass on; if it succeeds, one commit and one write or delete."""
         self._store.commit_lock(lock)
-        self._counts.add(commits=1, writes=1)
+        self._counts.add(commits=1, writes=not lock.lock.is_empty, deletes=lock.lock.is_empty)
 
     def load_journal(self, task_id: str, execution_id: str) -> Sequence[JournalEntry]:
         """Pass on; a read for each entry, and one for an empty journal."""
@@ -131,13 +145,18 @@ class CountingStore:
         """Pass on; a read for each item, and one for an empty page."""
         return self._count_items(self._store.list_due_tasks(before, limit=limit, page_token=page_token))
 
-    def list_claimable(
+    def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[VersionedTask]:
-        """Pass on; a read for each task, and one if there is none."""
-        tasks = self._store.list_claimable(queue_keys, owner, limit=limit, after=after)
-        self._counts.add(reads=max(1, len(tasks)))
-        return tasks
+    ) -> Sequence[OfferEntry]:
+        """Pass on; a read for each offer, and one if there is none."""
+        offers = self._store.list_offers(queue_keys, owner, limit=limit, after=after)
+        self._counts.add(reads=max(1, len(offers)))
+        return offers
+
+    def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
+        """Pass on; a read for each task, also for those that do not exist."""
+        self._counts.add(reads=len(task_ids))
+        return self._store.load_many(task_ids)
 
     def next_wakeup(self) -> datetime | None:
         """Pass on; not counted, since only the local clock uses it."""

@@ -118,9 +118,8 @@ class EmptyDatabase:
         return self._get if method.endswith("/GetDocument") else self._commit
 
     def unary_stream(self, method: str, **codec: Any) -> Callable[..., Any]:  # noqa: ARG002 - gRPC's own
-        """Return RunQuery or RunAggregationQuery."""
-        is_query = method.endswith("/RunQuery")
-        response = firestore.RunQueryResponse if is_query else firestore.RunAggregationQueryResponse
+        """Return RunQuery, RunAggregationQuery or BatchGetDocuments."""
+        response = getattr(firestore, f"{method.rpartition('/')[2]}Response")
         return lambda _request, **_options: iter([response.pb(response(read_time=NOW))])
 
     def stream_stream(self, method: str, **codec: Any) -> Callable[..., Any]:  # noqa: ARG002 - gRPC's own

@@ -80,9 +80,9 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
     """Return for each method of the port a call with every combination of its filters."""
     task = make_task()
 
-    def list_claimable() -> None:
+    def list_offers() -> None:
         for keys, owner, after in itertools.product((MOST_KEYS[:1], MOST_KEYS), (None, "ada"), (None, ("1", "t1"))):
-            store.list_claimable(keys, owner, limit=5, after=after)
+            store.list_offers(keys, owner, limit=5, after=after)
 
     def list_pages(read: Callable[..., object], query: object) -> Callable[[], object]:
         return lambda: [read(limit=5, page_token=token) for token in (None, make_token(query, NOW, "t1"))]
@@ -97,7 +97,8 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
         "expire": lambda: store.expire(NOW),
         "list_tasks": lambda: [store.list_tasks(q, limit=5, page_token=token) for q, token in every_task_query()],
         "list_due_tasks": list_pages(lambda **page: store.list_due_tasks(NOW, **page), "due"),
-        "list_claimable": list_claimable,
+        "list_offers": list_offers,
+        "load_many": lambda: store.load_many(["t1", "t2"]),
         "next_wakeup": store.next_wakeup,
         "load_execution": lambda: store.load_execution("t1", "e1"),
         "list_executions": list_pages(lambda **page: store.list_executions("t1", **page), ("executions", "t1")),
@@ -158,7 +159,7 @@ def test_a_missing_index_is_found(rules: ProductionRules) -> None:
 
 def test_nothing_else_is_indexed(rules: ProductionRules) -> None:
     """Every collection that has documents exempts its fields: a map could need more entries than Firestore allows."""
-    for collection in ("tasks", "executions", "messages", "steps", "locks"):
+    for collection in ("tasks", "offers", "executions", "messages", "steps", "locks"):
         assert rules.indexes.overrides[collection, "*"] == frozenset(), collection
         assert not rules.indexes.single_field_indexes(collection, "payload.anything")
 

@@ -183,9 +183,9 @@ def test_offers_are_read_by_one_index_per_queue_key(owner: str | None, after: tu
     text, values = build_offer_statement(["gpu", "gpu/cuda"], owner, 10, after)
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     database.close()
-    index = "tasks_offered_of_owner (owner=? AND queue_key=?" if owner else "tasks_offered (queue_key=?"
+    index = "offers_first_of_owner (owner=? AND queue_key=?" if owner else "offers_first (queue_key=?"
     assert sum(f"USING INDEX {index}" in step for step in plan) == 2
-    assert not any("SCAN tasks" in step for step in plan)
+    assert not any("SCAN offers" in step for step in plan)
     assert all("LAST" not in step for step in plan)
 
 

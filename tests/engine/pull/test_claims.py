@@ -81,13 +81,10 @@ def test_a_worker_that_loses_a_race_claims_the_next_offers(sim: Simulation, monk
     for number in range(4):
         offer(sim, f"t{number}")
     sim.advance(MINUTE)
-    ask = sim.app.store.list_claimable
-    stale = ask(["gpu"], limit=2)
-    answers = iter([stale])
+    ask = sim.app.store.list_offers
+    answers = iter([ask(["gpu"], limit=2)])
     first = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
-    monkeypatch.setattr(
-        sim.app.store, "list_claimable", lambda *args, **more: next(answers, None) or ask(*args, **more)
-    )
+    monkeypatch.setattr(sim.app.store, "list_offers", lambda *args, **more: next(answers, None) or ask(*args, **more))
     second = sim.app.worker_claims.claim(WorkerFilter("gpu"), 2)
     names = [{each.stored.task.id for each in found} for found in (first, second)]
     assert names == [{"t0", "t1"}, {"t2", "t3"}]

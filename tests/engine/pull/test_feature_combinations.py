@@ -19,6 +19,7 @@ from tests.engine.pull.harness import (
 )
 
 from cloudsched import App, Context, Schedule, Settings
+from cloudsched.adapters.operation_counts import Counts
 from cloudsched.domain.documents.pull import Pull
 from cloudsched.testing import Simulation
 
@@ -132,20 +133,38 @@ def test_a_durable_handler_continues_on_another_worker(replay: bool) -> None:  #
 
 
 def test_the_operations_of_an_offer_a_claim_and_a_result(sim: Simulation) -> None:
-    """Offer and claim: a read and a commit of one document. Result of a remote worker: a read and a commit of two."""
+    """An offer is a document of its own: written with the task when it appears, read and deleted at the claim."""
     offer(sim, "a")
     before = sim.counts.copy()
     sim.advance(MINUTE)
     offered = sim.counts.since(before)
-    assert (offered.reads, offered.commits, offered.writes, offered.dispatches) == (1, 1, 1, 0)
+    assert offered == Counts(reads=1, commits=1, writes=2)
     before = sim.counts.copy()
     found = require_claim(sim)
     fetched = sim.counts.since(before)
-    assert (fetched.reads, fetched.commits, fetched.writes, fetched.dispatches) == (1, 1, 1, 0)
+    assert fetched == Counts(reads=2, commits=1, writes=1, deletes=1)
     before = sim.counts.copy()
     sim.app.worker_claims.finish_by_token(*claim_keys(found), DONE)
     ended = sim.counts.since(before)
-    assert (ended.reads, ended.commits, ended.writes, ended.dispatches) == (1, 1, 2, 0)
+    assert ended == Counts(reads=1, commits=1, writes=2)
+    before = sim.counts.copy()
+    assert claim(sim) is None
+    assert sim.counts.since(before) == Counts(reads=1)
+
+
+def test_an_edit_of_an_offered_task_leaves_its_offer_alone(sim: Simulation) -> None:
+    """Listeners and queries of workers see only offers that appear, move or go."""
+    offer(sim, "a")
+    sim.advance(MINUTE)
+    before = sim.counts.copy()
+    sim.app.update("a", title="Another")
+    assert (sim.counts.since(before).writes, sim.counts.since(before).deletes) == (1, 0)
+    before = sim.counts.copy()
+    sim.app.update("a", priority="HIGH")
+    assert (sim.counts.since(before).writes, sim.counts.since(before).deletes) == (2, 0)
+    before = sim.counts.copy()
+    sim.app.pause("a")
+    assert (sim.counts.since(before).writes, sim.counts.since(before).deletes) == (1, 1)
 
 
 def test_the_log_has_each_offer_and_each_claim(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:

@@ -27,7 +27,7 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
     """After a lost race the worker checks again whether it may run the task as it is now."""
     offer(sim, "a")
     sim.advance(MINUTE)
-    ask = sim.app.store.list_claimable
+    ask = sim.app.store.load_many
 
     def late(*args: Any, **more: Any) -> Sequence[VersionedTask]:
         found = ask(*args, **more)
@@ -35,7 +35,7 @@ def test_a_task_that_moves_to_other_workers_during_a_poll_is_not_claimed(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(sim.app.store, "list_claimable", late)
+        patched.setattr(sim.app.store, "load_many", late)
         assert claim(sim, handlers={"work"}) is None
     pull = sim.app.get("a").pull
     assert pull

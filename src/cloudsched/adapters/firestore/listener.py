@@ -2,7 +2,8 @@
 
 The query is for the few offers that were written last, whatever their order in the queue: Firestore bills a read for
 each document that comes into a query's result, so a backlog of any length costs a handful, and each new offer one.
-Firestore itself stamps when an offer was written (``offerWrittenAt``): the clocks of those who write do not matter.
+Offers have a collection of their own, so other changes of tasks do not concern it. Firestore itself stamps when an
+offer was written (``writtenAt``): the clocks of those who write do not matter.
 
 Sources: cloud.google.com/firestore/pricing (listening to query results), and Listen in google.firestore.v1.
 """
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from google.cloud.firestore_v1.types import firestore
 
-from cloudsched.adapters.firestore.queries import Listing
+from cloudsched.adapters.firestore.queries import build_arrival_listing
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 
 if TYPE_CHECKING:
@@ -56,12 +57,6 @@ _PERMANENT_CODES = {
     grpc.StatusCode.UNIMPLEMENTED,
 }
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
-
-
-def build_arrival_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
-    """Return the listing of the offers in some queues, the last written first."""
-    equals = {"offer.queueKey": queue_keys, **({} if owner is None else {"owner": owner})}
-    return Listing("tasks", "offerWrittenAt", is_descending=True, equals=equals)
 
 
 def reconnect_delay(failures: int) -> timedelta:

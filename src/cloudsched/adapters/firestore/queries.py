@@ -28,6 +28,8 @@ _Query: Message = proto.StructuredQuery.pb()
 _Operator = proto.StructuredQuery.FieldFilter.Operator
 _Direction = proto.StructuredQuery.Direction
 _NAME = "__name__"
+OFFER_WRITTEN_AT = "writtenAt"
+"""When an offer was written, by Firestore's clock: what listeners order by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +125,17 @@ def build_due_listing(before: datetime) -> Listing:
 
 
 def build_offer_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
-    """Return the listing of the tasks that wait for a worker in one of the queues."""
-    equals = {"offer.queueKey": queue_keys, **({} if owner is None else {"owner": owner})}
-    return Listing("tasks", "offer.order", equals=equals)
+    """Return the listing of the offers in some queues, in their order."""
+    return Listing("offers", "order", equals=_offer_filters(queue_keys, owner))
+
+
+def build_arrival_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:
+    """Return the listing of the offers in some queues, the last written first."""
+    return Listing("offers", OFFER_WRITTEN_AT, is_descending=True, equals=_offer_filters(queue_keys, owner))
+
+
+def _offer_filters(queue_keys: Sequence[str], owner: str | None) -> dict[str, str | Sequence[str]]:
+    return {**({} if owner is None else {"owner": owner}), "queueKey": tuple(queue_keys)}
 
 
 STEPS = Listing("steps", "number")

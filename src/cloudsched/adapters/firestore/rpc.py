@@ -66,6 +66,12 @@ class FirestoreRpc:
         if emulator is not None:
             self._metadata.append(("authorization", "Bearer owner"))  # bypasses the security rules, as a server does
         self._get = self._bind_method("GetDocument", firestore.GetDocumentRequest, document.Document)
+        self._get_many = self._bind_method(
+            "BatchGetDocuments",
+            firestore.BatchGetDocumentsRequest,
+            firestore.BatchGetDocumentsResponse,
+            is_stream=True,
+        )
         self._commit = self._bind_method("Commit", firestore.CommitRequest, firestore.CommitResponse)
         self._query = self._bind_method(
             "RunQuery", firestore.RunQueryRequest, firestore.RunQueryResponse, is_stream=True
@@ -84,6 +90,23 @@ class FirestoreRpc:
             if error.code() is grpc.StatusCode.NOT_FOUND and not _lacks_database(error):
                 return None
             raise _translate_error(error, "name") from error
+
+    def get_many(self, names: Sequence[str]) -> list[Message]:
+        """Return those of some documents that exist.
+
+        Raises:
+            StoreUnavailable: Firestore did not answer, or refused.
+        """
+        request = firestore.BatchGetDocumentsRequest.pb()(database=self._database, documents=names)
+
+        def run(timeout: float) -> list[Message]:
+            return [answer.found for answer in self._get_many(request, timeout) if answer.HasField("found")]
+
+        try:
+            found: list[Message] = self._call(_RETRYABLE_READ_CODES, run)
+        except grpc.RpcError as error:
+            raise _translate_error(error, "name") from error
+        return found
 
     def commit(self, writes: Sequence[Message]) -> Message:
         """Write all or nothing; return the response, with a result for each write, or None if a precondition failed.

@@ -5,12 +5,13 @@
     tasks/{taskId}                              Task
     tasks/{taskId}/executions/{executionId}     Execution
         …/steps/{number}                        JournalEntry
+    offers/{taskId}                             OfferEntry
     inboxes/{owner}/messages/{messageId}        Message
     locks/{lockId}                              Lock
 
 A commit's precondition is the ``update_time`` of the task (and of the lock). A write that changes nothing leaves it as
-it was (google.firestore.v1.WriteResult), so every write stores a fresh ``commitId``. A task with an offer also gets
-``offerWrittenAt``, set by Firestore's clock, which listeners order by.
+it was (google.firestore.v1.WriteResult), so every write stores a fresh ``commitId``. An offer also gets ``writtenAt``,
+set by Firestore's clock, which listeners order by.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
     EXECUTIONS,
     MESSAGES,
+    OFFER_WRITTEN_AT,
     STEPS,
     Listing,
     build_due_listing,
@@ -39,8 +41,10 @@ from cloudsched.adapters.firestore.values import decode, decode_instant, encode_
 from cloudsched.domain.documents.document import Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
+from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock, lock_id
+from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
 from cloudsched.errors import VersionConflict
@@ -58,7 +62,6 @@ DEADLINE = timedelta(seconds=10)
 """How long a call may take, retries included."""
 
 _COMMIT_ID = "commitId"
-_OFFER_WRITTEN_AT = "offerWrittenAt"
 _Write: google_calls.Message = proto.Write.pb()
 _REQUEST_TIME = proto.DocumentTransform.FieldTransform.ServerValue.REQUEST_TIME
 
@@ -120,7 +123,7 @@ class FirestoreStore:
         If a commit's response is lost, the retry conflicts with the commit itself: the caller reads the documents
         and decides again, as after any other conflict.
         """
-        writes = [self._build_task_write(task, expected_version)]
+        writes = self._build_task_writes(task, expected_version)
         writes += (self._build_write(e, "tasks", task.id, "executions", e.id) for e in executions)
         writes += (self._build_write(m, "inboxes", m.owner, "messages", m.id) for m in messages)
         if lock is not None:
@@ -130,12 +133,12 @@ class FirestoreStore:
             writes += (_Write(delete=f"{steps}/{entry_id(number)}") for number in range(1, each.size + 1))
         writes += (self._build_write(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id) for e in entries)
         for other in others:
-            writes.append(self._build_task_write(other.task, other.expected_version))
+            writes += self._build_task_writes(other.task, other.expected_version)
             writes += (self._build_write(e, "tasks", other.task.id, "executions", e.id) for e in other.executions)
         response = self._rpc.commit(writes)
         if response is None:
             raise VersionConflict(f"task {task.id}")
-        return _to_version(response.write_results[0].update_time)
+        return _to_version(response.write_results[0].update_time, offer_entry(task))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the lock of a key as it is now; an empty one if there is none. One document is read."""
@@ -174,7 +177,10 @@ class FirestoreStore:
             if self._rpc.commit(writes) is None:
                 return
         if stored is not None:
-            self._rpc.commit([self._with_precondition(_Write(delete=name), version)])
+            writes = [self._with_precondition(_Write(delete=name), version)]
+            if stored.version.offer is not None:
+                writes.append(self._build_offer_write(task_id, None))
+            self._rpc.commit(writes)
 
     def _iter_child_names(self, name: str, stored: VersionedTask | None) -> Iterator[list[str]]:
         """Yield in batches the names of a task's open journals' entries, then of its executions until none is left."""
@@ -202,20 +208,26 @@ class FirestoreStore:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
         return self._fetch_page(Task, self._documents, build_due_listing(before), "due", limit, page_token)
 
-    def list_claimable(
+    def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[VersionedTask]:
-        """Return tasks with an offer in one of the queues, in the offers' order."""
-        listing, tasks = build_offer_listing(queue_keys, owner), list[VersionedTask]()
+    ) -> Sequence[OfferEntry]:
+        """Return the offers in some queues, in their order."""
+        listing, offers = build_offer_listing(queue_keys, owner), list[OfferEntry]()
         start: tuple[object, str] | None = after
-        while len(tasks) < limit:  # an unreadable document is skipped and must not hide those after it
-            missing = limit - len(tasks)
+        while len(offers) < limit:  # an unreadable document is skipped and must not hide those after it
+            missing = limit - len(offers)
             part = self._rpc.query(self._documents, listing.to_query(missing, self._documents, start))
-            tasks += skip_unreadable((each.name, partial(_to_versioned_task, each)) for each in part)
+            offers += skip_unreadable((each.name, partial(_to_document, OfferEntry, each)) for each in part)
             if len(part) < missing:
                 break
             start = _to_sort_key(part[-1], listing)
-        return tasks
+        return offers
+
+    def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
+        """Return those of some tasks that exist and can be read."""
+        names = [name for task_id in task_ids if (name := self._document_name("tasks", task_id)) is not None]
+        found = self._rpc.get_many(names) if names else []
+        return skip_unreadable((each.name, partial(_to_versioned_task, each)) for each in found)
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks, or None if there is none. Reads one document."""
@@ -261,16 +273,26 @@ class FirestoreStore:
         name = self._document_name(*path)
         return None if name is None else self._rpc.get(name)
 
-    def _build_task_write(self, task: Task, expected_version: Version | None) -> google_calls.Message:
-        write = self._with_precondition(self._build_write(task, "tasks", task.id), expected_version)
-        if task.offer is not None:
-            write.update_transforms.add(field_path=_OFFER_WRITTEN_AT, set_to_server_value=_REQUEST_TIME)
-        return write
+    def _build_task_writes(self, task: Task, expected_version: Version | None) -> list[google_calls.Message]:
+        """Return the write of a task, and that of its offer if it changes."""
+        writes = [self._with_precondition(self._build_write(task, "tasks", task.id), expected_version)]
+        offer = offer_entry(task)
+        if offer != (None if expected_version is None else expected_version.offer):
+            writes.append(self._build_offer_write(task.id, offer))
+        return writes
 
     def _build_write(self, document: Document, *path: str) -> google_calls.Message:
         write = _Write()
         write.update.name = "/".join((self._documents, *path))
         encode_fields(write.update.fields, document.to_stored())
+        return write
+
+    def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:
+        """Return the write of a task's offer, or its deletion; the precondition of the task's own write covers it."""
+        if offer is None:
+            return _Write(delete=f"{self._documents}/offers/{task_id}")
+        write = self._build_write(offer, "offers", task_id)
+        write.update_transforms.add(field_path=OFFER_WRITTEN_AT, set_to_server_value=_REQUEST_TIME)
         return write
 
     def _build_lock_writes(self, lock: VersionedLock) -> list[google_calls.Message]:
@@ -317,7 +339,7 @@ class FirestoreStore:
 def _to_row(document: google_calls.Message) -> tuple[str, dict[str, Any]]:
     data = decode(document.fields)
     data.pop(_COMMIT_ID, None)
-    data.pop(_OFFER_WRITTEN_AT, None)
+    data.pop(OFFER_WRITTEN_AT, None)
     return document.name.rpartition("/")[2], data
 
 
@@ -335,7 +357,8 @@ def _to_document(kind: type[D], document: google_calls.Message) -> D:
 
 
 def _to_versioned_task(document: google_calls.Message) -> VersionedTask:
-    return VersionedTask(_to_document(Task, document), _to_version(document.update_time))
+    task = _to_document(Task, document)
+    return VersionedTask(task, _to_version(document.update_time, offer_entry(task)))
 
 
 def _build_precondition_write(name: str, version: Version | None) -> google_calls.Message:
@@ -354,5 +377,5 @@ def _build_precondition_write(name: str, version: Version | None) -> google_call
     return write
 
 
-def _to_version(update_time: google_calls.Message) -> Version:
-    return Version(update_time.ToNanoseconds())
+def _to_version(update_time: google_calls.Message, offer: OfferEntry | None = None) -> Version:
+    return Version(update_time.ToNanoseconds(), offer)

@@ -59,7 +59,7 @@ class Listing:
 def build_offer_statement(
     queue_keys: Sequence[str], owner: str | None, limit: int, after: tuple[str, str] | None
 ) -> tuple[str, list[object]]:
-    """Return the statement for the first offers with some queue keys (id, version, body, order), and its values.
+    """Return the statement for the first offers with some queue keys (task id, order, body), and its values.
 
     The offers of each queue key are read in the order of its index, and no further than needed.
     """
@@ -68,11 +68,11 @@ def build_offer_statement(
         conditions.append("owner = ?")
         common.append(owner)
     if after is not None:
-        conditions.append("(offer_order, id) > (?, ?)")
+        conditions.append("(offer_order, task_id) > (?, ?)")
         common += after
-    columns, order = "id, version, body, offer_order", "offer_order, id"
+    columns, order = "task_id, offer_order, body", "offer_order, task_id"
     one_key = (
-        f"SELECT id, version, {BODY}, offer_order FROM tasks WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"  # noqa: S608 - no input
+        f"SELECT task_id, offer_order, {BODY} FROM offers WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"  # noqa: S608 - no input
     )
     parts = " UNION ALL ".join([f"SELECT * FROM ({one_key})"] * len(queue_keys))  # noqa: S608 - the same
     values = [value for each in queue_keys for value in (each, *common, limit)]

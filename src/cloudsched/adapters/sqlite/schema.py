@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LAYOUT_VERSION: Final = 4
+LAYOUT_VERSION: Final = 5
 
 LAYOUT: Final[Sequence[str]] = (
     """CREATE TABLE tasks (
         id TEXT PRIMARY KEY, version INTEGER NOT NULL,
         owner TEXT NOT NULL, handler TEXT NOT NULL, status TEXT NOT NULL, is_deleted INTEGER NOT NULL,
-        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, body TEXT NOT NULL,
-        queue_key TEXT, offer_order TEXT)""",
+        created_at INTEGER NOT NULL, next_at INTEGER, wake_at INTEGER, parent TEXT, body TEXT NOT NULL)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_owner ON tasks (owner, created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_newest_of_handler ON tasks (handler, created_at, id) WHERE NOT is_deleted",
@@ -26,8 +25,11 @@ LAYOUT: Final[Sequence[str]] = (
     "CREATE INDEX tasks_newest_of_parent ON tasks (parent, created_at, id) WHERE NOT is_deleted",
     "CREATE INDEX tasks_next_of_parent ON tasks (parent, next_at, id) WHERE NOT is_deleted AND next_at IS NOT NULL",
     "CREATE INDEX tasks_waking ON tasks (wake_at, id) WHERE wake_at IS NOT NULL",
-    "CREATE INDEX tasks_offered ON tasks (queue_key, offer_order, id) WHERE queue_key IS NOT NULL",
-    "CREATE INDEX tasks_offered_of_owner ON tasks (owner, queue_key, offer_order, id) WHERE queue_key IS NOT NULL",
+    """CREATE TABLE offers (
+        task_id TEXT PRIMARY KEY, owner TEXT NOT NULL, queue_key TEXT NOT NULL, offer_order TEXT NOT NULL,
+        body TEXT NOT NULL) WITHOUT ROWID""",
+    "CREATE INDEX offers_first ON offers (queue_key, offer_order, task_id)",
+    "CREATE INDEX offers_first_of_owner ON offers (owner, queue_key, offer_order, task_id)",
     """CREATE TABLE executions (
         task_id TEXT NOT NULL, id TEXT NOT NULL, scheduled_for INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (task_id, id))""",

@@ -1,4 +1,4 @@
-"""The embedded store: tasks, executions and messages in one SQLite file, or in memory for tests.
+"""The embedded store: tasks, offers, executions and messages in one SQLite file, or in memory for tests.
 
 A document is JSON text; the values that lists and sweeps search for are also columns. Instants are whole microseconds
 since 1970. Each task has a version number that every commit increments, so a commit's precondition is one
@@ -28,8 +28,10 @@ from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.domain.documents.document import SCHEMA_VERSION, STORED_CONTEXT, Document
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
+from cloudsched.domain.documents.pull import OfferEntry
 from cloudsched.domain.documents.task import Task
 from cloudsched.domain.transitions.locks import Lock
+from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
 from cloudsched.errors import UnsupportedDocument, VersionConflict
@@ -46,12 +48,10 @@ log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Document)
 
-_COLUMNS = (
-    *("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent"),
-    *("queue_key", "offer_order"),
-)
+_COLUMNS = ("owner", "handler", "status", "is_deleted", "created_at", "next_at", "wake_at", "parent")
 """The columns that lists search."""
 _LOAD_TASK = f"SELECT version, {BODY} FROM tasks WHERE id = ?"  # noqa: S608 - no input
+_LOAD_TASKS = f"SELECT id, version, {BODY} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - the same
 _LOAD_LOCK = f"SELECT version, {BODY} FROM locks WHERE key = ?"  # noqa: S608 - the same
 _LOAD_EXECUTION = f"SELECT {BODY} FROM executions WHERE task_id = ? AND id = ?"  # noqa: S608 - the same
 _LOAD_STEPS = f"SELECT {BODY} FROM steps WHERE task_id = ? AND execution_id = ? ORDER BY number"  # noqa: S608 - the same
@@ -61,6 +61,8 @@ _FIND = f"SELECT {', '.join(_COLUMNS)} FROM tasks WHERE id = ? AND version = ?" 
 _INSERT_LOCK = "INSERT INTO locks (body, key, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE_LOCK = "UPDATE locks SET body = ?, version = version + 1 WHERE key = ? AND version = ?"
 _DELETE_LOCK = "DELETE FROM locks WHERE key = ? AND version = ?"
+_PUT_OFFER = "INSERT OR REPLACE INTO offers (task_id, owner, queue_key, offer_order, body) VALUES (?, ?, ?, ?, ?)"
+_DELETE_OFFER = "DELETE FROM offers WHERE task_id = ?"
 _PUT_EXECUTION = "INSERT OR REPLACE INTO executions (task_id, id, scheduled_for, body) VALUES (?, ?, ?, ?)"
 _PUT_STEP = "INSERT OR REPLACE INTO steps (task_id, execution_id, number, body) VALUES (?, ?, ?, ?)"
 _DELETE_STEPS = "DELETE FROM steps WHERE task_id = ? AND execution_id = ?"
@@ -124,38 +126,29 @@ class SqliteStore:
         others: Sequence[TaskWrite] = (),
     ) -> Version:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
-        before = _new_version() if expected_version is None else cast("int", expected_version.value)
-        columns, body = _to_columns(task), _to_json(task)
-        records = [(task.id, e) for e in executions] + [(w.task.id, e) for w in others for e in w.executions]
-        execution_rows = [(key, e.id, to_microseconds(e.scheduled_for), _to_json(e)) for key, e in records]
-        entry_rows = [(task.id, e.execution_id, e.number, _to_json(e)) for e in entries]
-        archived_rows = [(task.id, each.execution_id) for each in archived]
-        message_rows = [(m.owner, m.id, to_microseconds(m.created_at), _to_json(m)) for m in messages]
+        written = [(task, expected_version, executions), *((w.task, w.expected_version, w.executions) for w in others)]
+        tasks = [(each, version, _to_columns(each), _to_json(each)) for each, version, _ in written]
+        made = [(each.id, e) for each, _, its in written for e in its]
+        expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
+        expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in messages if m.expire_at]
+        records: dict[str, list[Row]] = {
+            _PUT_EXECUTION: [(key, e.id, to_microseconds(e.scheduled_for), _to_json(e)) for key, e in made],
+            _PUT_MESSAGE: [(m.owner, m.id, to_microseconds(m.created_at), _to_json(m)) for m in messages],
+            _DELETE_STEPS: [(task.id, each.execution_id) for each in archived],
+            _PUT_STEP: [(task.id, e.execution_id, e.number, _to_json(e)) for e in entries],
+            _PUT_EXPIRING: expiring,
+        }
 
-        expiring_rows = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in records if e.expire_at]
-        expiring_rows += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in messages if m.expire_at]
-        other_rows = [(w.task.id, w.expected_version, _to_columns(w.task), _to_json(w.task)) for w in others]
-
-        def work(connection: sqlite3.Connection) -> None:
-            _write_task(connection, task.id, columns, body, before, is_new=expected_version is None)
-            for key, version, other_columns, other_body in other_rows:
-                value = _new_version() if version is None else cast("int", version.value)
-                _write_task(connection, key, other_columns, other_body, value, is_new=version is None)
+        def work(connection: sqlite3.Connection) -> int:
+            version, *_ = [_write_task(connection, *each) for each in tasks]
             if lock is not None:
                 _write_lock(connection, lock)
-            if execution_rows:
-                connection.executemany(_PUT_EXECUTION, execution_rows)
-            if message_rows:
-                connection.executemany(_PUT_MESSAGE, message_rows)
-            if archived_rows:
-                connection.executemany(_DELETE_STEPS, archived_rows)
-            if entry_rows:
-                connection.executemany(_PUT_STEP, entry_rows)
-            if expiring_rows:
-                connection.executemany(_PUT_EXPIRING, expiring_rows)
+            for statement, rows in records.items():
+                if rows:
+                    connection.executemany(statement, rows)
+            return version
 
-        self._database.write(work)
-        return Version(before if expected_version is None else before + 1)
+        return Version(self._database.write(work), offer_entry(task))
 
     def load_lock(self, key: str) -> VersionedLock:
         """Return the current lock of a key; an empty one if there is none."""
@@ -189,6 +182,7 @@ class SqliteStore:
             if is_alive(connection):
                 return
             connection.execute("DELETE FROM tasks WHERE id = ?", (task_id,))
+            connection.execute(_DELETE_OFFER, (task_id,))
             connection.execute("DELETE FROM steps WHERE task_id = ?", (task_id,))
             self._notify_removed(task_id)
 
@@ -227,22 +221,25 @@ class SqliteStore:
         listing = Listing("tasks", "wake_at", conditions=("wake_at <= ?",), values=(to_microseconds(before),))
         return self._fetch_page(Task, "due", listing, limit, page_token)
 
-    def list_claimable(
+    def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[VersionedTask]:
-        """Return tasks with an offer in one of the queues, in the offers' order."""
-        found: list[VersionedTask] = []
+    ) -> Sequence[OfferEntry]:
+        """Return the offers in some queues, in their order."""
+        found: list[OfferEntry] = []
         while len(found) < limit:  # an unreadable document is skipped and must not hide those after it
             missing = limit - len(found)
             rows = self._database.read(*build_offer_statement(queue_keys, owner, missing, after))
-            found += skip_unreadable(
-                (key, partial(_to_versioned_task, key, version, body)) for key, version, body, _ in rows
-            )
+            found += skip_unreadable((key, partial(_to_document, OfferEntry, key, body)) for key, _, body in rows)
             if len(rows) < missing:
                 break
-            key, _, _, order = rows[-1]
+            key, order, _ = rows[-1]
             after = order, key
         return found
+
+    def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
+        """Return those of some tasks that exist and can be read."""
+        rows = self._database.read(_LOAD_TASKS, (json.dumps(list(task_ids)),))
+        return skip_unreadable((key, partial(_to_versioned_task, key, version, body)) for key, version, body in rows)
 
     def next_wakeup(self) -> datetime | None:
         """Return the earliest `wake_at` of all tasks."""
@@ -293,16 +290,19 @@ def _new_version() -> int:
     return secrets.randbits(48)
 
 
-def _write_task(
-    connection: sqlite3.Connection, task_id: str, columns: Row, body: str, version: int, *, is_new: bool
-) -> None:
-    """Insert a task with its first version, or update it if it has this version."""
-    if is_new:
-        done = connection.execute(_INSERT, (*columns, body, task_id, version)).rowcount == 1
+def _write_task(connection: sqlite3.Connection, task: Task, expected: Version | None, columns: Row, body: str) -> int:
+    """Insert a task, or update it if it has the expected version, and write its offer; return the new version."""
+    version = _new_version() if expected is None else cast("int", expected.value)
+    if expected is None:
+        done = connection.execute(_INSERT, (*columns, body, task.id, version)).rowcount == 1
     else:
-        done = _update(connection, columns, body, task_id, version)
+        done = _update(connection, columns, body, task.id, version)
     if not done:
-        raise VersionConflict(f"task {task_id}")
+        raise VersionConflict(f"task {task.id}")
+    offer = offer_entry(task)
+    if offer != (None if expected is None else expected.offer):
+        _write_offer(connection, task.id, offer)
+    return version if expected is None else version + 1
 
 
 def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: str, version: int) -> bool:
@@ -318,6 +318,14 @@ def _update(connection: sqlite3.Connection, columns: Row, body: str, task_id: st
     statement = f"UPDATE tasks SET body = ?, version = version + 1{names} WHERE id = ? AND version = ?"  # noqa: S608
     values = (body, *(value for _, value in changes), task_id, version)
     return connection.execute(statement, values).rowcount == 1
+
+
+def _write_offer(connection: sqlite3.Connection, task_id: str, offer: OfferEntry | None) -> None:
+    if offer is None:
+        connection.execute(_DELETE_OFFER, (task_id,))
+        return
+    values = (task_id, offer.owner, offer.queue_key, offer.order, _to_json(offer))
+    connection.execute(_PUT_OFFER, values)
 
 
 def _write_lock(connection: sqlite3.Connection, lock: VersionedLock) -> None:
@@ -342,12 +350,12 @@ def _to_columns(task: Task) -> Row:
         None if task.next_execution_time is None else to_microseconds(task.next_execution_time),
         None if task.wake_at is None else to_microseconds(task.wake_at),
         None if task.parent is None else task.parent.task_id,
-        *((None, None) if task.offer is None else (task.offer.queue_key, task.offer.order)),
     )
 
 
 def _to_versioned_task(task_id: str, version: int, body: bytes) -> VersionedTask:
-    return VersionedTask(_to_document(Task, task_id, body), Version(version))
+    task = _to_document(Task, task_id, body)
+    return VersionedTask(task, Version(version, offer_entry(task)))
 
 
 def _to_json(document: Document) -> str:

@@ -4,6 +4,10 @@ A due run is *offered* instead of run. Each offer has a queue key: its queue, or
 requires; a worker reads only the keys whose offers it can run. Offers are ordered by priority, then by due time. An
 offer is derived from the task's runs whenever the task is written, so it exists exactly as long as one of them waits
 for a worker.
+
+Workers do not search the tasks themselves: each offer is also a small document of its own (`OfferEntry`), which is
+written or deleted by the commit that changes it. So neither their queries nor their listeners see other changes of
+tasks.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import StringConstraints, model_validator
 
-from cloudsched.domain.documents.document import WireModel
+from cloudsched.domain.documents.document import Document, WireModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +55,18 @@ class Offer(WireModel):
     queue_key: str
     order: str
     """Its sort key among the offers of that queue key: the priority's rank, then the due time, as text."""
+
+
+class OfferEntry(Document):
+    """A task's offer as workers find it, with all that says which workers it is for. ``offers/{taskId}``."""
+
+    task_id: str
+    owner: str
+    handler: str
+    queue_key: str
+    order: str
+    is_code_call: bool = False
+    """Whether a handler's code made the task; see `Task.is_made_by_code`."""
 
 
 def queue_key(queue: str, skill: str | None = None) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.documents.execution import WaitingFor
-from cloudsched.domain.documents.pull import Offer
+from cloudsched.domain.documents.pull import Offer, OfferEntry
 from cloudsched.domain.recurrence.iso8601 import add_duration
 
 if TYPE_CHECKING:
@@ -25,6 +25,25 @@ def offered_runs(task: Task) -> list[Run]:
 def offer_expiry(task: Task, run: Run) -> datetime | None:
     """Return when a run that waits for a worker expires; None if it may wait for ever."""
     return add_duration(run.due_at, task.expiration) if task.expiration and run.started_at is None else None
+
+
+def offer_entry(task: Task) -> OfferEntry | None:
+    """Return the document by which workers find the task; None if it offers nothing."""
+    if task.offer is None:
+        return None
+    return OfferEntry(
+        task_id=task.id,
+        owner=task.owner,
+        handler=task.handler,
+        queue_key=task.offer.queue_key,
+        order=task.offer.order,
+        is_code_call=task.is_made_by_code,
+    )
+
+
+def priority_rank(offer: OfferEntry) -> str:
+    """Return the part of an offer's order that its task's priority decides."""
+    return offer.order.partition(" ")[0]
 
 
 def refresh_offers(task: Task, now: datetime) -> dict[str, Any]:

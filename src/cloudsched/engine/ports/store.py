@@ -1,4 +1,4 @@
-"""The port for stored state: tasks, executions, journals, locks and messages.
+"""The port for stored state: tasks, offers, executions, journals, locks and messages.
 
 Every adapter guarantees what the bullets say, and passes the contract suite in ``tests/contract``.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from cloudsched.domain.documents.execution import Execution, Message
     from cloudsched.domain.documents.journal import JournalEntry
+    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task, TaskStatus
     from cloudsched.domain.transitions.locks import Lock
 
@@ -25,6 +26,8 @@ class Version:
     """The version of a document that was read. The value is private to the adapter; compare it only for equality."""
 
     value: object
+    offer: OfferEntry | None = None
+    """The offer that is stored with this version of a task, so that a commit knows whether to write or delete it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,13 @@ class TaskWrite:
 
 
 class Store(Protocol):
-    """Stores tasks, executions, journals, locks and messages.
+    """Stores tasks, offers, executions, journals, locks and messages.
 
     * A `commit` is atomic: either all of it is stored, and survives the loss of any process, or nothing is.
     * A `commit` takes effect only if the task still has the version that was read. Of any number of callers that
       expect the same version, exactly one succeeds.
+    * A task's offer changes only together with the task: it is stored as long as `Task.offer` is set. A commit that
+      does not change it does not write it.
     * A read that starts after a commit has returned sees it.
     * Lists are paged by cursor: an item that changes between two pages is returned once or not at all; no other item is
       missed or repeated. They use an index: their cost grows with the page, not with the collection.
@@ -191,13 +196,17 @@ class Store(Protocol):
         """
         ...
 
-    def list_claimable(
+    def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None
-    ) -> Sequence[VersionedTask]:
-        """Return tasks with an offer under one of the queue keys (and of that owner), by the offer's order, then id.
+    ) -> Sequence[OfferEntry]:
+        """Return the offers under one of the queue keys (and of that owner), by their order, then by task id.
 
-        Reads only those. `after` is the order and the id of the task after which to continue.
+        Reads only those. `after` is the order and the task id of the offer after which to continue.
         """
+        ...
+
+    def load_many(self, task_ids: Sequence[str]) -> Sequence[VersionedTask]:
+        """Return those of some tasks that exist and can be read, in one round trip. One document is read for each."""
         ...
 
     def next_wakeup(self) -> datetime | None:

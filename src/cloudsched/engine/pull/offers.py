@@ -1,8 +1,9 @@
 """Offer work to workers, so that exactly one of them claims each run.
 
-A worker claims a run as the executor does: with one commit that gives the run its lease, on the version that was read.
-So of any number of workers exactly one succeeds. A worker without competitors claims the first offer in the queue. One
-that has recently lost races picks among the first few offers instead, about as many as it seems to have competitors.
+A worker lists offers, which are small documents of their own, and reads the tasks of those that are for it. It claims a
+run as the executor does: with one commit that gives the run its lease, on the version that was read. So of any number
+of workers exactly one succeeds. A worker without competitors claims the first offer in the queue. One that has recently
+lost races picks among the first few offers instead, about as many as it seems to have competitors.
 
 An offered run whose lock is taken moves from its queue to the lock's wait list. If it stayed in the queue it would be
 ahead of work that can run, and every poll of every worker would read it again; moving it costs one commit, once. A poll
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import lease_fingerprint
 from cloudsched.domain.documents.pull import queue_keys
 from cloudsched.domain.transitions.claim import on_lock_taken, on_worker_claim
+from cloudsched.domain.transitions.offers import priority_rank
 from cloudsched.engine.execution.claimed_run import MAX_CONFLICTS
 from cloudsched.errors import CloudschedError, QueueUnavailable, StoreUnavailable, VersionConflict
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cloudsched.domain.documents.execution import Run
+    from cloudsched.domain.documents.pull import OfferEntry
     from cloudsched.domain.documents.task import Task
     from cloudsched.engine.ports.clock import Clock
     from cloudsched.engine.ports.store import Store, VersionedTask
@@ -73,9 +76,16 @@ class WorkerFilter:
         """Return whether the worker may run a task in its present state."""
         if task.pull is None or task.pull.queue_key not in queue_keys(self.queue, self.skills):
             return False
-        if task.is_made_by_code and not self.includes_code_calls:
+        return self._includes(task.handler, task.owner, is_code_call=task.is_made_by_code)
+
+    def matches_offer(self, offer: OfferEntry) -> bool:
+        """Return whether the worker may run the task of an offer under one of its queue keys."""
+        return self._includes(offer.handler, offer.owner, is_code_call=offer.is_code_call)
+
+    def _includes(self, handler: str, owner: str, *, is_code_call: bool) -> bool:
+        if is_code_call and not self.includes_code_calls:
             return False
-        return (self.handlers is None or task.handler in self.handlers) and self.owner in {None, task.owner}
+        return (self.handlers is None or handler in self.handlers) and self.owner in {None, owner}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +153,9 @@ class WorkQueue:
     def claim(self, worker_filter: WorkerFilter, limit: int = 1) -> list[WorkerClaim]:
         """Claim up to `limit` runs (at least 1): by priority, then by due time.
 
-        This costs one read for each offer examined, and one commit for each claim. If several workers claim at the same
-        time, the order may deviate from the queue's by about as many positions as there are workers. An offer that
-        cannot be claimed, for whatever reason, does not block those behind it. No claim is started after
+        This costs one read for each offer examined, and one read and one commit for each claim. If several workers
+        claim at the same time, the order may deviate from the queue's by about as many positions as there are workers.
+        An offer that cannot be claimed, for whatever reason, does not block those behind it. No claim is started after
         `MAX_CLAIM_SECONDS`.
 
         Raises:
@@ -171,13 +181,30 @@ class WorkQueue:
         return claim_attempt.claims
 
     def _scan(self, claim_attempt: _ClaimAttempt) -> None:
-        for stored in self._iter_candidates(claim_attempt.worker_filter, claim_attempt.limit):
-            if self._monotonic() >= claim_attempt.deadline:
+        batch_size = claim_attempt.limit
+        for offers in self._iter_pages(claim_attempt.worker_filter, claim_attempt.limit):
+            fitting = [each for each in offers if claim_attempt.worker_filter.matches_offer(each)]
+            claim_attempt.skipped += len(offers) - len(fitting)
+            while fitting:
+                self._claim_offered(claim_attempt, fitting[:batch_size])
+                if len(claim_attempt.claims) >= claim_attempt.limit or self._monotonic() >= claim_attempt.deadline:
+                    return
+                fitting = fitting[batch_size:]
+                batch_size = min(2 * batch_size, _MAX_PAGE_SIZE)  # none of the first ones could be claimed
+
+    def _claim_offered(self, claim_attempt: _ClaimAttempt, offers: Sequence[OfferEntry]) -> None:
+        """Read the tasks of some offers, and claim them one after the other."""
+        tasks = {each.task.id: each for each in self._store.load_many([each.task_id for each in offers])}
+        for offer in offers:
+            if self._monotonic() >= claim_attempt.deadline or len(claim_attempt.claims) >= claim_attempt.limit:
                 return
-            claim_attempt.skipped += not claim_attempt.worker_filter.matches(stored.task)
+            stored = tasks.get(offer.task_id)
+            if stored is None:
+                continue  # it cannot be read, or is gone
+            if stored.version.offer is None:
+                self._contention.record_loss()  # another worker claimed it after the offers were listed
+                continue
             self._try_claim(claim_attempt, stored)
-            if len(claim_attempt.claims) >= claim_attempt.limit:
-                return
 
     def _try_claim(self, claim_attempt: _ClaimAttempt, stored: VersionedTask) -> None:
         """Claim a run if possible; log and skip one that cannot be claimed because of an error."""
@@ -218,21 +245,20 @@ class WorkQueue:
         """How many other workers seem to claim at the same time; while there are any, offers are shuffled."""
         return self._contention.competitors
 
-    def _iter_candidates(self, worker_filter: WorkerFilter, limit: int) -> Iterator[VersionedTask]:
-        """Yield offers in order; if there seem to be competitors, shuffle each page within a priority."""
+    def _iter_pages(self, worker_filter: WorkerFilter, limit: int) -> Iterator[Sequence[OfferEntry]]:
+        """Yield pages of offers in order; if there seem to be competitors, shuffle each page within a priority."""
         keys = queue_keys(worker_filter.queue, worker_filter.skills)
         after: tuple[str, str] | None = None
         page_size, examined = limit + self._contention.competitors, 0
         while examined < MAX_SCANNED:
-            offers = list(self._store.list_claimable(keys, worker_filter.owner, limit=page_size, after=after))
+            offers = list(self._store.list_offers(keys, worker_filter.owner, limit=page_size, after=after))
             if not offers:
                 return
-            last = offers[-1].task
-            after = (last.offer.order, last.id) if last.offer else None
+            after = offers[-1].order, offers[-1].task_id
             if self._contention.competitors:
-                shuffled = {each.task.id: self._random.random() for each in offers}
-                offers.sort(key=lambda each: (each.task.priority.rank, shuffled[each.task.id]))
-            yield from offers
+                shuffled = {each.task_id: self._random.random() for each in offers}
+                offers.sort(key=lambda each: (priority_rank(each), shuffled[each.task_id]))
+            yield offers
             examined += len(offers)
             if len(offers) < page_size:
                 return

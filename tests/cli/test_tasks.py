@@ -197,7 +197,7 @@ def test_an_invalid_url_is_explained(address: str, run_command: Tasks) -> None:
     said = run_command("tasks", "--url", address, "list")
     assert (said.code, said.err) == (
         2,
-        f"cloudsched: {address!r} is no address; write the API's address, such as https://api.example.\n",
+        f"cloudsched: {address!r} is not an address; write the API's address, such as https://api.example.\n",
     )
 
 

@@ -58,7 +58,7 @@ def test_whatever_answers_without_being_the_api_is_unavailable(
         flaky.fails = [NOT_THE_API[what]]
         error = catch_error(lambda call=call: call(client))  # type: ignore[misc]
         assert type(error) is Unavailable, name
-        assert f"The API at {url} cannot be reached: what answered is not the API: " in str(error), name
+        assert f"The API at {url} cannot be reached: the response is not the API's: " in str(error), name
     assert waits == []
 
 

@@ -224,7 +224,7 @@ def test_a_response_not_from_the_api_is_retried(
     (claim,) = client.claim("gpu")
     more = ["E", "m"] if verb == "fail" else []
     flaky.fails = [NOT_THE_API[what]]
-    with pytest.raises(Unavailable, match="what answered is not the API"):
+    with pytest.raises(Unavailable, match="the response is not the API's"):
         getattr(client, verb)(claim, *more)
     getattr(client, verb)(claim, *more)
     assert client.get(task_id).is_running is (verb == "heartbeat")

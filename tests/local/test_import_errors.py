@@ -124,7 +124,7 @@ def test_what_is_no_name_of_a_module_is_refused(
 ) -> None:
     """Nothing is imported whose name cannot be one."""
     (line,) = said(capsys, monkeypatch, "worker", "--queue", "gpu", "--handlers", where)
-    assert line.endswith("is no module. Name a module, or a file that ends in .py.")
+    assert line.endswith("is not a module. Name a module, or a file that ends in .py.")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -58,7 +58,7 @@ def test_a_command_finds_the_stack_over_http(tmp_path: Path) -> None:
         assert (dev.wait(), dev.output.splitlines()[-1]) == (0, "['SUCCEEDED']")
 
 
-@pytest.mark.parametrize(("keys", "access"), [("", "open: everybody is an admin"), (HASHED_KEY, "for callers who")])
+@pytest.mark.parametrize(("keys", "access"), [("", "open: every caller is an admin"), (HASHED_KEY, "for callers who")])
 def test_the_stack_prints_whether_it_is_open(keys: str, access: str, tmp_path: Path) -> None:
     """An open stack lets everyone name every handler, which users of the deployed API may not."""
     with process(*DEV, env={**os.environ, "CLOUDSCHED_API_KEYS": keys}, cwd=tmp_path) as dev:

@@ -187,7 +187,7 @@ def test_durable_handlers(harness: WorkerHarness, app: App) -> None:
     else:
         assert (record.status, harness.what(), calls) == ("FAILED", ["failed"], [])
         assert record.error is not None
-        assert "ctx.step('first') has to be remembered in the store" in record.error.message
+        assert "ctx.step('first') has to be recorded in the store" in record.error.message
         assert "without --url" in record.error.message
 
 

@@ -107,7 +107,7 @@ def test_a_claim_answered_by_a_portal_is_an_outage(
     """It is logged in one line, and the worker continues; with `once` the error is raised."""
     caplog.set_level(logging.WARNING, "cloudsched.worker.worker")
     intercepting_proxy.takes = {"claim": 1}
-    with pytest.raises(Unavailable, match="what answered is not the API"):
+    with pytest.raises(Unavailable, match="the response is not the API's"):
         harness.work()
     harness.offer("act")
     intercepting_proxy.takes = {"claim": 2}

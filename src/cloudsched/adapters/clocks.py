@@ -58,7 +58,7 @@ class EmulatorClock:
                 self._drop_connection()  # the idle connection was closed, or the emulator was restarted
                 if is_last:
                     raise ConnectionError(
-                        f"The local Cloud Tasks at {self._address} does not tell the time: {error}. Is it running?"
+                        f"The local Cloud Tasks at {self._address} did not return the time: {error}. Is it running?"
                     ) from error
         raise AssertionError("unreachable")
 

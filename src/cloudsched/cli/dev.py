@@ -133,7 +133,9 @@ def _startup_text(stack: Stack, loaded: LoadedApp) -> str:
     tasks = stack.emulator.address
     handlers = ", ".join(sorted(handler.name for handler in loaded.app.registry)) or "none"
     is_closed = loaded.app.settings.access.is_configured
-    access = "for callers who authenticate" if is_closed else "open: everybody is an admin and may name every handler"
+    access = (
+        "for callers who authenticate" if is_closed else "open: every caller is an admin and may name every handler"
+    )
     move = f"curl -X POST http://{tasks}/clock -d"
     lines = [
         f"store        {stack.store.reason}",

@@ -174,13 +174,13 @@ class Client(WorkerApi):
             timeout: How long to wait.
             every: How often to poll at first. The interval grows, up to ten times this.
 
-        An API that does not answer meanwhile is asked again; the last look may take up to 5 seconds more.
+        If the API does not respond, the request is repeated; the last one may take up to 5 seconds more.
 
         Raises:
-            TimeoutError: That was not so within that time.
-            Unavailable: Nobody answered in all that time.
-            QuotaExceeded: The same, since there were too many requests.
-            TypeError: `timeout` is no timedelta.
+            TimeoutError: The task did not end in time.
+            Unavailable: The API did not respond in all that time.
+            QuotaExceeded: The API refused all requests in that time, because there were too many.
+            TypeError: `timeout` is not a timedelta.
             NotFound: There is no such task, or it ended without an execution.
         """
         if not isinstance(timeout, timedelta):

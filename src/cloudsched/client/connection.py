@@ -38,7 +38,7 @@ class Connection:
         timeout: How many seconds to wait for a connection, and then for the complete response.
 
     Raises:
-        Misconfigured: That is no address, or no header can carry that key.
+        Misconfigured: The URL is not an address, or the key has characters that a header cannot have.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Connection:
             time_limit: How many seconds it may take at most; then it is sent once.
 
         Raises:
-            InvalidInput: The content has something that JSON cannot say.
-            Misconfigured: No header can carry that token.
-            Unavailable: There was no answer, not the API's own, or the service is overloaded.
+            InvalidInput: The content has a value that JSON cannot represent.
+            Misconfigured: The token has characters that a header cannot have.
+            Unavailable: There was no response, it was not the API's, or the service is overloaded.
             CloudschedError: The API refused it.
         """
         session = (
@@ -91,16 +91,16 @@ class Connection:
             if time_limit is None and (is_idempotent or method in _IDEMPOTENT_METHODS)
             else self._single_session
         )
-        said = {**(headers or {}), **self._auth_headers()}
+        all_headers = {**(headers or {}), **self._auth_headers()}
         if content is not None:
-            said["Content-Type"] = "application/json"
+            all_headers["Content-Type"] = "application/json"
         try:
             response = session.request(
                 method,
                 self._url + path,
                 data=None if content is None else _encode_json(content),
                 params=query,
-                headers=said,
+                headers=all_headers,
                 timeout=self._timeout if time_limit is None else min(self._timeout, time_limit),
                 allow_redirects=False,  # a token is for this API alone
                 stream=True,
@@ -124,12 +124,12 @@ def require_address(url: str) -> None:
     except ValueError:  # such as a port that is not a number
         is_one = False
     if not is_one:
-        raise Misconfigured(f"{url!r} is no address; write the API's address, such as https://api.example.")
+        raise Misconfigured(f"{url!r} is not an address; write the API's address, such as https://api.example.")
 
 
 def _require_sendable(what: str, credential: str | None) -> None:
     if credential is not None and not (credential.isascii() and credential.isprintable()):
-        raise Misconfigured(f"The {what} has characters that no header carries. Does it end with a line break?")
+        raise Misconfigured(f"The {what} has characters that a header cannot have. Does it end with a line break?")
     if credential is not None and credential != credential.strip():
         raise Misconfigured(f"The {what} begins or ends with a space. Copy it without.")
 
@@ -139,7 +139,7 @@ def _encode_json(content: dict[str, Any]) -> bytes:
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise InvalidInput("(body)", f"is not JSON: {error}", "Use what JSON can say.") from error
+        raise InvalidInput("(body)", f"is not JSON: {error}", "Use only values that JSON can represent.") from error
     return text.encode("utf-8", "backslashreplace")
 
 

@@ -1,7 +1,7 @@
 """A deadline for a complete response.
 
-A timeout of `requests` is one for each piece that comes: an answer that drips a byte a second never ends by it.
-Here the same number of seconds is all that an answer has, from its first line to its last byte.
+The timeout of `requests` applies to each read, so a response that sends a byte a second never reaches it.
+Here the same number of seconds limits the whole response, from its first line to its last byte.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _DeadlineReader(io.RawIOBase):
         if self._until is not None:
             left = self._until - time.monotonic()
             if left <= 0:
-                raise TimeoutError("the answer does not end")
+                raise TimeoutError("the response does not end")
             self._socket.settimeout(left)
         return self._file.readinto(buffer)
 

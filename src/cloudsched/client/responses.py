@@ -53,7 +53,7 @@ class ApiResponse:
 
 def not_the_api(server: str, why: str) -> Unavailable:
     """Return the error for a response that is not the API's; the message repeats nothing of the response."""
-    return Unavailable(server, f"what answered is not the API: {why}")
+    return Unavailable(server, f"the response is not the API's: {why}")
 
 
 def read_response(response: requests.Response, server: str) -> ApiResponse:
@@ -72,7 +72,7 @@ def read_response(response: requests.Response, server: str) -> ApiResponse:
     if response.status_code == _NO_CONTENT:
         content = {}
     if content is None:
-        raise not_the_api(server, "it is no JSON object")
+        raise not_the_api(server, "it is not a JSON object")
     return ApiResponse(server, content, response.headers.get("ETag", ""))
 
 
@@ -95,9 +95,9 @@ def _parse_content(body: bytes) -> dict[str, Any] | None:
 
 def _to_error(response: requests.Response, problem: dict[str, Any] | None, server: str) -> CloudschedError:
     status = response.status_code
-    said = f"{status} {response.reason}"
+    status_line = f"{status} {response.reason}"
     if problem is None or not isinstance(problem.get("type"), str):
         if status not in _GATEWAY_STATUSES:
-            return not_the_api(server, said)
-        problem = {"detail": said}
+            return not_the_api(server, status_line)
+        problem = {"detail": status_line}
     return error_from_problem(problem, status, response.headers.get("Retry-After", ""), server)

@@ -130,4 +130,4 @@ class HeartbeatResult(_View):
 
 def _unexpected_response_error(what: str, error: ValidationError) -> Unavailable:
     """Return the error for an unexpected response; the message repeats nothing of the response."""
-    return Unavailable("The API", f"what answered is not the API: it is not {what}, {error.error_count()} errors")
+    return Unavailable("The API", f"the response is not the API's: it is not {what}, {error.error_count()} errors")

@@ -205,7 +205,7 @@ class Builder:
         if clock is not None and self.bounded:
             begin = make_local_time(self.start, *context.resolve_time(clock))
         moment = begin - timedelta(seconds=1)
-        found = free.after(moment.replace(tzinfo=UTC))
-        if found is None:
+        result = free.after(moment.replace(tzinfo=UTC))
+        if result is None:
             raise Refused("never")
-        return found.replace(tzinfo=None)
+        return result.replace(tzinfo=None)

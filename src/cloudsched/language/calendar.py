@@ -85,40 +85,40 @@ def _resolve_year(point: Year, context: Context) -> int:
     return point.year if point.year is not None else context.today.year + (point.ahead or 0)
 
 
-def resolve_date(said: Date, context: Context, base: date) -> date:
+def resolve_date(node: Date, context: Context, base: date) -> date:
     """Return a date; without a year, the first such date from ``base`` on."""
-    said = resolve_date_order(said, context)
-    month, day = said.month, said.day
+    node = resolve_date_order(node, context)
+    month, day = node.month, node.day
     if month == 0 and day is not None:
-        return _find_easter_day(day, said, base)
+        return _find_easter_day(day, node, base)
     if day is None:
-        if month is None or said.year is None:
-            raise Refused("no-such-date", said.span)
-        return date(said.year, month, 1)
+        if month is None or node.year is None:
+            raise Refused("no-such-date", node.span)
+        return date(node.year, month, 1)
     if month is None:
-        return _find_day_of_month(said, day, base)
-    if said.year is not None:
-        found = _make_date(said.year, month, day)
+        return _find_day_of_month(node, day, base)
+    if node.year is not None:
+        result = _make_date(node.year, month, day)
     else:
-        found = next(
+        result = next(
             (_make_date(y, month, day) for y in range(base.year, base.year + 9) if _is_from(y, month, day, base)), None
         )
-    if found is None:
-        raise Refused("no-such-date", said.span)
-    if said.weekday is not None and found.weekday() != said.weekday:
-        hint = f"{found:%Y-%m-%d} is a {_NAMES[found.weekday()]}"
-        raise Refused("contradiction", said.span, hint)
-    return found
+    if result is None:
+        raise Refused("no-such-date", node.span)
+    if node.weekday is not None and result.weekday() != node.weekday:
+        hint = f"{result:%Y-%m-%d} is a {_NAMES[result.weekday()]}"
+        raise Refused("contradiction", node.span, hint)
+    return result
 
 
-def resolve_date_order(said: Date, context: Context) -> Date:
+def resolve_date_order(node: Date, context: Context) -> Date:
     """Return a date whose day and month are decided; ask if 3/4 can be either."""
-    if said.swapped is None:
-        return said
-    options = tuple(Option(_format_date(*order), order) for order in ((said.month or 1, said.day or 1), said.swapped))
-    chosen = context.choices.pick("date-order", said.span, options)
+    if node.swapped is None:
+        return node
+    options = tuple(Option(_format_date(*order), order) for order in ((node.month or 1, node.day or 1), node.swapped))
+    chosen = context.choices.pick("date-order", node.span, options)
     assert isinstance(chosen, tuple)  # noqa: S101 -- one of the two above
-    return replace(said, month=chosen[0], day=chosen[1], swapped=None)
+    return replace(node, month=chosen[0], day=chosen[1], swapped=None)
 
 
 def _format_date(month: int, day: int) -> str:
@@ -132,32 +132,32 @@ def _make_date(year: int, month: int, day: int) -> date | None:
 
 
 def _is_from(year: int, month: int, day: int, base: date) -> bool:
-    found = _make_date(year, month, day)
-    return found is not None and found >= base
+    result = _make_date(year, month, day)
+    return result is not None and result >= base
 
 
-def _find_easter_day(kind: int, said: Date, base: date) -> date:
+def _find_easter_day(kind: int, node: Date, base: date) -> date:
     """Return Easter Sunday, Good Friday or Easter Monday."""
     shift = {1: 0, 2: -2, 3: 1}[kind]
-    years = [said.year] if said.year is not None else [base.year, base.year + 1]
+    years = [node.year] if node.year is not None else [base.year, base.year + 1]
     for year in years:
         if not 1583 <= year <= 4099:
-            raise Refused("no-such-date", said.span)
-        found = easter(year) + timedelta(days=shift)
-        if found >= base or said.year is not None:
-            return found
-    raise Refused("no-such-date", said.span)
+            raise Refused("no-such-date", node.span)
+        result = easter(year) + timedelta(days=shift)
+        if result >= base or node.year is not None:
+            return result
+    raise Refused("no-such-date", node.span)
 
 
-def _find_day_of_month(said: Date, day: int, base: date) -> date:
+def _find_day_of_month(node: Date, day: int, base: date) -> date:
     for ahead in range(13):
         year, month = divmod(base.year * 12 + base.month - 1 + ahead, 12)
-        found = _make_date(year, month + 1, day)
-        if found is not None and found >= base:
-            if said.weekday is not None and found.weekday() != said.weekday:
-                raise Refused("contradiction", said.span, f"{found:%Y-%m-%d} is a {_NAMES[found.weekday()]}")
-            return found
-    raise Refused("no-such-date", said.span)
+        result = _make_date(year, month + 1, day)
+        if result is not None and result >= base:
+            if node.weekday is not None and result.weekday() != node.weekday:
+                raise Refused("contradiction", node.span, f"{result:%Y-%m-%d} is a {_NAMES[result.weekday()]}")
+            return result
+    raise Refused("no-such-date", node.span)
 
 
 def find_next_weekday(weekday: int, after: date) -> date:
@@ -165,103 +165,103 @@ def find_next_weekday(weekday: int, after: date) -> date:
     return after + timedelta(days=(weekday - after.weekday() - 1) % 7 + 1)
 
 
-def resolve_relative_day(said: Relative, context: Context, base: date) -> date:
+def resolve_relative_day(node: Relative, context: Context, base: date) -> date:
     """Return the date of a day relative to today or to another day."""
     today = context.today
-    if said.kind == "now":
+    if node.kind == "now":
         return today
-    if said.kind == "day":
-        return today + timedelta(days=said.count)
-    if said.kind == "weekday" and said.weekday is not None:
-        return _resolve_weekday(said, said.weekday, context)
-    if said.kind == "week" and said.weekday is not None:
+    if node.kind == "day":
+        return today + timedelta(days=node.count)
+    if node.kind == "weekday" and node.weekday is not None:
+        return _resolve_weekday(node, node.weekday, context)
+    if node.kind == "week" and node.weekday is not None:
         monday = today - timedelta(days=today.weekday())
-        return monday + timedelta(days=7 * (said.ahead or 0) + said.weekday)
-    if said.kind == "weekdays" and said.weekday is not None:
-        start = today if said.base is None else find_first_day(said.base, context, base)
-        return find_next_weekday(said.weekday, start) + timedelta(weeks=min(said.count - 1, 10_000))
-    if said.kind == "length" and said.length is not None:
-        start = today if said.base is None else find_first_day(said.base, context, base)
-        return add_length(start, said.length, back=said.back)
-    if said.kind == "closest" and said.weekday is not None and said.base is not None:
-        middle = find_first_day(said.base, context, base)
-        return find_next_weekday(said.weekday, middle - timedelta(days=4))
-    if said.kind in {"edge", "unit"}:
-        return _find_edge(said, context, base)
-    raise Refused("not-understood", said.span)
+        return monday + timedelta(days=7 * (node.ahead or 0) + node.weekday)
+    if node.kind == "weekdays" and node.weekday is not None:
+        start = today if node.base is None else find_first_day(node.base, context, base)
+        return find_next_weekday(node.weekday, start) + timedelta(weeks=min(node.count - 1, 10_000))
+    if node.kind == "length" and node.length is not None:
+        start = today if node.base is None else find_first_day(node.base, context, base)
+        return add_length(start, node.length, back=node.back)
+    if node.kind == "closest" and node.weekday is not None and node.base is not None:
+        middle = find_first_day(node.base, context, base)
+        return find_next_weekday(node.weekday, middle - timedelta(days=4))
+    if node.kind in {"edge", "unit"}:
+        return _find_edge(node, context, base)
+    raise Refused("not-understood", node.span)
 
 
-def _resolve_weekday(said: Relative, weekday: int, context: Context) -> date:
+def _resolve_weekday(node: Relative, weekday: int, context: Context) -> date:
     """Return the weekday that "this" or "next" means; ask if the current week makes it ambiguous."""
     today = context.today
     coming = find_next_weekday(weekday, today)
-    if said.ahead is None:
+    if node.ahead is None:
         return coming
     this_week = coming - timedelta(days=coming.weekday()) == today - timedelta(days=today.weekday())
     sunday = today.weekday() == 6
-    if said.ahead == 0:
+    if node.ahead == 0:
         if this_week or (sunday and weekday != 6):
             return coming
         if coming - today == timedelta(days=7):
             this = Option(f"today, {today:%Y-%m-%d}", today)
-            return _ask_day(said, context, (this, Option(f"{coming:%A, %Y-%m-%d}", coming)))
-        return _ask_day(said, context, (Option(f"{coming:%A, %Y-%m-%d}", coming),))
+            return _ask_day(node, context, (this, Option(f"{coming:%A, %Y-%m-%d}", coming)))
+        return _ask_day(node, context, (Option(f"{coming:%A, %Y-%m-%d}", coming),))
     if this_week or (sunday and weekday != 0):
         after = coming + timedelta(days=7)
         options = (Option(f"{coming:%A, %Y-%m-%d}", coming), Option(f"{after:%A, %Y-%m-%d}", after))
-        return _ask_day(said, context, options)
+        return _ask_day(node, context, options)
     return coming
 
 
-def _ask_day(said: Relative, context: Context, options: tuple[Option, ...]) -> date:
-    chosen = context.choices.pick("this-or-next", said.span, options)
+def _ask_day(node: Relative, context: Context, options: tuple[Option, ...]) -> date:
+    chosen = context.choices.pick("this-or-next", node.span, options)
     assert isinstance(chosen, date)  # noqa: S101 -- one of those above
     return chosen
 
 
-def _find_edge(said: Relative, context: Context, base: date) -> date:
+def _find_edge(node: Relative, context: Context, base: date) -> date:
     today = context.today
-    ahead = said.ahead or 0
-    if isinstance(said.base, Date):
-        month, year = said.base.month, said.base.year
+    ahead = node.ahead or 0
+    if isinstance(node.base, Date):
+        month, year = node.base.month, node.base.year
         if month is None:
             year = year or today.year
-            return date(year, 12, 31) if said.count < 0 else date(year, 1, 1)
+            return date(year, 12, 31) if node.count < 0 else date(year, 1, 1)
         for at in [year] if year is not None else [base.year, base.year + 1]:
-            found = date(at, month, monthrange(at, month)[1] if said.count < 0 else 1)
-            if found >= base or year is not None:
-                return found
-    if said.unit == Unit.WEEK:
+            result = date(at, month, monthrange(at, month)[1] if node.count < 0 else 1)
+            if result >= base or year is not None:
+                return result
+    if node.unit == Unit.WEEK:
         start = today - timedelta(days=today.weekday()) + timedelta(weeks=ahead)
-        if said.kind == "edge" and said.count < 0:
-            raise Refused("too-vague", said.span)
+        if node.kind == "edge" and node.count < 0:
+            raise Refused("too-vague", node.span)
         return start
-    months = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}[said.unit or Unit.MONTH]
+    months = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}[node.unit or Unit.MONTH]
     first = today.replace(day=1, month=(today.month - 1) // months * months + 1) + relativedelta(months=months * ahead)
-    if said.kind == "edge" and said.count < 0:
+    if node.kind == "edge" and node.count < 0:
         return first + relativedelta(months=months) - ONE_DAY
     return first
 
 
-def find_nth_day(said: Days, context: Context, base: date) -> date:
+def find_nth_day(node: Days, context: Context, base: date) -> date:
     """Return the date of "the 2nd Friday of May" or "the 15th", not before ``base``."""
-    if said.dates:
-        return resolve_date(said.dates[0], context, base)
-    pick = said.picks[0]
-    period = said.period or Period()
-    if not pick.nth and said.period is None:
+    if node.dates:
+        return resolve_date(node.dates[0], context, base)
+    pick = node.picks[0]
+    period = node.period or Period()
+    if not pick.nth and node.period is None:
         return find_next_weekday(pick.what, base - ONE_DAY)
     if not pick.nth:
-        raise Refused("too-vague", said.span)
+        raise Refused("too-vague", node.span)
     starts = _list_period_starts(period, context, base)
     length = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}[period.unit]
     if period.months:
         length = 1
     for start in starts:
-        found = find_pick(pick, start, start + relativedelta(months=length))
-        if found is not None and (found >= base or period.year is not None or period.ahead is not None):
-            return found
-    raise Refused("no-such-date", said.span)
+        result = find_pick(pick, start, start + relativedelta(months=length))
+        if result is not None and (result >= base or period.year is not None or period.ahead is not None):
+            return result
+    raise Refused("no-such-date", node.span)
 
 
 def _list_period_starts(period: Period, context: Context, base: date) -> list[date]:
@@ -282,8 +282,8 @@ def _list_period_starts(period: Period, context: Context, base: date) -> list[da
 def find_pick(pick: Pick, start: date, end: date) -> date | None:
     """Return the day that a pick names from ``start`` up to but excluding ``end``; None if there is none."""
     if pick.what == DAY:
-        found = start + timedelta(days=pick.nth - 1) if pick.nth > 0 else end + timedelta(days=pick.nth)
-        return found if start <= found < end else None
+        result = start + timedelta(days=pick.nth - 1) if pick.nth > 0 else end + timedelta(days=pick.nth)
+        return result if start <= result < end else None
     allowed = list_weekdays(pick)
     step = ONE_DAY if pick.nth > 0 else -ONE_DAY
     day = start if pick.nth > 0 else end - ONE_DAY

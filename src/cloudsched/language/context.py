@@ -78,13 +78,13 @@ class Context:
     def resolve_times(self, clocks: Sequence[Clock], part: int | None) -> list[TimeOfDay]:
         """Return times of day in order, without duplicates."""
         half = next((clock.half for clock in reversed(clocks) if clock.half is not None), None)
-        found = []
+        result = []
         for clock in clocks:
             if half == 1 and _is_bare(clock) and part is None and 0 < clock.hour < NOON and not self.clock24:
-                found.append(self._ask_half(clock))
+                result.append(self._ask_half(clock))
             else:
-                found.append(self.resolve_time(clock, part))
-        return sorted(set(found))
+                result.append(self.resolve_time(clock, part))
+        return sorted(set(result))
 
     def resolve_time(self, clock: Clock, part: int | None = None) -> TimeOfDay:
         """Return one time of day; the part of the day decides about a bare hour, otherwise it is assumed or asked."""

@@ -64,10 +64,10 @@ class Cursor:
     def attempt(self, rule: Callable[[Cursor], T | None]) -> T | None:
         """Apply a rule; go back to the start if it fails."""
         start = self.at
-        found = rule(self)
-        if found is None:
+        result = rule(self)
+        if result is None:
             self.at = start
-        return found
+        return result
 
     def span(self, start: int) -> Span:
         """Return the span in the phrase of the tokens from ``start`` to the cursor."""

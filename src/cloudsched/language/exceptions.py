@@ -30,11 +30,11 @@ def apply_exceptions(drafts: list[Draft], exceptions: Sequence[Except], context:
             elif isinstance(point, Days) and not point.dates and _is_repeated(point):
                 _remove_days(drafts, point)
             else:
-                found = _resolve_date(point, context, base)
+                result = _resolve_date(point, context, base)
                 clock = point.clock if isinstance(point, Date) else None
-                text = found.isoformat()
+                text = result.isoformat()
                 dates.append(
-                    text if clock is None else make_local_time(found, *context.resolve_time(clock)).isoformat()
+                    text if clock is None else make_local_time(result, *context.resolve_time(clock)).isoformat()
                 )
     return dates
 
@@ -104,24 +104,24 @@ def _remove_nth_weekdays(draft: Draft, out: list[tuple[int, int]], point: Days) 
     if len(signs) > 1 or any(what > 6 or abs(nth) > 5 for nth, what in out):
         raise Refused("inexpressible", point.span)
     sign = 1 if signs.pop() else -1
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for _, day in draft.weekdays or [(0, day) for day in range(7)]:
         gone = {nth for nth, what in out if what == day}
-        found += [(sign * nth, day) for nth in _NTHS if sign * nth not in gone] if gone else [(0, day)]
+        result += [(sign * nth, day) for nth in _NTHS if sign * nth not in gone] if gone else [(0, day)]
     draft.freq = "MONTHLY"
-    draft.weekdays = found
+    draft.weekdays = result
 
 
 def _resolve_date(point: Point, context: Context, base: date) -> date:
     if isinstance(point, Date | Relative):
         if isinstance(point, Relative) and point.kind not in {"day", "weekday", "week", "closest", "weekdays"}:
             raise Refused("too-vague", point.span)
-        found = find_first_day(point, context, base)
+        result = find_first_day(point, context, base)
     elif isinstance(point, Days):
-        found = find_nth_day(point, context, base)
+        result = find_nth_day(point, context, base)
     else:
         raise Refused("inexpressible", point.span)
-    if found < context.today and not (isinstance(point, Date) and point.year):
+    if result < context.today and not (isinstance(point, Date) and point.year):
         raise Refused("past", point.span)
-    context.choices.assume(f"Only {found:%Y-%m-%d} is excluded.")
-    return found
+    context.choices.assume(f"Only {result:%Y-%m-%d} is excluded.")
+    return result

@@ -32,8 +32,8 @@ _NO_TITLE_ENDS = frozenset({"comma", "dash", "colon", "for", "stop"})
 
 def _as_list_rule(rule: Callable[[Cursor], Clause | None]) -> Callable[[Cursor], list[Clause] | None]:
     def read(c: Cursor) -> list[Clause] | None:
-        found = rule(c)
-        return None if found is None else [found]
+        result = rule(c)
+        return None if result is None else [result]
 
     return read
 
@@ -43,11 +43,19 @@ def _parse_days(c: Cursor) -> Days | None:
     c.take("only")
     on = c.take("on", "for") is not None
     c.take("only")
-    found = parse_days(c)
-    if found is None or not on:
-        return found
+    result = parse_days(c)
+    if result is None or not on:
+        return result
     return Days(
-        found.picks, found.period, found.dates, found.weeks, found.marked, on, found.loose, found.plural, c.span(start)
+        result.picks,
+        result.period,
+        result.dates,
+        result.weeks,
+        result.marked,
+        on,
+        result.loose,
+        result.plural,
+        c.span(start),
     )
 
 
@@ -56,8 +64,8 @@ def _parse_months(c: Cursor) -> Months | None:
     c.take("only")
     if c.take("in") is None:
         return None
-    found = parse_months(c)
-    return Months(found, span=c.span(start)) if found else None
+    result = parse_months(c)
+    return Months(result, span=c.span(start)) if result else None
 
 
 _RULES: tuple[Callable[[Cursor], list[Clause] | None], ...] = (
@@ -110,10 +118,10 @@ class Parser:
                 if not self._is_title(begin, start):
                     continue
                 title = self._find_title_span(begin, start)
-            found = self._parse_clauses(start)
-            if found is None:
+            result = self._parse_clauses(start)
+            if result is None:
                 continue
-            read, end = found
+            read, end = result
             if end == len(self.tokens):
                 return Phrase(title, read, start)
             after = self._parse_outro(end) if title is None else None
@@ -131,8 +139,8 @@ class Parser:
         """
         part = Parser(self.tokens[start:end], self.cursor.language)
         part.cursor.bare = bare
-        found = part._parse_clauses(0)
-        return found[0] if found is not None and found[1] == end - start else None
+        result = part._parse_clauses(0)
+        return result[0] if result is not None and result[1] == end - start else None
 
     def _skip_intro(self) -> int:
         c = self.cursor
@@ -142,11 +150,11 @@ class Parser:
         return c.at
 
     def _parse_clauses(self, start: int) -> _Read | None:
-        found: list[Clause] = []
+        result: list[Clause] = []
         at = start
         while at < len(self.tokens):
             before = at
-            joined = self._parse_joint(at) if found else None
+            joined = self._parse_joint(at) if result else None
             if joined is not None:
                 at = joined.end
             clause = self._parse_clause(at)
@@ -157,15 +165,15 @@ class Parser:
             if clause is None:
                 break
             if joined is not None and joined.and_:
-                found.append(Mark("and"))
+                result.append(Mark("and"))
             elif joined is not None:
-                found.append(Mark("comma"))
-            found += clause[0]
+                result.append(Mark("comma"))
+            result += clause[0]
             at = clause[1]
         self.furthest = max(self.furthest, at)
-        if not found:
+        if not result:
             return None
-        return tuple(found), self._skip_end(at)
+        return tuple(result), self._skip_end(at)
 
     def _parse_joint(self, at: int) -> _Joint | None:
         c = self.cursor
@@ -198,12 +206,12 @@ class Parser:
         for rule in _RULES:
             c.at = at
             try:
-                found = rule(c)
+                result = rule(c)
             except Refused as refused:
                 self.refused = self.refused or refused
                 continue
-            if found is not None and c.at > at:
-                return found, c.at
+            if result is not None and c.at > at:
+                return result, c.at
         return None
 
     def _may_extend_title(self, start: int) -> bool:

@@ -58,8 +58,8 @@ def _parse_each_days(c: Cursor, start: int) -> list[Clause] | None:
     if c.sees("holiday"):
         c.take("holiday")
         raise Refused("holidays", c.span(start))
-    found = parse_days(c, each=True)
-    return None if found is None else [found]
+    result = parse_days(c, each=True)
+    return None if result is None else [result]
 
 
 def _parse_each_part(c: Cursor, start: int) -> list[Clause] | None:
@@ -130,12 +130,12 @@ def _parse_day_interval(c: Cursor, start: int, interval: int, *, nth: bool) -> l
     if special is not None and special.value != 1:
         raise Refused("inexpressible", c.span(start))
     if special is None:
-        found = parse_days(c, each=True)
-        if found is None or any(pick.nth for pick in found.picks):
+        result = parse_days(c, each=True)
+        if result is None or any(pick.nth for pick in result.picks):
             return None
     else:
-        found = Days((Pick(0, 5), Pick(0, 6)), marked=True, on=True, span=c.span(start))
-    on = Days(found.picks, found.period, weeks=found.weeks, marked=True, on=True, span=found.span)
+        result = Days((Pick(0, 5), Pick(0, 6)), marked=True, on=True, span=c.span(start))
+    on = Days(result.picks, result.period, weeks=result.weeks, marked=True, on=True, span=result.span)
     return [Repeat(interval, Unit.WEEK, span=c.span(start)), on]
 
 
@@ -143,10 +143,10 @@ def parse_adverb(c: Cursor) -> list[Clause] | None:
     """Parse ``daily``, ``biweekly``, ``once a week``, ``3 times a day``."""
     start = c.at
     c.take("repeat")
-    found = c.take("adverb")
-    if found is not None:
-        half_year = found.value == Unit.HALF_YEAR
-        named = Unit.MONTH if half_year else Unit(found.value)
+    result = c.take("adverb")
+    if result is not None:
+        half_year = result.value == Unit.HALF_YEAR
+        named = Unit.MONTH if half_year else Unit(result.value)
         return [Repeat(6 if half_year else 1, named, adverb=True, span=c.span(start))]
     bi = c.take("bi")
     if bi is not None:
@@ -176,19 +176,19 @@ def parse_start(c: Cursor) -> list[Clause] | None:
     if c.take("start") is None:
         return None
     said_at = c.take("on", "in") is None and c.take("at") is not None
-    found = parse_point(c)
+    result = parse_point(c)
     at = None
-    if found is None:
+    if result is None:
         at = parse_clock(c, bare=said_at)
     elif c.sees("at", "clock"):
         at = parse_clock(c, bare=c.take("at") is not None)
-    if found is None and at is None:
+    if result is None and at is None:
         return None
-    clauses: list[Clause] = [Start(found, at, span=c.span(start))]
+    clauses: list[Clause] = [Start(result, at, span=c.span(start))]
     middle = c.at
     if c.take("onward") is not None:
         return clauses
-    if found is not None and c.take("until", "to", "dash") is not None:
+    if result is not None and c.take("until", "to", "dash") is not None:
         last = parse_point(c)
         if last is not None:
             return [*clauses, End(last, span=c.span(middle))]
@@ -231,15 +231,15 @@ def parse_end(c: Cursor) -> list[Clause] | None:
     before = c.sees("before") and not c.sees("until")
     if c.take("until", "before") is not None:
         c.take("on")
-        found = parse_point(c)
-        if found is not None:
+        result = parse_point(c)
+        if result is not None:
             at = None
             middle = c.at
             if not before:
                 at = parse_clock(c, bare=c.take("at") is not None)
                 if at is None:
                     c.at = middle
-            return [End(found, before=before, clock=at, span=c.span(start))]
+            return [End(result, before=before, clock=at, span=c.span(start))]
         c.at = start
     return c.attempt(_parse_count) or c.attempt(_parse_duration)
 
@@ -263,16 +263,16 @@ def _parse_count(c: Cursor) -> list[Clause] | None:
 def _parse_duration(c: Cursor) -> list[Clause] | None:
     start = c.at
     if c.take("for") is None:
-        found = parse_length(c)
-        return None if found is None or c.take("for-after") is None else [End(length=found, span=c.span(start))]
+        result = parse_length(c)
+        return None if result is None or c.take("for-after") is None else [End(length=result, span=c.span(start))]
     c.take("the-next")
-    found = parse_length(c)
-    if found is None:
+    result = parse_length(c)
+    if result is None:
         unit = c.take("unit")
         if unit is None or c.at <= start + 2:
             return None
-        found = Length(((Unit(unit.value), 1),), c.span(start))
-    return [End(length=found, span=c.span(start))]
+        result = Length(((Unit(unit.value), 1),), c.span(start))
+    return [End(length=result, span=c.span(start))]
 
 
 def parse_except(c: Cursor) -> list[Clause] | None:
@@ -292,11 +292,11 @@ def parse_except(c: Cursor) -> list[Clause] | None:
         if c.sees("holiday"):
             c.take("holiday")
             raise Refused("holidays", c.span(start))
-        found = c.attempt(_parse_excepted)
-        if found is None:
+        result = c.attempt(_parse_excepted)
+        if result is None:
             c.at = before
             break
-        points += found
+        points += result
     if not points:
         return None
     c.take("close")
@@ -321,12 +321,12 @@ def _parse_excepted(c: Cursor) -> list[Point] | None:
         return [_parse_excepted_time(c, single)] if isinstance(single, Date) else [single]
     c.at = start
     repeated = c.take("each") is not None
-    found = parse_days(c, each=repeated)
-    if found is None:
+    result = parse_days(c, each=repeated)
+    if result is None:
         return None
-    if found.dates:
-        return [*found.dates]
-    return [found]
+    if result.dates:
+        return [*result.dates]
+    return [result]
 
 
 def _parse_excepted_time(c: Cursor, date: Date) -> Date:
@@ -345,19 +345,19 @@ def parse_place(c: Cursor) -> list[Clause] | None:
     start = c.at
     c.take("open")
     after_comma = c.at > 0 and c.tokens[c.at - 1].text == ","
-    said = c.take("in", "at", "on") is not None
+    has_preposition = c.take("in", "at", "on") is not None
     c.take("article")
     if c.ended:
         return None
-    found = find_place(c.tokens, c.at)
-    if found is None:
+    result = find_place(c.tokens, c.at)
+    if result is None:
         return None
-    names, c.at, needs_time = found
+    names, c.at, needs_time = result
     time = c.take("zone-time") is not None
     c.take("close")
-    if needs_time and not (time or said or (after_comma and c.ended)):
+    if needs_time and not (time or has_preposition or (after_comma and c.ended)):
         return None
-    if not time and said and not needs_time and len(names) > 1:
+    if not time and has_preposition and not needs_time and len(names) > 1:
         return None
     return [Place(names, c.span(start))]
 

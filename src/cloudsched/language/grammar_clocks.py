@@ -48,14 +48,14 @@ def parse_window(c: Cursor) -> Window | None:
     """Parse ``from 9 to 17``, ``between 9am and 5pm``, ``after 2pm and before 4pm``."""
     start = c.at
     if c.take("from") is not None:
-        found = c.attempt(lambda c: _parse_span(c, bare=True))
+        result = c.attempt(lambda c: _parse_span(c, bare=True))
     elif c.take("between") is not None:
-        found = c.attempt(lambda c: _parse_span(c, bare=True, joined="and"))
+        result = c.attempt(lambda c: _parse_span(c, bare=True, joined="and"))
     elif c.take("after") is not None:
-        found = c.attempt(_parse_after_before)
+        result = c.attempt(_parse_after_before)
     else:
         return None
-    return replace(found, span=c.span(start)) if found is not None else None
+    return replace(result, span=c.span(start)) if result is not None else None
 
 
 def _parse_span(c: Cursor, *, bare: bool, joined: str = "to") -> Window | None:
@@ -109,10 +109,10 @@ def parse_grid(c: Cursor) -> Grid | None:
 
 def parse_numbers(c: Cursor) -> tuple[int, ...]:
     """Parse numbers and ranges of them: ``2, 15 and 27``, ``9 to 12 and 17``."""
-    found: list[int] = []
-    while len(found) < MOST_ITEMS:
+    result: list[int] = []
+    while len(result) < MOST_ITEMS:
         before = c.at
-        if found:
+        if result:
             c.skip("comma", "and", "or")
         value = parse_number(c)
         if value is None:
@@ -123,8 +123,8 @@ def parse_numbers(c: Cursor) -> tuple[int, ...]:
         if last is None or not value < last < value + MOST_ITEMS:
             c.at = middle
             last = value
-        found += range(value, last + 1)
-    return tuple(found)
+        result += range(value, last + 1)
+    return tuple(result)
 
 
 def parse_part(c: Cursor) -> Part | None:
@@ -154,15 +154,15 @@ def parse_clock(c: Cursor, *, bare: bool, last: bool = False) -> Clock | None:
         last: A plain number must not begin another clause, as in "9 times".
     """
     start = c.at
-    found = _parse_named(c) or c.attempt(_parse_around) or c.attempt(lambda c: _parse_hour(c, bare=bare, last=last))
-    if found is None:
+    result = _parse_named(c) or c.attempt(_parse_around) or c.attempt(lambda c: _parse_hour(c, bare=bare, last=last))
+    if result is None:
         c.at = start
         return None
-    if not (0 <= found.hour <= 23 and found.minute <= 59 and found.second <= 59):
+    if not (0 <= result.hour <= 23 and result.minute <= 59 and result.second <= 59):
         raise Refused("no-such-time", c.span(start))
-    if found.half is not None and not 0 <= found.hour <= (12 if not found.exact else 23):
+    if result.half is not None and not 0 <= result.hour <= (12 if not result.exact else 23):
         raise Refused("no-such-time", c.span(start))
-    return replace(found, span=c.span(start))
+    return replace(result, span=c.span(start))
 
 
 def _parse_named(c: Cursor) -> Clock | None:
@@ -219,10 +219,10 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
     hour_said = parse_number(c)
     if hour_said is None:
         return None
-    found = Clock(hour_said)
+    result = Clock(hour_said)
     spoken = False
     if len(digits) in {3, 4}:
-        found = Clock(hour_said // 100, hour_said % 100, exact=hour_said >= 1300 or digits[0] == "0")
+        result = Clock(hour_said // 100, hour_said % 100, exact=hour_said >= 1300 or digits[0] == "0")
         bare = bare and (len(digits) == 4 or c.sees("in", "halfday"))
     elif len(digits) > 4:
         return None
@@ -231,15 +231,15 @@ def _parse_hour(c: Cursor, *, bare: bool, last: bool) -> Clock | None:
         c.take("dash")
         minute_said = parse_number(c)
         if minute_said is not None and 10 <= minute_said <= 59:
-            found, spoken = Clock(hour_said, minute_said), True
+            result, spoken = Clock(hour_said, minute_said), True
         else:
             c.at = before
     elif digits.startswith("0"):
-        found = Clock(hour_said, exact=True)
-    return _parse_hour_number(c, found, bare=bare or spoken, last=last)
+        result = Clock(hour_said, exact=True)
+    return _parse_hour_number(c, result, bare=bare or spoken, last=last)
 
 
-def _parse_hour_number(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Clock | None:
+def _parse_hour_number(c: Cursor, result: Clock, *, bare: bool, last: bool) -> Clock | None:
     """Return an hour given as a number; None if nothing shows that the number is an hour."""
     oclock = c.take("oclock") is not None
     if oclock:
@@ -247,29 +247,29 @@ def _parse_hour_number(c: Cursor, found: Clock, *, bare: bool, last: bool) -> Cl
         follows = c.language.clock24 and minute is not None and minute.kind == NUMBER and minute.value[0] <= 59
         if follows and minute is not None and not c.sees("unit", ahead=1) and not c.sees("month", ahead=1):
             c.at += 1
-            found = replace(found, minute=minute.value[0])
-        found = replace(found, exact=found.exact or c.language.clock24)
-    with_half = _parse_half(c, found)
+            result = replace(result, minute=minute.value[0])
+        result = replace(result, exact=result.exact or c.language.clock24)
+    with_half = _parse_half(c, result)
     if with_half.half is not None or with_half.part is not None or oclock:
         return with_half
     soon = c.sees("tonight", "relday") or (c.sees("next") and c.sees("part", ahead=1))
     if not (bare or soon) or c.sees("unit", "times") or (last and c.sees(*_NOT_AFTER_AN_HOUR)):
         return None
-    return with_half if found.hour <= 24 or found.exact or not last else None
+    return with_half if result.hour <= 24 or result.exact or not last else None
 
 
-def _parse_half(c: Cursor, found: Clock) -> Clock:
+def _parse_half(c: Cursor, result: Clock) -> Clock:
     token = c.token
     half = c.take("halfday")
     if half is None and token is not None and token.glued:
         half = c.take("halfday-short")
     if half is not None:
-        return replace(found, half=half.value)
+        return replace(result, half=half.value)
     before = c.at
     if c.take("in", "at") is not None:
         c.take("article")
         named = c.take("part")
         if named is not None:
-            return replace(found, part=named.value)
+            return replace(result, part=named.value)
     c.at = before
-    return found
+    return result

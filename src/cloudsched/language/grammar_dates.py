@@ -31,26 +31,26 @@ def parse_dates(c: Cursor) -> list[Date] | None:
         return None if one is None else [_add_weekday(one, of_weekday, c, start)]
     c.take("article")
     month = c.take("month")
-    found = _parse_days_after_month(c) if month is not None else None
+    result = _parse_days_after_month(c) if month is not None else None
     if month is None:
-        found = _parse_days_before_month(c)
+        result = _parse_days_before_month(c)
         before = c.at
-        several = len(parse_months(c)) > 1 if found else False
+        several = len(parse_months(c)) > 1 if result else False
         c.at = before
-        month = c.take("month") if found and not several else None
-    if month is None or not found:
+        month = c.take("month") if result and not several else None
+    if month is None or not result:
         if of_weekday is None:
             return None
         return _parse_weekday_the_nth(c, start, of_weekday)
     year = parse_year(c)
     year = _parse_short_year(c) if year is None else year
     span = c.span(start)
-    for day in found:
+    for day in result:
         if not 1 <= day <= 31:
             raise Refused("no-such-date", span)
-    if len(found) > 1 and of_weekday is not None:
+    if len(result) > 1 and of_weekday is not None:
         return None
-    return [Date(month.value, day, year, of_weekday, span=span) for day in found]
+    return [Date(month.value, day, year, of_weekday, span=span) for day in result]
 
 
 def _add_weekday(date: Date, weekday: int | None, c: Cursor, start: int) -> Date:
@@ -82,10 +82,10 @@ def _parse_short_year(c: Cursor) -> int | None:
 
 def _parse_days_after_month(c: Cursor) -> list[int] | None:
     """Parse the days that follow a month's name: ``20 and 30``, ``the 15th``, ``on day 20``."""
-    found: list[int] = []
-    while len(found) < MOST_ITEMS:
+    result: list[int] = []
+    while len(result) < MOST_ITEMS:
         before = c.at
-        if found and not c.skip("comma", "and", "or"):
+        if result and not c.skip("comma", "and", "or"):
             break
         c.take("on")
         c.take("article")
@@ -103,20 +103,20 @@ def _parse_days_after_month(c: Cursor) -> list[int] | None:
         middle = c.at
         last = (parse_ordinal(c) or parse_number(c)) if c.take("to", "dash") is not None else None
         if last is not None and value < last <= 31 and not c.sees(*NOT_A_DAY):
-            found += range(value, last + 1)
+            result += range(value, last + 1)
         else:
             c.at = middle
-            found.append(value)
-    return found or None
+            result.append(value)
+    return result or None
 
 
 def _parse_days_before_month(c: Cursor) -> list[int] | None:
     """Parse the days that stand before a month's name: ``24``, ``the 1st and 15th of``."""
-    found: list[int] = []
+    result: list[int] = []
     plain = True
-    while len(found) < MOST_ITEMS:
+    while len(result) < MOST_ITEMS:
         before = c.at
-        if found and not c.skip("comma", "and", "or"):
+        if result and not c.skip("comma", "and", "or"):
             break
         c.take("article")
         token = c.token
@@ -127,15 +127,15 @@ def _parse_days_before_month(c: Cursor) -> list[int] | None:
         if value is None or value < 1:
             c.at = before
             break
-        found.append(value)
-    if not found:
+        result.append(value)
+    if not result:
         return None
     c.take("day-word")
     of = c.take("of") is not None
     c.take("article")
-    if of and plain and len(found) > 1:
+    if of and plain and len(result) > 1:
         return None  # "3,15 of January" names days of a month, as "3,15 of month" does
-    return found if c.sees("month") else None
+    return result if c.sees("month") else None
 
 
 def parse_numeric_date(c: Cursor) -> Date | None:

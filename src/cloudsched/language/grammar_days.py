@@ -20,11 +20,11 @@ SETS = {0: WORKING, 1: WEEKEND, 2: WEEKEND, 3: (*WORKING, *WEEKEND)}
 def parse_days(c: Cursor, *, each: bool = False) -> Days | None:
     """Parse days: ``mondays and fridays``, ``2nd and last Friday of each month``, ``Dec 24``, ``1st, 15th``."""
     start = c.at
-    found = c.attempt(_parse_dates) or c.attempt(lambda c: _parse_named_days(c, each=each))
-    if found is None:
+    result = c.attempt(_parse_dates) or c.attempt(lambda c: _parse_named_days(c, each=each))
+    if result is None:
         c.at = start
         return None
-    picks, on_dates, period, plural, weeks = found
+    picks, on_dates, period, plural, weeks = result
     return Days(
         picks,
         period,
@@ -54,12 +54,12 @@ def _parse_named_days(c: Cursor, *, each: bool) -> _Found | None:
             if not joined and (picks[-1].nth or not c.sees("weekday", "weekdays")):
                 c.at = before
                 break
-        found = _parse_item(c, listed=each or (again and count > 0))
-        if found is None:
+        result = _parse_item(c, listed=each or (again and count > 0))
+        if result is None:
             c.at = before
             break
         count += 1
-        items, is_plural = found
+        items, is_plural = result
         plural = plural or is_plural
         picks += [pick for pick in items if pick not in picks]
     if not picks:
@@ -141,16 +141,16 @@ def _parse_names(c: Cursor, *, sets: bool = True) -> tuple[list[Pick], bool] | N
 def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | None:
     """Parse days of the month as numbers: ``3, 15 and 30 of the month``; ``day 20``; ``every 2, 15``."""
     start = c.at
-    said = c.take("day-number") is not None
-    found: list[int] = []
-    while len(found) < MOST_ITEMS:
+    is_numbered = c.take("day-number") is not None
+    result: list[int] = []
+    while len(result) < MOST_ITEMS:
         before = c.at
-        if found:
+        if result:
             c.skip("comma", "and", "or")
             c.take("day-number")
             if listed:
                 c.take("each")
-        if c.token is None or (c.token.kind != NUMBER and not said):
+        if c.token is None or (c.token.kind != NUMBER and not is_numbered):
             c.at = before
             break
         value = parse_number(c)
@@ -160,50 +160,50 @@ def _parse_month_days(c: Cursor, *, listed: bool) -> tuple[list[Pick], bool] | N
         middle = c.at
         last = parse_number(c) if c.take("to", "dash") is not None else None
         if last is not None and value < last <= 31:
-            found += range(value, last + 1)
+            result += range(value, last + 1)
         else:
             c.at = middle
-            found.append(value)
+            result.append(value)
     token = c.token
-    if not found and token is not None and token.kind == PAIR and "-" in token.text and len(token.value) == 2:
+    if not result and token is not None and token.kind == PAIR and "-" in token.text and len(token.value) == 2:
         first, last = token.value
         c.at += 1
         if 1 <= first < last <= 31 and c.sees("of"):
-            found = list(range(first, last + 1))
-    if not found or not (said or c.sees("of") or (listed and len(found) > 1)):
+            result = list(range(first, last + 1))
+    if not result or not (is_numbered or c.sees("of") or (listed and len(result) > 1)):
         c.at = start
         return None
     before = c.at
-    if c.sees("of") and not said and parse_period(c, nth=True, each=False) is None:
+    if c.sees("of") and not is_numbered and parse_period(c, nth=True, each=False) is None:
         c.at = start
         return None
     c.at = before
-    return [Pick(value, DAY) for value in found], False
+    return [Pick(value, DAY) for value in result], False
 
 
 def _parse_weeks(c: Cursor) -> tuple[int, ...]:
     start = c.at
-    found: list[int] = []
+    result: list[int] = []
     if c.take("in", "of") is not None and c.take("week-number") is not None:
-        while len(found) < MOST_ITEMS:
+        while len(result) < MOST_ITEMS:
             before = c.at
-            if found:
+            if result:
                 c.skip("comma", "and", "or")
             value = parse_number(c)
             if value is None or not 1 <= value <= 53:
                 c.at = before
                 break
-            found.append(value)
-    if not found:
+            result.append(value)
+    if not result:
         c.at = start
-    return tuple(found)
+    return tuple(result)
 
 
 def _parse_dates(c: Cursor) -> _Found | None:
-    found: list[Date] = []
-    while len(found) < MOST_ITEMS:
+    result: list[Date] = []
+    while len(result) < MOST_ITEMS:
         before = c.at
-        if found:
+        if result:
             c.skip("comma", "and", "or", "also")
             c.take("on")
             c.take("each")
@@ -211,8 +211,8 @@ def _parse_dates(c: Cursor) -> _Found | None:
         if some is None:
             c.at = before
             break
-        found += some
-    return ((), tuple(found), None, False, ()) if found else None
+        result += some
+    return ((), tuple(result), None, False, ()) if result else None
 
 
 def list_weekdays(pick: Pick) -> tuple[int, ...]:

@@ -26,8 +26,8 @@ def parse_number(c: Cursor) -> int | None:
             return tens.value + unit.value
         c.at = start
         return tens.value
-    found = c.take("number")
-    if found is None:
+    result = c.take("number")
+    if result is None:
         return None
     if c.sees("thousand"):
         c.take("thousand")
@@ -37,8 +37,8 @@ def parse_number(c: Cursor) -> int | None:
         if rest is None or rest > 999:
             c.at = start
             rest = 0
-        return found.value * 1000 + rest
-    return found.value
+        return result.value * 1000 + rest
+    return result.value
 
 
 def parse_ordinal(c: Cursor) -> int | None:
@@ -50,11 +50,11 @@ def parse_ordinal(c: Cursor) -> int | None:
     tens = c.take("tens")
     if tens is not None:
         c.take("dash")
-    found = c.take("ordinal")
-    if found is None or (tens is not None and found.value > 9):
+    result = c.take("ordinal")
+    if result is None or (tens is not None and result.value > 9):
         c.at = start
         return None
-    value = found.value + (tens.value if tens else 0)
+    value = result.value + (tens.value if tens else 0)
     before = c.at
     c.take("dash")
     if c.take("to-last"):
@@ -65,10 +65,10 @@ def parse_ordinal(c: Cursor) -> int | None:
 
 def parse_ordinals(c: Cursor) -> list[int]:
     """Parse a list of ordinals, and ranges of them: ``1st, 2nd and last``."""
-    found: list[int] = []
-    while len(found) < MOST_ITEMS:
+    result: list[int] = []
+    while len(result) < MOST_ITEMS:
         before = c.at
-        if found:
+        if result:
             if not c.skip("comma", "and", "or", "also"):
                 break
             c.take("on")
@@ -80,11 +80,11 @@ def parse_ordinals(c: Cursor) -> list[int]:
         middle = c.at
         last = parse_ordinal(c) if c.take("to", "dash") is not None else None
         if last is not None and 0 < value < last <= 31:
-            found += range(value, last + 1)
+            result += range(value, last + 1)
         else:
             c.at = middle
-            found.append(value)
-    return found
+            result.append(value)
+    return result
 
 
 def parse_length(c: Cursor) -> Length | None:
@@ -95,11 +95,11 @@ def parse_length(c: Cursor) -> Length | None:
         before = c.at
         if amounts:
             c.take("and", "comma")
-        found = _parse_amount(c)
-        if found is None or any(unit == found[0] for unit, _ in amounts):
+        result = _parse_amount(c)
+        if result is None or any(unit == result[0] for unit, _ in amounts):
             c.at = before
             break
-        amounts.append(found)
+        amounts.append(result)
     if not amounts:
         c.at = start
         return None
@@ -116,9 +116,9 @@ def _parse_amount(c: Cursor) -> tuple[Unit, int] | None:
             return Unit.MINUTE, fraction.value
         c.at = start
     if token is not None and token.kind == PAIR:
-        found = _parse_fraction(c, token.text, token.value)
-        if found is not None:
-            return found
+        result = _parse_fraction(c, token.text, token.value)
+        if result is not None:
+            return result
         c.at = start
         return None
     a = c.take("a")

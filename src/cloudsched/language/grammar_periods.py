@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
     """Parse the period of days: ``of every month``, ``in November``, ``of the 2nd month of each quarter``."""
     start = c.at
-    said = c.take("of", "in") is not None
-    if not said and not (nth and c.sees("month")) and not (nth and c.sees("each", "per")):
+    has_preposition = c.take("of", "in") is not None
+    if not has_preposition and not (nth and c.sees("month")) and not (nth and c.sees("each", "per")):
         return None
     article = c.take("article") is not None
     ahead = c.take("next")
@@ -58,7 +58,7 @@ def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
             each=repeated is not None,
             definite=article and repeated is None,
         )
-    year = parse_year(c) if unit is None and said and nth and not repeated else None
+    year = parse_year(c) if unit is None and has_preposition and nth and not repeated else None
     if year is None:
         c.at = start
         return None
@@ -67,26 +67,26 @@ def parse_period(c: Cursor, *, nth: bool, each: bool) -> Period | None:
 
 def parse_months(c: Cursor) -> tuple[int, ...]:
     """Parse names of months: lists, and ranges such as ``June to August``."""
-    found: list[int] = []
-    while len(found) < MOST_ITEMS:
+    result: list[int] = []
+    while len(result) < MOST_ITEMS:
         before = c.at
-        if found:
+        if result:
             if not c.skip("comma", "and", "or"):
                 break
             c.take("in")
         month = c.take("month")
-        if month is None or c.sees("ordinal") or (found and c.sees("number", "tens")):
+        if month is None or c.sees("ordinal") or (result and c.sees("number", "tens")):
             c.at = before
             break
         middle = c.at
         if c.take("to", "dash") is not None:
             last = c.take("month")
             if last is not None and not c.sees("number", "ordinal", "tens"):
-                found += [(month.value - 1 + step) % 12 + 1 for step in range((last.value - month.value) % 12 + 1)]
+                result += [(month.value - 1 + step) % 12 + 1 for step in range((last.value - month.value) % 12 + 1)]
                 continue
             c.at = middle
-        found.append(month.value)
-    return tuple(dict.fromkeys(found))
+        result.append(month.value)
+    return tuple(dict.fromkeys(result))
 
 
 def parse_year(c: Cursor) -> int | None:

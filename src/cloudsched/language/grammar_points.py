@@ -22,7 +22,7 @@ _CALENDAR = (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR)
 def parse_relative(c: Cursor) -> Relative | None:
     """Parse a one-off day or instant relative to now, to today or to another day."""
     start = c.at
-    found = (
+    result = (
         c.attempt(_parse_day)
         or c.attempt(_parse_from_now)
         or c.attempt(_parse_counted_weekday)
@@ -30,42 +30,42 @@ def parse_relative(c: Cursor) -> Relative | None:
         or c.attempt(_parse_next_weekday)
         or c.attempt(_parse_closest)
     )
-    if found is None:
+    if result is None:
         c.at = start
-    return found
+    return result
 
 
 def _parse_day(c: Cursor) -> Relative | None:
     start = c.at
     c.take("on", "for")
-    found = c.take("relday")
-    if found is None:
+    result = c.take("relday")
+    if result is None:
         c.at = start
-        found = c.take("now")
-        return None if found is None else Relative("now", span=c.span(start))
-    return Relative("day", found.value, span=c.span(start))
+        result = c.take("now")
+        return None if result is None else Relative("now", span=c.span(start))
+    return Relative("day", result.value, span=c.span(start))
 
 
 def _parse_from_now(c: Cursor) -> Relative | None:
     """Parse ``in 20 minutes``, ``2 hours from now``, ``3 days after Easter``, ``a week from Monday``."""
     start = c.at
     if c.take("in") is not None:
-        found = parse_length(c)
-        return None if found is None else Relative("length", length=found, span=c.span(start))
-    found = parse_length(c)
-    if found is None:
+        result = parse_length(c)
+        return None if result is None else Relative("length", length=result, span=c.span(start))
+    result = parse_length(c)
+    if result is None:
         return None
     if c.take("hence") is not None:
         # "3 years from today" and "a day from now" count days; "a day from right now" counts from this instant.
         exact = "right" in c.tokens[c.at - 2].text
-        return Relative("length", length=found, from_moment=exact, span=c.span(start))
+        return Relative("length", length=result, from_moment=exact, span=c.span(start))
     back = c.sees("before")
     if c.take("after", "from", "before") is None:
         return None
     base = parse_point(c)
     if base is None or isinstance(base, Months | Year):
         return None
-    return Relative("length", length=found, base=base, back=back, span=c.span(start))
+    return Relative("length", length=result, base=base, back=back, span=c.span(start))
 
 
 def _parse_counted_weekday(c: Cursor) -> Relative | None:
@@ -138,8 +138,8 @@ def parse_edge(c: Cursor) -> Relative | None:
     """Parse ``the end of the month``, ``the beginning of next year``."""
     start = c.at
     c.take("at", "on", "in")
-    found = c.take("edge")
-    if found is None or c.take("of", "in") is None:
+    result = c.take("edge")
+    if result is None or c.take("of", "in") is None:
         return None
     c.take("article")
     each = c.take("each")
@@ -149,21 +149,21 @@ def parse_edge(c: Cursor) -> Relative | None:
     year = parse_year(c)
     if month is not None or year is not None:
         base = Date(month.value if month is not None else None, None, year)
-        return Relative("edge", found.value, base=base, span=c.span(start))
+        return Relative("edge", result.value, base=base, span=c.span(start))
     ahead = c.take("next")
     unit = c.take("unit")
     if unit is None or unit.value not in _CALENDAR:
         return None
     where = ahead.value if ahead is not None else 0
-    return Relative("edge", found.value, ahead=where, unit=Unit(unit.value), span=c.span(start))
+    return Relative("edge", result.value, ahead=where, unit=Unit(unit.value), span=c.span(start))
 
 
 def parse_repeated_edge(c: Cursor) -> Days | None:
     """Parse ``the end of each month``, ``beginning of March``, or ``at the end`` next to "every month"."""
     start = c.at
     c.take("at", "on")
-    found = c.take("edge")
-    if found is None:
+    result = c.take("edge")
+    if result is None:
         return None
     before = c.at
     period = parse_period(c, nth=True, each=False)
@@ -171,7 +171,7 @@ def parse_repeated_edge(c: Cursor) -> Days | None:
         c.at = before
     what = 7
     return Days(
-        (Pick(found.value, what),), period, marked=period is not None and period.each, on=True, span=c.span(start)
+        (Pick(result.value, what),), period, marked=period is not None and period.each, on=True, span=c.span(start)
     )
 
 
@@ -186,9 +186,9 @@ def parse_point(c: Cursor) -> Point | None:
         _parse_day_of_period,
     )
     for rule in rules:
-        found = rule(c)
-        if found is not None:
-            return found
+        result = rule(c)
+        if result is not None:
+            return result
         c.at = start
     c.at = start
     c.take("in", "on")
@@ -223,11 +223,11 @@ def _parse_single_date(c: Cursor) -> Date | None:
     token = c.token
     if token is not None and token.kind in {DATE, PAIR}:
         return parse_numeric_date(c)
-    found = parse_days(c)
-    if found is None or len(found.dates) != 1:
+    result = parse_days(c)
+    if result is None or len(result.dates) != 1:
         c.at = start
         return None
-    return found.dates[0]
+    return result.dates[0]
 
 
 def _parse_day_of_period(c: Cursor) -> Days | Relative | None:
@@ -236,13 +236,13 @@ def _parse_day_of_period(c: Cursor) -> Days | Relative | None:
     c.take("on")
     c.take("article")
     c.at = c.at if c.sees("ordinal", "ordinal-end", "weekday", "weekdays", "dayset", "daysets") else start
-    found = parse_days(c)
-    if found is None or found.dates or len(found.picks) != 1:
+    result = parse_days(c)
+    if result is None or result.dates or len(result.picks) != 1:
         return None
-    pick = found.picks[0]
-    if not pick.nth and found.period is None and not found.marked:
-        return Relative("weekday", weekday=pick.what, span=found.span)
-    return found if pick.nth else None
+    pick = result.picks[0]
+    if not pick.nth and result.period is None and not result.marked:
+        return Relative("weekday", weekday=pick.what, span=result.span)
+    return result if pick.nth else None
 
 
 def parse_year_limit(c: Cursor) -> Year | None:

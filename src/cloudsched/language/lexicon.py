@@ -93,17 +93,17 @@ class Language:
     @cached_property
     def entries(self) -> dict[str, list[tuple[tuple[str, ...], str, int]]]:
         """All entries by their first word, longest first."""
-        found: dict[str, list[tuple[tuple[str, ...], str, int]]] = {}
+        result: dict[str, list[tuple[tuple[str, ...], str, int]]] = {}
         for kind, values in self.words.items():
             for value, texts in values.items():
                 for text in texts.split("|"):
                     words = tuple(text.replace("-", " ").replace(",", " ,").split())
-                    found.setdefault(words[0], []).append((words, kind, value))
+                    result.setdefault(words[0], []).append((words, kind, value))
         for word, number in self.glued_numbers.items():
-            found.setdefault(word, []).append(((word,), "number", number))
-        for entries in found.values():
+            result.setdefault(word, []).append(((word,), "number", number))
+        for entries in result.values():
             entries.sort(key=lambda entry: -len(entry[0]))
-        return found
+        return result
 
     def knows(self, word: str) -> bool:
         """Return whether a word is in the lexicon on its own."""
@@ -128,14 +128,14 @@ def _match_at(tokens: Sequence[Token], place: int, language: Language) -> Matche
     if token.kind == MARK:
         kind = _MARKS.get(token.text)
         return {kind: Match(place + 1, 0)} if kind else {}
-    found: Matches = {"number": Match(place + 1, token.value[0])} if token.kind == NUMBER else {}
+    result: Matches = {"number": Match(place + 1, token.value[0])} if token.kind == NUMBER else {}
     for words, kind, value in language.entries.get(token.text, ()):
-        if kind in found and found[kind].end >= place + len(words):
+        if kind in result and result[kind].end >= place + len(words):
             continue
         end = _find_end(tokens, place, words)
-        if end and (kind not in found or found[kind].end < end):
-            found[kind] = Match(end, value)
-    return found
+        if end and (kind not in result or result[kind].end < end):
+            result[kind] = Match(end, value)
+    return result
 
 
 def _find_end(tokens: Sequence[Token], place: int, words: Iterable[str]) -> int:

@@ -47,13 +47,13 @@ def resolve_zone(plan: Plan, context: Context) -> None:
 
 def list_clocks(plan: Plan) -> list[Clock]:
     """Return all times of day in a phrase."""
-    found = [clock for group in plan.groups for clock in group.clocks]
+    result = [clock for group in plan.groups for clock in group.clocks]
     for group in plan.groups:
         if group.window is not None:
-            found += [clock for clock in (group.window.first, group.window.last) if clock is not None]
+            result += [clock for clock in (group.window.first, group.window.last) if clock is not None]
     if plan.start is not None and plan.start.clock is not None:
-        found.append(plan.start.clock)
-    return found + [end.clock for end in plan.ends if end.clock is not None]
+        result.append(plan.start.clock)
+    return result + [end.clock for end in plan.ends if end.clock is not None]
 
 
 def is_24_hour(clock: Clock) -> bool:
@@ -64,15 +64,15 @@ def is_24_hour(clock: Clock) -> bool:
 def _is_recurring(plan: Plan, context: Context) -> bool:
     if plan.recurs:
         return True
-    said = [days for group in plan.groups for days in group.days]
-    if not said:
+    all_days = [days for group in plan.groups for days in group.days]
+    if not all_days:
         return False
     bounded = bool(plan.ends or plan.exceptions or plan.start)
-    decided = [_is_repeated(days, context, bounded=bounded) for days in said]
+    decided = [_is_repeated(days, context, bounded=bounded) for days in all_days]
     if all(decided) and not any(group.relatives for group in plan.groups):
         return True
     if any(decided):
-        raise Refused("contradiction", said[0].span)
+        raise Refused("contradiction", all_days[0].span)
     return False
 
 

@@ -38,21 +38,21 @@ def build_once(plan: Plan, context: Context) -> Schedule:
         raise Refused("no-recurrence", (plan.ends or plan.exceptions)[0].span)
     if plan.start is not None:
         raise Refused("no-recurrence", plan.start.span)
-    found: list[datetime] = []
+    result: list[datetime] = []
     for group in plan.groups:
         if group.window is not None:
             raise Refused("too-vague", group.window.span)
         if group.grid is not None or group.months is not None or plan.year is not None:
             raise Refused("too-vague")
-        found += _find_instants(group, context)
-    found = sorted(set(found))
-    if not found:
+        result += _find_instants(group, context)
+    result = sorted(set(result))
+    if not result:
         raise Refused("no-time")
-    if found[0] <= context.now:
+    if result[0] <= context.now:
         raise Refused("past")
-    if len(found) == 1:
-        return Schedule.once(found[0], timezone=context.timezone)
-    local = [at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None).isoformat() for at in found]
+    if len(result) == 1:
+        return Schedule.once(result[0], timezone=context.timezone)
+    local = [at.astimezone(load_tzinfo(context.timezone)).replace(tzinfo=None).isoformat() for at in result]
     return Schedule(dtstart=local[0], rdates=local[1:], timezone=context.timezone)
 
 
@@ -61,11 +61,11 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
         moment = _find_moment(group.relatives[0], context)
         if moment is not None:
             return [moment]
-    for said in group.relatives:
-        if said.length is not None and said.length.finest < Unit.DAY:
-            raise Refused("contradiction", said.span)
-        if said.kind == "now":
-            raise Refused("too-vague", said.span)
+    for node in group.relatives:
+        if node.length is not None and node.length.finest < Unit.DAY:
+            raise Refused("contradiction", node.span)
+        if node.kind == "now":
+            raise Refused("too-vague", node.span)
     days = _find_days(group, context)
     if days is None:
         return _find_next_times(group, context)
@@ -74,44 +74,44 @@ def _find_instants(group: Group, context: Context) -> list[datetime]:
     return [context.to_instant(local) for day in days for local in _build_times(day, group, context)]
 
 
-def _find_moment(said: Relative, context: Context) -> datetime | None:
+def _find_moment(node: Relative, context: Context) -> datetime | None:
     """Return the instant of "in 20 minutes"; None if the length is counted in whole days."""
-    if said.kind == "now":
-        raise Refused("too-vague", said.span, "give a delay, for example: in 1 minute")
-    if said.length is None or (said.length.finest >= Unit.DAY and not said.from_moment):
+    if node.kind == "now":
+        raise Refused("too-vague", node.span, "give a delay, for example: in 1 minute")
+    if node.length is None or (node.length.finest >= Unit.DAY and not node.from_moment):
         return None
-    if said.base is not None:
-        raise Refused("not-understood", said.span)
-    coarse = tuple((unit, count) for unit, count in said.length.amounts if unit >= Unit.DAY)
-    fine = tuple((unit, count) for unit, count in said.length.amounts if unit < Unit.DAY)
+    if node.base is not None:
+        raise Refused("not-understood", node.span)
+    coarse = tuple((unit, count) for unit, count in node.length.amounts if unit >= Unit.DAY)
+    fine = tuple((unit, count) for unit, count in node.length.amounts if unit < Unit.DAY)
     local = context.local
     now = context.now.replace(microsecond=0)
     if coarse:
-        day = add_length(local.date(), Length(coarse, said.span))
+        day = add_length(local.date(), Length(coarse, node.span))
         now = context.to_instant(datetime.combine(day, local.time()))
     seconds = sum(count * {Unit.SECOND: 1, Unit.MINUTE: 60, Unit.HOUR: 3600}[unit] for unit, count in fine)
     if not seconds and not coarse:
-        raise Refused("past", said.span)
+        raise Refused("past", node.span)
     try:
         return now + timedelta(seconds=seconds)
     except OverflowError:
-        raise Refused("never", said.span) from None
+        raise Refused("never", node.span) from None
 
 
 def _find_days(group: Group, context: Context) -> list[date] | None:
     """Return the days that a group names; None if it names only a time."""
     today = context.today
-    found = [resolve_relative_day(said, context, today) for said in group.relatives]
+    result = [resolve_relative_day(node, context, today) for node in group.relatives]
     for days in group.days:
-        if found and not days.on and len(group.days) == 1 and group.relatives:
+        if result and not days.on and len(group.days) == 1 and group.relatives:
             raise Refused("contradiction", days.span)
-        found += _resolve_days(days, group, context)
+        result += _resolve_days(days, group, context)
     if len({bool(days.dates) for days in group.days}) > 1:
         raise Refused("contradiction", group.days[-1].span)
     if group.relatives and group.days:
         raise Refused("contradiction", group.days[0].span)
-    if found:
-        return sorted(set(found))
+    if result:
+        return sorted(set(result))
     if group.part is not None and (group.part.today or not group.clocks):
         return [today] if group.part.today else [today + (ONE_DAY if _has_part_passed(group, context) else timedelta())]
     return None
@@ -125,7 +125,7 @@ def _has_part_passed(group: Group, context: Context) -> bool:
 def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
     today = context.today
     if days.dates:
-        return [_skip_past_date(resolve_date(said, context, today), group, context, days) for said in days.dates]
+        return [_skip_past_date(resolve_date(node, context, today), group, context, days) for node in days.dates]
     if len(days.picks) > 1:
         raise Refused("no-recurrence", days.span, "add 'every' if it repeats, or list the dates")
     pick = days.picks[0]
@@ -133,16 +133,16 @@ def _resolve_days(days: Days, group: Group, context: Context) -> list[date]:
         return [_resolve_weekday(pick.what, days, group, context)]
     if days.weeks:
         raise Refused("too-vague", days.span)
-    found = find_nth_day(days, context, today)
-    if found == today and _has_day_passed(today, group, context) and (days.period is None or not days.period.year):
-        found = find_nth_day(days, context, today + ONE_DAY)
-    return [found]
+    result = find_nth_day(days, context, today)
+    if result == today and _has_day_passed(today, group, context) and (days.period is None or not days.period.year):
+        result = find_nth_day(days, context, today + ONE_DAY)
+    return [result]
 
 
-def _skip_past_date(found: date, group: Group, context: Context, days: Days) -> date:
-    if found == context.today and _has_day_passed(found, group, context):
-        return find_first_day(days.dates[0], context, found + ONE_DAY) if days.dates[0].year is None else found
-    return found
+def _skip_past_date(result: date, group: Group, context: Context, days: Days) -> date:
+    if result == context.today and _has_day_passed(result, group, context):
+        return find_first_day(days.dates[0], context, result + ONE_DAY) if days.dates[0].year is None else result
+    return result
 
 
 def _has_day_passed(day: date, group: Group, context: Context) -> bool:
@@ -195,10 +195,10 @@ def _find_next_times(group: Group, context: Context) -> list[datetime]:
     if not group.clocks:
         raise Refused("no-time")
     part = group.part.part if group.part is not None else None
-    found = []
+    result = []
     for time in context.resolve_times(group.clocks, part):
         local = make_local_time(context.today, *TimeOfDay(*time))
         if context.to_instant(local) <= context.now:
             local += ONE_DAY
-        found.append(context.to_instant(local))
-    return found
+        result.append(context.to_instant(local))
+    return result

@@ -88,7 +88,7 @@ _MOST_WORDS = 4
 @lru_cache(maxsize=1)
 def _load_cities() -> dict[str, tuple[str, ...]]:
     """Return the cities of the time zone database and the names above."""
-    found: dict[str, tuple[str, ...]] = {}
+    result: dict[str, tuple[str, ...]] = {}
     for name in zone_names():
         area, _, city = name.rpartition("/")
         if area and not area.startswith(
@@ -96,8 +96,8 @@ def _load_cities() -> dict[str, tuple[str, ...]]:
         ):
             key = city.replace("_", " ").replace("-", " ").lower()
             if len(key) > 3:
-                found.setdefault(key, (name,))
-    return found | _NAMED
+                result.setdefault(key, (name,))
+    return result | _NAMED
 
 
 @lru_cache(maxsize=1)

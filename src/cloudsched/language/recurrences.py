@@ -188,11 +188,11 @@ def _list_steps(first: TimeOfDay, last: TimeOfDay, step: int, window: Window) ->
         end += _DAY_SECONDS
     if (end - begin) // step > _MOST_TIMES:
         raise Refused("too-many", window.span)
-    found = [second % _DAY_SECONDS for second in range(begin, end + 1, step)]
+    result = [second % _DAY_SECONDS for second in range(begin, end + 1, step)]
     if window.open_first:
-        found.remove(begin)
-    if window.open_last and found and found[-1] == end:
-        found.pop()
-    if not found:
+        result.remove(begin)
+    if window.open_last and result and result[-1] == end:
+        result.pop()
+    if not result:
         raise Refused("never", window.span)
-    return [TimeOfDay(second // 3600, second // 60 % 60, second % 60) for second in found]
+    return [TimeOfDay(second // 3600, second // 60 % 60, second % 60) for second in result]

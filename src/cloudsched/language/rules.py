@@ -227,18 +227,18 @@ def _ask_nth(days: Days, context: Context) -> list[Draft]:
 def _build_from_dates(days: Days, interval: int, context: Context) -> list[Draft]:
     months_of: dict[int, list[int]] = {}
     for one in days.dates:
-        said = resolve_date_order(one, context)
-        if said.year is not None or said.weekday is not None:
-            raise Refused("contradiction", said.span)
-        if said.month == 0:
-            raise Refused("inexpressible", said.span)
-        if said.month is None or said.day is None:
-            raise Refused("not-understood", said.span)
-        months_of.setdefault(said.day, []).append(said.month)
+        node = resolve_date_order(one, context)
+        if node.year is not None or node.weekday is not None:
+            raise Refused("contradiction", node.span)
+        if node.month == 0:
+            raise Refused("inexpressible", node.span)
+        if node.month is None or node.day is None:
+            raise Refused("not-understood", node.span)
+        months_of.setdefault(node.day, []).append(node.month)
     of_months: dict[tuple[int, ...], list[int]] = {}
     for day, months in months_of.items():
         of_months.setdefault(tuple(sorted(months)), []).append(day)
-    return [Draft("YEARLY", interval, months=list(months), month_days=found) for months, found in of_months.items()]
+    return [Draft("YEARLY", interval, months=list(months), month_days=result) for months, result in of_months.items()]
 
 
 def _build_from_picks(picks: Iterable[Pick], period: Period, interval: int, days: Days) -> list[Draft]:
@@ -304,24 +304,24 @@ def _build_quarterly(picks: list[Pick], period: Period, interval: int, days: Day
 
 
 def _collect_weekdays(group: Group) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for days in group.days:
         if days.dates or days.weeks or any(pick.nth for pick in days.picks):
             raise Refused("contradiction", days.span)
-        found += [(0, pick.what) for pick in days.picks]
-    return found
+        result += [(0, pick.what) for pick in days.picks]
+    return result
 
 
 def _collect_months(group: Group) -> list[int]:
     """Return the months that limit plain weekdays, as in "Mondays in January"."""
-    found: list[int] = []
+    result: list[int] = []
     for days in group.days:
         period = days.period
         if period is not None and period.months and period.year is None:
-            found += period.months
+            result += period.months
         elif period is not None and (period.unit != Unit.MONTH or period.interval > 1 or period.ahead is not None):
             raise Refused("contradiction", days.span)
-    return found
+    return result
 
 
 def _build_daily(group: Group, repeat: Repeat) -> list[Draft]:

@@ -37,10 +37,10 @@ def is_title_shorter(corrected: Phrase, phrase: Phrase) -> bool:
 def find_candidates(word: str, language: Language) -> list[str]:
     """Return the words of the lexicon one edit away: a letter missing, added or changed, or two neighbours swapped."""
     index = _build_index(language.code, language)
-    found = set(index.get(word, ()))
+    result = set(index.get(word, ()))
     for place in range(len(word)):
-        found |= index.get(word[:place] + word[place + 1 :], set())
-    return sorted((one for one in found if is_slip(word, one)), key=lambda one: (one[0] != word[0], -len(one), one))
+        result |= index.get(word[:place] + word[place + 1 :], set())
+    return sorted((one for one in result if is_slip(word, one)), key=lambda one: (one[0] != word[0], -len(one), one))
 
 
 def is_slip(typed: str, meant: str) -> bool:

@@ -69,23 +69,23 @@ def tokenise(text: str, *, ordinal_dot: bool, splits: Callable[[str], bool]) -> 
             tokens.append(Token(QUOTE, text[at + 1 : end], at, end + 1))
             at = end + 1
             continue
-        found = _PATTERN.match(text, at)
-        if found is None:  # a lone combining character and the like
+        result = _PATTERN.match(text, at)
+        if result is None:  # a lone combining character and the like
             at += 1
             continue
         glued = bool(tokens) and tokens[-1].end == at
-        token = _make_token(found, text, glued=glued, ordinal_dot=ordinal_dot)
+        token = _make_token(result, text, glued=glued, ordinal_dot=ordinal_dot)
         at = token.end
         if token.text != ".":
             tokens.append(token)
     return _join_tokens(tokens, splits)
 
 
-def _make_token(found: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -> Token:
-    kind = str(found.lastgroup)
-    typed = found.group(kind)
+def _make_token(result: re.Match[str], text: str, *, glued: bool, ordinal_dot: bool) -> Token:
+    kind = str(result.lastgroup)
+    typed = result.group(kind)
     plain = typed.lower().replace("’", "'")  # noqa: RUF001 -- see above
-    start, end = found.start(), found.end()
+    start, end = result.start(), result.end()
     if kind == "half":
         return Token(WORD, plain[0] + "m", start, end, (), glued)
     if kind == WORD:

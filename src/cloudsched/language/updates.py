@@ -63,8 +63,8 @@ def _parse_shift(c: Cursor) -> Callable[[Schedule, Context], Schedule] | None:
     by = parse_length(c)
     direction = postponed.value if postponed is not None else None
     if by is not None and direction is None:
-        found = c.take("shift")
-        direction = found.value if found is not None else None
+        result = c.take("shift")
+        direction = result.value if result is not None else None
     c.skip("polite", "stop")
     if by is None or direction is None or not c.ended:
         return None
@@ -89,8 +89,8 @@ def _parse_same_time(c: Cursor) -> Callable[[Schedule, Context], Schedule] | Non
     c.take("make")
     same = c.take("same-time") is not None
     ahead, unit = c.take("next"), c.take("unit")
-    said = c.skip("polite", "stop", "same-time", "instead", "comma") or same
-    if not said or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK or not c.ended:
+    has_ending = c.skip("polite", "stop", "same-time", "instead", "comma") or same
+    if not has_ending or ahead is None or ahead.value != 1 or unit is None or unit.value != Unit.WEEK or not c.ended:
         return None
     return _move_to_next_week
 
@@ -268,9 +268,9 @@ def _change_once(current: Schedule, plan: Plan, context: Context, *, adds: bool)
             day = resolve_relative_day(group.relatives[0], context, context.today)
             return _build_once_at(make_local_time(day, local.hour, local.minute, local.second), context)
         context.default = TimeOfDay(local.hour, local.minute, local.second)
-        found = build_once(plan, context)
+        result = build_once(plan, context)
         context.choices.notes = [note for note in context.choices.notes if "No time was given" not in note]
-        return found
+        return result
     if not group.has_days:
         times = context.resolve_times(group.clocks, group.part.part if group.part else None) if group.clocks else []
         if len(times) != 1:

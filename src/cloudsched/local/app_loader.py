@@ -94,7 +94,7 @@ def _import_file(path: Path) -> ModuleType:
 
 def _import_module(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise Misconfigured(f"{name!r} is no module. {_NAME_HINT}")
+        raise Misconfigured(f"{name!r} is not a module. {_NAME_HINT}")
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` does
     with explain_import_errors(name):

@@ -65,7 +65,7 @@ def test_durable_operations_are_refused_inside_a_step(
     execution = run(app, replay=replay)
     assert (execution.status, execution.content) == ("SUCCEEDED", "fine"), execution.error
     assert len(done) == 1
-    expected = f"A step is one thing: {INSIDE[ask][1]} inside it belongs beside it, in the handler."
+    expected = f"A step cannot contain other operations: move {INSIDE[ask][1]} out of it, into the handler."
     assert set(messages) == {f"Step 'outer' failed: WorkflowError: {expected}"}
     assert [step.kind for step in execution.steps] == ["VERSION", "CALL", "STEP", "SLEEP"]
 

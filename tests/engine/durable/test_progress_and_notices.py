@@ -166,7 +166,7 @@ def test_a_notice_inside_a_step_is_refused_and_one_beside_it_is_sent_once(
     create()
     sim.run_until_idle()
     assert [message.title for message in sim.inbox("ada")] == ["Beside"]
-    refusal = "A step is one thing: ctx.notify inside it belongs beside it, in the handler."
+    refusal = "A step cannot contain other operations: move ctx.notify out of it, into the handler."
     assert set(messages) == {f"Step 'tell' failed: WorkflowError: {refusal}"}
 
 
@@ -222,6 +222,6 @@ def test_a_suspended_execution_states_what_it_waits_for(
             "paused": "It waits for its task to be resumed.",
             "tried again": "It waits to try step 'flaky' again.",
             "waits": "It waits for the event 'approved'.",
-            "the store": "It could not go on: The folder cannot be reached: no.",
+            "the store": "It could not continue: The folder cannot be reached: no.",
         }[why]
     )

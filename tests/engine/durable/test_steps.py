@@ -249,7 +249,7 @@ def test_inside_a_step_now_is_the_current_time_and_other_steps_are_refused(app: 
 
     def inside(ctx: Context) -> list[str]:
         ctx.now(), ctx.uuid(), ctx.random.random()
-        with pytest.raises(WorkflowError, match="step 'inner' inside it belongs beside it"):
+        with pytest.raises(WorkflowError, match="move step 'inner' out of it"):
             ctx.step("inner", lambda: 1)
         return []
 

@@ -57,7 +57,7 @@ def test_durable_operations_are_refused_in_other_threads(app: App, ask: str) -> 
     execution = run(app)
     assert (execution.status, len(execution.attempts)) == ("FAILED", 1)
     assert execution.error
-    assert execution.error.message.startswith(f"{ask} is asked for in another thread than the handler's own")
+    assert execution.error.message.startswith(f"{ask} is requested in another thread than the handler's own")
     assert "ctx.gather" in execution.error.message
     assert [each.name for each in execution.steps] == ["before"]
 
@@ -70,7 +70,7 @@ def test_the_result_of_a_call_is_refused_in_other_threads(app: App) -> None:
     register_work_handler(app, call)
     execution = run(app)
     assert execution.error
-    assert execution.error.message.startswith("call 'fine' is asked for in another thread")
+    assert execution.error.message.startswith("call 'fine' is requested in another thread")
 
 
 @pytest.mark.parametrize("say", SAID)
@@ -96,5 +96,5 @@ def test_threads_of_a_step_may_use_what_the_step_may_use(app: App, timeout: time
     register_work_handler(app, lambda ctx: ctx.step("outer", inside, ctx, timeout=timeout))
     execution = run(app)
     assert execution.error
-    assert "step 's' is asked for in another thread" in execution.error.message
+    assert "step 's' is requested in another thread" in execution.error.message
     assert [(each.name, each.attempts) for each in execution.steps] == [("outer", 1)]

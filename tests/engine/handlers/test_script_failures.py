@@ -198,7 +198,7 @@ class RepeatingInterpreter(CompromisedInterpreter):
 def test_a_refused_call_is_checked_again_on_a_retry(tools: ToolApp) -> None:
     """A retry does not bypass the list of tools, whatever the interpreter requests."""
     asks = (ScriptRequest(1, "secret", {}), ScriptRequest(2, "lookup", {"id": 1}))
-    text = "tool: there is no tool 'secret' for this script (It was one, or never was.)"
+    text = "tool: there is no tool 'secret' for this script (It is no longer a tool, or never was one.)"
     thrown = Round(has_ended=True, failure=ScriptFailed(text, "InvalidInput"))
     with task_with_interpreter(tools, RepeatingInterpreter(Round(asks), thrown)) as (sim, task):
         sim.run_until_idle()

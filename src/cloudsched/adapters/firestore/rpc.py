@@ -1,6 +1,6 @@
 """Firestore's calls on one channel, each with a deadline, and retried after contention and overload.
 
-A failed precondition (the document has changed) is told from a commit that Firestore could not carry out at present.
+A failed precondition (the document has changed) is different from a commit that Firestore cannot carry out at present.
 ABORTED is the latter: Firestore returns it for contention, and also for hot spots and for traffic that grows too fast
 (cloud.google.com/firestore/docs/understand-error-codes). Trying again at once would add to the load that causes it, so
 it is retried with growing random pauses. When the deadline is over, `StoreUnavailable` lets the queue redeliver.

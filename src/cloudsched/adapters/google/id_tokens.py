@@ -161,7 +161,7 @@ def _as_unauthenticated(verify: Callable[[], Any]) -> Any:  # noqa: ANN401 - wha
         log.info("token refused: %s", type(error).__name__, extra={"action": "token_rejected"})
         expired = "expired" in str(error).lower()
         raise Unauthenticated(
-            "The token has expired." if expired else "The token is not one that this API takes."
+            "The token has expired." if expired else "The token is not one that this API accepts."
         ) from None
 
 

@@ -44,7 +44,7 @@ class _WriteUnit(Generic[T]):
         self.failure: str | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
-        """Do the work. If it fails, its writes are rolled back and the rest of the transaction goes on."""
+        """Do the work. If it fails, its writes are rolled back and the rest of the transaction continues."""
         connection.execute("SAVEPOINT unit")
         try:
             self._result = self._work(connection)

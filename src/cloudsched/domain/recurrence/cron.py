@@ -163,17 +163,17 @@ def _parse_values(field: _Field, text: str) -> list[int]:
     """Return the values that a field lists, ascending; an empty list if it lists all."""
     values: set[int] = set()
     for item in text.split(","):
-        found = _STEPPED.match(item)
-        step = int(found.group(2) or 1) if found else 0
-        if not found or not step:
+        result = _STEPPED.match(item)
+        step = int(result.group(2) or 1) if result else 0
+        if not result or not step:
             _refuse(field, item)
-        span = found.group(1)
+        span = result.group(1)
         first, dash, last = span.partition("-")
         if span == "*":
             low, high = field.lowest, field.highest
         else:
             low = _parse_number(field, first, item)
-            high = _parse_number(field, last, item) if dash else (field.highest if found.group(2) else low)
+            high = _parse_number(field, last, item) if dash else (field.highest if result.group(2) else low)
         if low > high:  # such as FRI-MON
             count = 7 if field is _WEEKDAY else field.highest - field.lowest + 1
             high += count

@@ -99,13 +99,13 @@ class DatedTimes(WallTimes):
         for _ in range(min(days.cycle + 2, MAX_SEARCH_STEPS)):
             if period > self._last_period:
                 return None
-            found = self._in_period(period, wall)
-            if found is not None:
+            result = self._in_period(period, wall)
+            if result is not None:
                 if self._look_ahead and period < self._last_period:
                     # A day that SKIP moved forward may lie behind the next period's first.
                     following = self._in_period(period + interval, wall)
-                    return found if following is None else min(found, following)
-                return found
+                    return result if following is None else min(result, following)
+                return result
             period = anchor + -((anchor - days.next_period(period)) // interval) * interval
         if days.cycle > MAX_SEARCH_STEPS:
             refuse_sparse()
@@ -132,9 +132,9 @@ class DatedTimes(WallTimes):
         if at == len(members):
             return None
         if members[at] == day - base:
-            found = self._times.first_from(time)
-            if found is not None:
-                return day * DAY + found
+            result = self._times.first_from(time)
+            if result is not None:
+                return day * DAY + result
             at += 1
             if at == len(members):
                 return None

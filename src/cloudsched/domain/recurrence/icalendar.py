@@ -87,10 +87,10 @@ def _iter_properties(text: str) -> Iterator[_Property]:
     for line in re.sub(r"\r?\n[ \t]", "", text).splitlines():
         if not line.strip():
             continue
-        found = _LINE.match(line.strip())
-        if not found:
+        result = _LINE.match(line.strip())
+        if not result:
             raise InvalidSchedule("text", f"{line[:40]!r} is not an iCalendar property", "write NAME:value, one a line")
-        name, parameters, value = found.group(1).upper(), found.group(2), found.group(3)
+        name, parameters, value = result.group(1).upper(), result.group(2), result.group(3)
         if name == "BEGIN":
             inside.append(value.strip().upper())
             events += inside[-1] in _COMPONENTS

@@ -51,11 +51,11 @@ def parse_moment(text: str, field: str) -> Moment:
     Raises:
         InvalidSchedule: The text, given for ``field``, is not valid.
     """
-    found = _MOMENT.match(text.strip())
+    result = _MOMENT.match(text.strip())
     hint = "write it like 2027-01-31T09:00:00"
-    if not found:
+    if not result:
         raise InvalidSchedule(field, f"{text[:40]!r} is not a date or time, to the second", hint)
-    *numbers, offset = found.groups()
+    *numbers, offset = result.groups()
     year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     if not FIRST_YEAR <= year <= LAST_YEAR:
         raise InvalidSchedule(field, f"the year {year} is out of range", f"{FIRST_YEAR} to {LAST_YEAR}")

@@ -78,10 +78,10 @@ def parse_footer(text: str) -> Footer:
     Raises:
         ValueError: The text is not of the form that RFC 8536 allows.
     """
-    found = _FOOTER.match(text)
-    if not found:
+    result = _FOOTER.match(text)
+    if not result:
         raise ValueError(f"{text!r} is not a POSIX TZ rule")
-    standard, summer, starts, ends = found.groups()
+    standard, summer, starts, ends = result.groups()
     east = -_parse_seconds(standard)
     if starts is None:
         return Footer(east)

@@ -37,25 +37,25 @@ class Recurrence:
         """
         work = StepBudget()
         while True:
-            found = self._earliest_from(instant)
-            if found is None or found > LAST_SECOND:  # west of Greenwich the last day goes on into the next year
+            result = self._earliest_from(instant)
+            if result is None or result > LAST_SECOND:  # west of Greenwich the last day extends into the next year
                 return None
             if self.excluded_days:
                 zone = self.clock.zone
-                day = (found + zone.offset_at(found)) // DAY
+                day = (result + zone.offset_at(result)) // DAY
                 if day in self.excluded_days:
-                    instant = max(found + 1, (day + 1) * DAY - zone.largest)
+                    instant = max(result + 1, (day + 1) * DAY - zone.largest)
                     work.consume()
                     continue
-            if found not in self.excluded:
-                return found
-            instant = found + 1
+            if result not in self.excluded:
+                return result
+            instant = result + 1
 
     def _earliest_from(self, instant: int) -> int | None:
         if len(self.streams) == 1:
             return self.streams[0].first_from(instant)
         each = (stream.first_from(instant) for stream in self.streams)
-        return min((found for found in each if found is not None), default=None)
+        return min((result for result in each if result is not None), default=None)
 
 
 class Dates(Stream):

@@ -186,19 +186,19 @@ def _parse_list(name: str, value: str) -> tuple[int, ...]:
 def _parse_weekdays(name: str, value: str) -> tuple[NthDay, ...]:
     days = set()
     for item in value.split(","):
-        found = _DAY.match(item)
-        nth = int(found.group(1) or 0) if found else 0
-        if not found or abs(nth) > 53 or (found.group(1) and not nth):  # noqa: PLR2004 -- a year has at most 53 of each
+        result = _DAY.match(item)
+        nth = int(result.group(1) or 0) if result else 0
+        if not result or abs(nth) > 53 or (result.group(1) and not nth):  # noqa: PLR2004 -- a year has at most 53 of each
             _refuse(f"{name} cannot be {item[:40]!r}", "a weekday such as MO, or its number in the period such as -1FR")
-        days.add(NthDay(nth, WEEKDAYS.index(found.group(2))))
+        days.add(NthDay(nth, WEEKDAYS.index(result.group(2))))
     return tuple(sorted(days))
 
 
 def _parse_until(name: str, value: str) -> Until:
-    found = _UNTIL.match(value)
-    if not found:
+    result = _UNTIL.match(value)
+    if not result:
         _refuse(f"{name} cannot be {value[:40]!r}", "such as 20271231T235959Z, 20271231T235959 or 20271231")
-    day, time, utc = found.groups()
+    day, time, utc = result.groups()
     try:
         moment = datetime.strptime(day + (time or "000000"), "%Y%m%d%H%M%S")  # noqa: DTZ007 -- see _EPOCH
     except ValueError:

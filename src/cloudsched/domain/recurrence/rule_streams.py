@@ -57,12 +57,12 @@ class RuleStream(Stream):
 
     @override
     def first_from(self, instant: int) -> int | None:
-        found = self._unbounded.first_from(instant) if instant <= self._last else None
-        if self._count is not None and found is not None:
-            if found == self._first():
-                return found
+        result = self._unbounded.first_from(instant) if instant <= self._last else None
+        if self._count is not None and result is not None:
+            if result == self._first():
+                return result
             self._resolve_count(self._count)
-        return found if found is not None and found <= self._last else None
+        return result if result is not None and result <= self._last else None
 
     def _first(self) -> int | None:
         return self._unbounded.first_from(-LAST_SECOND)
@@ -97,8 +97,8 @@ class FixedInterval(Stream):
     def first_from(self, instant: int) -> int | None:
         if instant <= self._start:
             return self._start
-        found = instant + (self._start - instant) % self._step
-        return found if found <= LAST_SECOND else None
+        result = instant + (self._start - instant) % self._step
+        return result if result <= LAST_SECOND else None
 
 
 class WallClockStream(Stream):
@@ -127,9 +127,9 @@ class ElapsedPeriods(Stream):
         reached = instant
         try:
             while reached <= min(horizon, self._until):
-                found, following = self._search_interval(reached, work)
+                result, following = self._search_interval(reached, work)
                 if following is None:
-                    return found
+                    return result
                 reached = following
             if reached > self._until:
                 return None

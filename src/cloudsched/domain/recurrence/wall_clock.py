@@ -85,18 +85,18 @@ class WallClock:
         table = self.zone.table_for(wall + 2 * DAY)
         low = bisect_right(table.changes, wall - self.zone.largest - 1)
         high = bisect_right(table.changes, wall - self.zone.smallest)
-        found = []
+        result = []
         for at in range(low, high + 1):
             instant = wall - table.offsets[at]
             if (at == 0 or table.changes[at - 1] <= instant) and (
                 at == len(table.changes) or instant < table.changes[at]
             ):
-                found.append(instant)
-        if not found:
+                result.append(instant)
+        if not result:
             return () if self.gap == "skip" else (self._shift_gap(table, wall, low, high),)
         if self.fold == "both":
-            return tuple(sorted(set(found)))
-        return (min(found),) if self.fold == "first" else (max(found),)
+            return tuple(sorted(set(result)))
+        return (min(result),) if self.fold == "first" else (max(result),)
 
     @staticmethod
     def _shift_gap(table: Offsets, wall: int, low: int, high: int) -> int:

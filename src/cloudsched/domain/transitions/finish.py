@@ -79,7 +79,7 @@ class InboxMessage:
 
 @dataclass(frozen=True, slots=True)
 class AttemptReport:
-    """How an attempt ended, and what the handler said meanwhile."""
+    """How an attempt ended, and what the handler reported during it."""
 
     outcome: Outcome
     error: ExecutionError | None = None

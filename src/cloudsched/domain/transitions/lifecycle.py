@@ -228,7 +228,7 @@ def last_finished_execution_id(task: Task) -> str:
 def open_run_error(run: Run) -> NotAllowed:
     """Return the error for retrying a run that is still open."""
     is_at = "is running" if run.lease else "is suspended" if run.suspension else "waits to be run"
-    hint = f"{run.execution_id} {is_at}, and goes on by itself: retry it after it has ended."
+    hint = f"{run.execution_id} {is_at}, and continues by itself: retry it after it has ended."
     return NotAllowed(RETRY_ACTION, "still at work on it", hint)
 
 

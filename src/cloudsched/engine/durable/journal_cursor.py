@@ -60,7 +60,7 @@ def suspend_when_unavailable(method: Callable[Concatenate[W, P], T]) -> Callable
         try:
             return method(cursor, *args, **kwargs)
         except Unavailable as error:
-            cursor.suspend_for_outage(f"could not go on: {error}")
+            cursor.suspend_for_outage(f"could not continue: {error}")
 
     return wrapper
 
@@ -197,7 +197,7 @@ class JournalCursor:
             self._suspend_with(Fail(str(self._mismatch)), self._mismatch)
         if self.is_in_step:
             raise WorkflowError(
-                f"A step is one thing: {describe_step(kind, name)} inside it belongs beside it, in the handler."
+                f"A step cannot contain other operations: move {describe_step(kind, name)} out of it, into the handler."
             )
 
     def _require_own_thread(self, what: str) -> None:
@@ -207,9 +207,9 @@ class JournalCursor:
         """
         if self._thread not in {None, threading.get_ident()} and not in_step_attempt():
             raise WorkflowError(
-                f"{what} is asked for in another thread than the handler's own, and might come in a different order in "
-                "a replay. Request it in the handler and pass the result to its threads. To run work in parallel, use "
-                "ctx.call and ctx.gather."
+                f"{what} is requested in another thread than the handler's own, so its order might differ in a replay. "
+                "Request it in the handler and pass the result to its threads. To run work in parallel, use ctx.call "
+                "and ctx.gather."
             )
 
     def _next_entry(self, kind: StepKind, name: str) -> tuple[int, JournalEntry | None]:
@@ -274,7 +274,7 @@ class JournalCursor:
             self._suspend_with(Cancel(f"The task is {task.status}."))
         policy = self._surroundings.suspend_policy
         if policy.every_step or (policy.until is not None and now >= policy.until):
-            self._suspend("goes on in another call of its function", now)
+            self._suspend("continues in another call of its function", now)
 
     def _write_pending(self, event: Event | None) -> Task:
         task = self._claimed_run.append_journal(tuple(self._pending.values()), self.calls_made, event)

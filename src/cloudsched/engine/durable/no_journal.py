@@ -102,6 +102,6 @@ class NoJournal:
 
 def _refuse(what: str) -> NoReturn:
     raise WorkflowError(
-        f"{what} has to be remembered in the store, and this worker reaches its tasks through the API. Run a worker of "
+        f"{what} has to be recorded in the store, and this worker reaches its tasks through the API. Run a worker of "
         "this queue at the store: `cloudsched worker` without --url and CLOUDSCHED_URL, with the store's own settings."
     )

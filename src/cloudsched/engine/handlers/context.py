@@ -181,7 +181,7 @@ class Context:
             CallFailed: A call did not succeed; of several, the first in the order of the arguments.
             InvalidInput: An argument is not a call.
         """
-        hint = "Give what ctx.call has returned, each by itself: ctx.gather(*calls)."
+        hint = "Pass what ctx.call returned as separate arguments: ctx.gather(*calls)."
         outcomes = self.durable_run.wait_for_results(
             [call.number for call in require_instances("calls", CallHandle, calls, hint)]
         )
@@ -302,7 +302,7 @@ class Context:
         """
         require_not_timed_out()
         if self.durable_run.is_in_step:
-            raise WorkflowError("A step is one thing: ctx.notify inside it belongs beside it, in the handler.")
+            raise WorkflowError("A step cannot contain other operations: move ctx.notify out of it, into the handler.")
         if len(self._notices) == MAX_NOTICES:
             raise InvalidInput("notices", f"are more than {MAX_NOTICES}", "Put several things into one message.")
         self._notices.append(truncate_notice(title, body))
@@ -312,7 +312,7 @@ class Context:
         require_not_timed_out()
         for number in (queries, tokens):
             if type(number) is not int or not 0 <= number <= MAX_COUNT:
-                raise ValueError(f"What was used is a whole number from 0 to {MAX_COUNT}; {number!r} is not.")
+                raise ValueError(f"Usage must be a whole number from 0 to {MAX_COUNT}, not {number!r}.")
         spent = self.durable_run.step_usage if self.durable_run.is_in_step else self._usage
         spent.queries += queries
         spent.tokens += tokens

@@ -168,7 +168,9 @@ class _ScriptHandler:
 
         def check() -> None:
             if request.tool not in tools:
-                raise InvalidInput("tool", f"there is no tool {tool!r} for this script", "It was one, or never was.")
+                raise InvalidInput(
+                    "tool", f"there is no tool {tool!r} for this script", "It is no longer a tool, or never was one."
+                )
             if not isinstance(request.payload, dict):
                 raise InvalidInput("payload", f"what {tool!r} is given has to be an object with its fields")
             require_storable("payload", request.payload, MAX_PAYLOAD)

@@ -21,7 +21,7 @@ class QueueMessage:
     """When to deliver it; an instant in the past means now. Never further ahead than the horizon."""
     body: bytes
     token: str
-    """Proves that somebody who knows the secret made this body."""
+    """Proves that the body was made by a holder of the secret."""
     priority: Priority = Priority.NORMAL
     """Selects the queue."""
 

@@ -48,7 +48,7 @@ MAX_SCANNED = 300
 """How many offers one call examines before it gives up."""
 MAX_CLAIM_SECONDS = 4.0
 """After how many seconds of real time a call starts no further claim. API clients wait for ten seconds; a run that is
-claimed for a client that has given up is run by nobody, and loses an attempt."""
+claimed for a client that has given up does not run, and loses an attempt."""
 _NO_LEASE = ""
 _MAX_COMPETITORS = 31
 _MAX_PAGE_SIZE = 100

@@ -67,5 +67,5 @@ def require_tags(header: str, value: str) -> None:
     """
     if not _TAGS.fullmatch(value):
         raise InvalidInput(
-            header, "is not a list of ETags", 'Give the ETag header of an answer as it is, as in "1-2ab".'
+            header, "is not a list of ETags", 'Give the ETag header of a response unchanged, as in "1-2ab".'
         )

@@ -28,7 +28,7 @@ def read_body(request: Request) -> bytes:
         PayloadTooLarge: It is longer than `MAX_BODY`.
         InvalidInput: It is incomplete, or its chunks are malformed.
     """
-    hint, announced = f"At most {MAX_BODY} bytes are taken.", request.content_length or 0
+    hint, announced = f"At most {MAX_BODY} bytes are accepted.", request.content_length or 0
     if announced > MAX_BODY:
         raise PayloadTooLarge("(body)", f"has {announced} bytes", hint)
     try:
@@ -71,7 +71,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice!r} is there twice")
+        raise ValueError(f"the name {twice!r} appears twice")
     return content
 
 

@@ -89,14 +89,14 @@ class Authenticator:
 
     def _authenticate_user(self, token: str) -> Caller:
         if not self._access.firebase_project:
-            raise Unauthenticated("The token is not one that this API takes.")
+            raise Unauthenticated("The token is not one that this API accepts.")
         claims = self._tokens.verify_firebase(token)
         own = str(claims["sub"])
         return Caller(f"user:{own}", Role.ADMIN if claims.get(ADMIN_CLAIM) is True else Role.USER, own)
 
     def _authenticate_account(self, token: str) -> Caller:
         if not self._accounts:
-            raise Unauthenticated("The token is not one that this API takes.")
+            raise Unauthenticated("The token is not one that this API accepts.")
         if token.endswith(REMOVED_SIGNATURE) and not self._access.trust_cloud_run:
             raise Unauthenticated(
                 "Cloud Run took the signature off the token. Give it one of its own in X-Serverless-Authorization, "
@@ -104,7 +104,7 @@ class Authenticator:
             )
         email = self._tokens.verify_google(token)["email"]
         if email not in self._accounts:
-            raise Unauthenticated("The token is not one that this API takes.")
+            raise Unauthenticated("The token is not one that this API accepts.")
         role, queues = self._accounts[email]
         return Caller(f"account:{email}", role, None if role is Role.WORKER else email, queues)
 

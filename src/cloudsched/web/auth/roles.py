@@ -100,7 +100,7 @@ class Caller:
             Forbidden: It does not have the right.
         """
         if self.role in OWNER_ROLES and self.owner is None:
-            raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller is nobody's owner.")
+            raise Forbidden(f"The role {self.role} sees only its own tasks, and this caller owns none.")
         if not self.has_right(right):
             raise Forbidden(f"The role {self.role} {_DENIED[right]}.")
 

@@ -250,8 +250,9 @@ def test_children_can_be_edited(sim: Simulation, app: App) -> None:
         ({}, "handler"),
     ],
 )
+@pytest.mark.usefixtures("sim")
 def test_the_invalid_field_is_named_at_creation(app: App, fields: dict[str, Any], field: str) -> None:
-    with Simulation(app), pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInput) as caught:
         app.create(TaskDraft.from_wire({"title": "All", "owner": "ada", **fields}))
     assert caught.value.field == field
 

@@ -11,7 +11,8 @@ from cloudsched.adapters.blobs import FileBlobs
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run
 from cloudsched.domain.documents.journal import MAX_STEPS, JournalEntry, StepError, StepKind, StepStatus
 from cloudsched.domain.documents.task import MAX_NAME, TaskStatus
-from cloudsched.domain.transitions.lifecycle import Transition, execution_record, retry
+from cloudsched.domain.transitions.lifecycle import Transition, retry
+from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.durable.archive import JournalArchive
 from cloudsched.engine.ports.store import VersionedTask
 from cloudsched.engine.state.commits import TransitionCommitter

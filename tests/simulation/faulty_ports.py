@@ -71,7 +71,9 @@ class FaultyStore:
                 f"runs={[(r.execution_id, r.attempt, bool(r.lease), r.waiting_for, str(r.due_at)) for r in task.runs]} "
                 f"offer={task.offer and (task.offer.queue_key, task.offer.order)} "
                 f"journal={[f'{e.number} {e.kind} {e.status}' for e in entries]} "
-                f"records={[(e.id, e.status.value) for e in executions]}"
+                f"records={[(e.id, e.status.value) for e in executions]} "
+                f"backlog={[(str(r.next_at), str(r.until)) for r in task.backlog]} from={task.plan_from} "
+                f"pending={[(str(r.next_at), str(r.until), r.status.value) for r in task.pending_records]}"
             )
             old = before.task if before else None
             self._world.follow_ups.on_commit(task, executions, others)
@@ -79,6 +81,7 @@ class FaultyStore:
             self._world.trees.on_commit(old, task, executions, entries)
             self._world.journals.on_commit(old, task, executions, entries, archived)
             self._world.pulls.on_commit(old, task, executions, lock)
+            self._world.backlogs.on_commit(old, task, executions)
             return version
 
         return self._call("commit", effect, is_commit=True)
@@ -120,6 +123,7 @@ class FaultyStore:
             self._world.real_store.purge(task_id)
             if self._world.real_store.load(task_id) is None:
                 self._world.rules.on_purge(before.task if before else None)
+                self._world.backlogs.on_purge(before.task if before else None)
 
         self._call("purge", effect)
 

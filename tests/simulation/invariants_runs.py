@@ -11,7 +11,7 @@ from cloudsched.domain.documents.execution import ExecutionStatus, Trigger, Wait
 from cloudsched.domain.documents.policy import Overlap
 from cloudsched.domain.documents.task import TaskStatus
 from cloudsched.domain.transitions.lifecycle import ALLOWED
-from cloudsched.domain.transitions.planning import execution_id, start_time
+from cloudsched.domain.transitions.planning import execution_id, occurrence_after, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -219,10 +219,12 @@ class RunInvariants:
         if ends or before.next_execution_time == after.next_execution_time or before.status is not TaskStatus.ACTIVE:
             return
         handled = {one.id for one in executions} | {run.execution_id for run in after.runs}
+        ranges = [(each.next_at, each.until) for each in after.pending_records]
         if self.current_verb() == "create" and after.schedule != before.schedule:
             return  # a new schedule is a new plan
         for occurrence in self._passed(before, after):
-            if execution_id(occurrence) not in handled:
+            is_decided = any(first <= occurrence <= last for first, last in ranges)
+            if execution_id(occurrence) not in handled and not is_decided:
                 self._break(f"1: {after.id}'s occurrence {occurrence} was passed over without a record")
 
     def _passed(self, before: Task, after: Task) -> Iterator[datetime]:
@@ -239,7 +241,7 @@ class RunInvariants:
             if after.until and occurrence > after.until:
                 return
             yield occurrence
-            occurrence = before.schedule.after(occurrence)
+            occurrence = occurrence_after(before.model_copy(update={"max_runs": None, "until": None}), occurrence)
 
     def on_purge(self, task: Task | None) -> None:
         """Check the removal of a task: its owner deleted it, or its retention is over."""

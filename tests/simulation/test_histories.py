@@ -16,6 +16,14 @@ import pytest
 from tests.simulation.faults import DURABLE_PROFILES, PROFILES, WORKER_PROFILES, FaultProfile
 from tests.simulation.world import SECRET, World
 
+from cloudsched.domain.transitions import backlog
+
+
+@pytest.fixture(autouse=True)
+def _few_records_fit_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the sweep have something to record, without histories of hundreds of occurrences."""
+    monkeypatch.setattr(backlog, "MAX_RECORDS_PER_COMMIT", 2)
+
 
 def run_history(seed: int, profile: FaultProfile) -> str | None:
     world = World(seed, profile)

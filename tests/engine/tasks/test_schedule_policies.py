@@ -149,12 +149,12 @@ def test_overlap_skips_the_occurrences_of_a_long_run_in_batches(
     run = "20270101T000100Z"
     assert all(run in (one.message or "") for one in found if one.status == "SKIPPED")
     assert max(writes) <= 101
-    assert app.get("t").pending_skips is None
+    assert app.get("t").pending_records == ()
 
 
-@pytest.mark.parametrize("change", ["trigger", "pause", "overlap", "schedule"])
-def test_pending_skips_survive_a_trigger_and_end_with_a_change_of_the_plan(sim: Simulation, change: str) -> None:
-    """A manual run only delays the remaining skips; after a resume or an edit the task continues from now, as usual."""
+@pytest.mark.parametrize("change", ["trigger", "pause", "overlap", "schedule", "cancel"])
+def test_the_sweep_records_what_was_decided_whatever_happens_to_the_task(sim: Simulation, change: str) -> None:
+    """A decision too large for one commit stands: no verb and no edit takes it back, and it delays nothing."""
     busy = busy_for(400.5 * MINUTE)
 
     def work(ctx: Context) -> object:
@@ -165,7 +165,7 @@ def test_pending_skips_survive_a_trigger_and_end_with_a_change_of_the_plan(sim: 
     answer[:] = [work]
     make(schedule=MINUTELY)
     sim.advance(401.6 * MINUTE)
-    assert app.get("t").pending_skips is not None
+    assert app.get("t").pending_records
     assert len(minutes(sim.executions("t"), "SKIPPED")) == 100
     answer[:] = [lambda _: "done"]
     sim.queue.is_down = False
@@ -178,17 +178,15 @@ def test_pending_skips_survive_a_trigger_and_end_with_a_change_of_the_plan(sim: 
         case "overlap":
             app.update("t", overlap="allow")
         case "schedule":
-            app.update("t", schedule=Schedule(rrule="FREQ=MINUTELY", dtstart="2027-01-01T00:02:00"))
-    sim.advance(3 * MINUTE)
-    skipped = sorted(minutes(sim.executions("t"), "SKIPPED"))
-    ran = [at for at in minutes(sim.executions("t"), "SUCCEEDED") if at.is_integer()]
-    if change == "trigger":
-        assert skipped == [*range(2, 402)]
-    elif change == "overlap":
-        assert (skipped, sorted(ran)[1]) == ([*range(2, 401)], 401)
-    else:
-        assert skipped == [*range(2, 102)]
-    assert app.get("t").pending_skips is None
+            app.update("t", schedule=Schedule(rrule="FREQ=MINUTELY;INTERVAL=2", dtstart="2027-01-01T00:02:00"))
+        case "cancel":
+            app.cancel("t")
+    sim.advance(3.2 * MINUTE)
+    assert sorted(minutes(sim.executions("t"), "SKIPPED")) == [*range(2, 402)]
+    ran = sorted(at for at in minutes(sim.executions("t"), "SUCCEEDED") if at.is_integer())
+    later = {"schedule": [402, 404], "cancel": []}
+    assert ran == [1, *later.get(change, [402, 403, 404])]
+    assert app.get("t").pending_records == ()
 
 
 def _writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -162,13 +162,30 @@ class Backfill(WireModel):
     """The last instant of the range."""
 
 
-class PendingSkips(WireModel):
-    """More occurrences came due while a run was open than one commit records: the rest is still to be skipped."""
+class DueRange(WireModel):
+    """Occurrences that came due before their task was paused, and that run once it is resumed."""
 
+    next_at: Instant
+    """The first of them."""
     until: Instant
-    """The ``overlap`` policy applies to the occurrences that were due at this instant."""
-    execution_id: str
-    """The run that was open."""
+    """The last of them."""
+
+
+class PendingRecords(WireModel):
+    """Occurrences whose final status is decided, and whose records did not fit into that commit: the sweep writes them.
+
+    They are the occurrences of a schedule from one to another; nothing that happens to their task later changes them.
+    """
+
+    next_at: Instant
+    """The first that has no record yet."""
+    until: Instant
+    """The last."""
+    status: ExecutionStatus
+    message: str
+    """Why they have that status."""
+    schedule: Schedule | None = None
+    """The schedule that they are of, if their task has another one since."""
 
 
 class ManualRequest(WireModel):
@@ -251,6 +268,8 @@ class Task(Document, TaskSpec):
     """The id of that execution: its result goes to a call's parent. May be None in documents of earlier versions."""
     planned_to: Instant | None = None
     """The latest occurrence that was processed: no edit makes it run again."""
+    earlier_planned_to: Instant | None = None
+    """The latest occurrence that was processed before the latest new schedule, whether this one has it or not."""
     run_count: int = 0
     """How many scheduled occurrences have run, or wait for a worker."""
     consecutive_failures: int = 0
@@ -259,8 +278,13 @@ class Task(Document, TaskSpec):
     offer: Offer | None = None
     """The queue key under which workers find it, while one of its runs waits for a worker."""
     backfill: Backfill | None = None
-    pending_skips: PendingSkips | None = None
-    """Occurrences that are still to be recorded as skipped, before anything else runs."""
+    backlog: tuple[DueRange, ...] = ()
+    """What came due before a pause and is still to run, the earliest first. Of an ACTIVE task only what lies from
+    `next_execution_time` on counts."""
+    plan_from: Instant | None = None
+    """After its backlog, the plan continues from here: what lies in between did not come due, or has its record."""
+    pending_records: tuple[PendingRecords, ...] = ()
+    """Occurrences whose end is decided, and whose records the sweep still has to write."""
     last_manual_request: ManualRequest | None = None
     defined_by: Authority | None = None
     """USERS if a user wrote or edited it, which limits what its script may call; None if only servers did."""

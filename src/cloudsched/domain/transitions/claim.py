@@ -9,7 +9,6 @@ Policies that are decided here, each visible in the executions:
 * An occurrence later than the task's ``expiration`` is recorded as EXPIRED and not run.
 * Several occurrences due at once are a backlog: ``catchUp`` says which run; the others are recorded as SKIPPED. A
   backlog is processed in batches of `MAX_RECORDS_PER_COMMIT` records, so that no commit grows without bound.
-* What came due while a run was open is skipped first, as ``overlap`` says, in batches too.
 * An attempt whose lease ended without a result is recorded as TIMED_OUT and counts: the next one begins at once, as
   long as the retry policy has attempts left.
 * A task with ``pull`` is offered to workers instead of run here; a run that no worker claimed within the task's
@@ -26,19 +25,19 @@ from typing import TYPE_CHECKING
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Lease, Run, WaitingFor
 from cloudsched.domain.documents.policy import CatchUpMode, Overlap
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS
-from cloudsched.domain.transitions.finish import MAX_RECORDS_PER_COMMIT, on_lease_expired, skip_remaining_overlaps
+from cloudsched.domain.transitions.backlog import MAX_RECORDS_PER_COMMIT
+from cloudsched.domain.transitions.finish import on_lease_expired
 from cloudsched.domain.transitions.lifecycle import (
     Transition,
     complete_if_idle,
     drop_unstarted,
-    execution_record,
-    last_run_fields,
     start_next_backfill,
     with_changes,
 )
 from cloudsched.domain.transitions.locks import GRANT_TIMEOUT
 from cloudsched.domain.transitions.offers import offer_expiry, offered_runs
 from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after, start_time
+from cloudsched.domain.transitions.records import execution_record, last_run_fields
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -175,12 +174,9 @@ def _on_too_many_runs(task: Task, now: datetime) -> Drop | Hop:
 
 
 def _claim_occurrence(task: Task, now: datetime, token_hash: str) -> Claim:
-    task, records = skip_remaining_overlaps(task, now)
-    chosen, passed = None, [record.scheduled_for for record in records]
-    if not records:
-        due = list(islice(due_occurrences(task, now), MAX_RECORDS_PER_COMMIT + 1))
-        chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
-        records = tuple(_skipped_record(task, occurrence, now, chosen) for occurrence in passed)
+    due = list(islice(due_occurrences(task, now), MAX_RECORDS_PER_COMMIT + 1))
+    chosen, passed = _choose(task, due[:MAX_RECORDS_PER_COMMIT], now, more=len(due) > MAX_RECORDS_PER_COMMIT)
+    records = tuple(_skipped_record(task, occurrence, now, chosen) for occurrence in passed)
     if chosen is None:
         following = occurrence_after(task, passed[-1])
         last = {"outcome": records[-1].status, "outcome_execution_id": records[-1].id}

@@ -10,14 +10,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
 from cloudsched.domain.documents.document import WireModel
-from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.json_limits import reject_masked_secrets, to_json_value
 from cloudsched.domain.documents.policy import RetryPolicy, to_retry_policy
 from cloudsched.domain.documents.pull import QueueName, Skill
@@ -25,20 +24,11 @@ from cloudsched.domain.documents.script import SCRIPT_HANDLER
 from cloudsched.domain.documents.task import EventName, Owner, Task, TaskId, TaskSpec, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import LAST_INSTANT
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.domain.transitions.lifecycle import (
-    Transition,
-    complete_if_idle,
-    drop_unstarted,
-    execution_record,
-    start_next_backfill,
-    unstarted_runs,
-    with_changes,
-)
+from cloudsched.domain.transitions.backlog import require_room, take_records
+from cloudsched.domain.transitions.lifecycle import Transition, complete_if_idle, start_next_backfill, with_changes
 from cloudsched.domain.transitions.planning import occurrence_from
+from cloudsched.domain.transitions.replan import reset_plan, shorten_plan
 from cloudsched.errors import InvalidInput, InvalidSchedule
-
-if TYPE_CHECKING:
-    from cloudsched.domain.documents.execution import Execution, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +188,9 @@ def new_task(draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
 def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> Transition:
     """Return the edited task.
 
-    The plan changes only if the schedule, `until` or `max_runs` does; due runs of the old plan that wait for a worker
-    and are not part of the new one are recorded as SKIPPED. A task that has ended starts again if it gets a new
-    schedule. A draft without changes changes nothing, not even the revision.
+    The plan changes only if the schedule, `until` or `max_runs` does. What came due of the old plan, has not started
+    and is not part of the new one gets its record: SKIPPED, unless a policy had ruled it out already. A task that has
+    ended starts again if it gets a new schedule. A draft without changes changes nothing, not even the revision.
     """
     spec = _spec_fields(draft)
     schedule = _edited_schedule(task, draft, now, lead)
@@ -220,42 +210,25 @@ def apply_edit(task: Task, draft: TaskDraft, now: datetime, lead: LeadTimes) -> 
         _require_room_after(changed, changed.next_execution_time)
     if not replanned:
         return Transition(with_changes(changed, now))
-    changed, records = _reset_plan(changed, now) if schedule != task.schedule else _drop_runs_past_end(changed, now)
+    require_room(task, "edit")
+    if schedule != task.schedule:
+        changed, records = reset_plan(task, changed, now)
+    else:
+        changed, records = shorten_plan(task, changed, now)
+    changed, passed = take_records(changed, now, len(records))
+    records = (*records, *passed)
     if schedule == task.schedule and task.status is TaskStatus.ACTIVE:
         due = task.next_execution_time  # may be past: it waits for its jitter, an open run or its dispatch
         following = occurrence_from(changed, now if due is None else min(due, now))
         planned = changed.model_copy(update={"next_execution_time": following})
         return Transition(complete_if_idle(start_next_backfill(planned, now), now), records)
+    if task.status is TaskStatus.PAUSED and changed.backlog:
+        return Transition(with_changes(changed, now), records)
     first = _first_occurrence_after_edit(task, changed, now, lead)
     if task.status is TaskStatus.PAUSED:
         return Transition(with_changes(changed, now), records)
     active = with_changes(changed, now, status=TaskStatus.ACTIVE, message="Rescheduled.", next_execution_time=first)
     return Transition(active, records)
-
-
-def _reset_plan(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task without the state of its old plan, and the records of the runs that this skips."""
-    rest, records = _skip_runs(task, unstarted_runs(task), now, "Its task was rescheduled before it started.")
-    started = tuple(run.model_copy(update={"is_counted": False}) for run in rest.runs)
-    planned_to = task.planned_to  # if the new schedule has this occurrence too, it is the same one, and not run again
-    is_shared = planned_to is not None and task.schedule.after(planned_to - timedelta(microseconds=1)) == planned_to
-    outcome = task.outcome if is_shared else None
-    reset = {"run_count": 0, "consecutive_failures": 0, "backfill": None, "pending_skips": None, "outcome": outcome}
-    return rest.model_copy(update={**reset, "runs": started, "planned_to": planned_to if is_shared else None}), records
-
-
-def _drop_runs_past_end(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task without waiting runs beyond its `until` or `max_runs`, and the records of those."""
-    waiting = unstarted_runs(task)
-    late = [run for run in waiting if task.until is not None and run.scheduled_for > task.until]
-    excess = 0 if task.max_runs is None else task.run_count - task.max_runs
-    keep = max(0, len(waiting) - max(excess, len(late)))
-    return _skip_runs(task, waiting[keep:], now, "Its task was given an earlier end before it started.")
-
-
-def _skip_runs(task: Task, runs: list[Run], now: datetime, reason: str) -> tuple[Task, tuple[Execution, ...]]:
-    records = tuple(execution_record(task, run, ExecutionStatus.SKIPPED, now, message=reason) for run in runs)
-    return drop_unstarted(task, *runs), records
 
 
 def to_editable_fields(task: Task) -> dict[str, Any]:

@@ -4,8 +4,8 @@ Policies that are decided here, each visible in the executions:
 
 * A failed attempt is repeated as the retry policy says (RETRYING), until no attempt is left (FAILED) or the task ends.
 * An outcome that the handler chooses overrides the policy: `Retry`, `Snooze`, `Fail`, `Cancel`.
-* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. If there are
-  more than `MAX_RECORDS_PER_COMMIT`, the task stores that, and the following dispatches skip the rest.
+* ``overlap`` decides whether occurrences that came due while the run was open are skipped or one is kept. Of more than
+  `MAX_RECORDS_PER_COMMIT`, the sweep writes the rest of the records.
 * A task that failed ``pauseAfterFailures`` times in a row pauses itself.
 
 Only the holder of the lease may finish an attempt: for anyone else `on_outcome` returns None, and the result is
@@ -17,12 +17,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import TYPE_CHECKING, Any, assert_never
 
 from cloudsched.domain.documents.execution import (
     Attempt,
-    Execution,
     ExecutionError,
     ExecutionStatus,
     Message,
@@ -31,20 +29,26 @@ from cloudsched.domain.documents.execution import (
 )
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.policy import Overlap
-from cloudsched.domain.documents.task import DeliveryChannel, PendingSkips, TaskStatus
+from cloudsched.domain.documents.task import DeliveryChannel, TaskStatus
 from cloudsched.domain.recurrence.iso8601 import add_duration
+from cloudsched.domain.transitions.backlog import (
+    apply_decision,
+    decide_overlap,
+    due_ranges,
+    stop_plan,
+    take_records,
+)
 from cloudsched.domain.transitions.lifecycle import (
     FINAL_STATUSES,
     Transition,
     complete_if_idle,
     drop_unstarted,
-    execution_record,
-    last_run_fields,
     may_have_children,
     start_next_backfill,
     with_changes,
 )
-from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after
+from cloudsched.domain.transitions.planning import occurrence_after
+from cloudsched.domain.transitions.records import execution_record, last_run_fields
 from cloudsched.domain.transitions.suspend import on_suspend
 
 if TYPE_CHECKING:
@@ -54,9 +58,6 @@ if TYPE_CHECKING:
     from cloudsched.domain.documents.execution import ProgressNote
     from cloudsched.domain.documents.journal import FailureCause, JournalEntry
     from cloudsched.domain.documents.task import Task
-
-MAX_RECORDS_PER_COMMIT = 100
-"""The most missed occurrences that one commit records."""
 
 MIN_SNOOZE = timedelta(seconds=1)
 """The shortest snooze. A snooze costs no attempt, so nothing else slows down a handler that always snoozes."""
@@ -290,64 +291,31 @@ def _finish_run(task: Task, run: Run, status: ExecutionStatus, now: datetime, **
             **last_run_fields(run, status),
         }
     )
-    skipped = _overlap_records(rest, run, now)
-    if skipped:
-        latest = skipped[-1].scheduled_for
-        following = occurrence_after(rest, latest)
-        rest = rest.model_copy(update={"next_execution_time": following, "planned_to": latest})
-        if len(skipped) == MAX_RECORDS_PER_COMMIT:
-            mark = PendingSkips(until=now, execution_id=run.execution_id)
-            rest = rest.model_copy(update={"pending_skips": mark})
-    records = (execution_record(task, run, status, now, **record), *skipped)
-    if task.is_active and task.pause_after_failures and failures >= task.pause_after_failures and not rest.is_one_time:
+    rest = _decide_overlaps(rest, run, now)
+    is_failing = task.is_active and task.pause_after_failures and failures >= task.pause_after_failures
+    if is_failing and not rest.is_one_time:
         why = f"Paused itself after {failures} failures in a row."
-        paused = with_changes(
-            rest,
-            now,
-            status=TaskStatus.PAUSED,
-            message=why,
-            next_execution_time=None,
-            revision=task.revision + 1,
+        ended = with_changes(
+            stop_plan(rest, now), now, status=TaskStatus.PAUSED, message=why, revision=task.revision + 1
         )
-        return Transition(paused, records)
-    return Transition(complete_if_idle(start_next_backfill(rest, now), now), records)
+    else:
+        ended = complete_if_idle(start_next_backfill(rest, now), now)
+    ended, passed = take_records(ended, now)
+    return Transition(with_changes(ended, now), (execution_record(task, run, status, now, **record), *passed))
 
 
-def _overlap_records(task: Task, run: Run, now: datetime) -> tuple[Execution, ...]:
-    """Return the records of the occurrences that came due while the run was open and that its task's policy skips."""
+def _decide_overlaps(task: Task, run: Run, now: datetime) -> Task:
+    """Return the task past the occurrences that came due while the run was open and that its policy skips."""
     if run.trigger is not Trigger.SCHEDULE or task.overlap is Overlap.ALLOW or task.runs:
-        return ()
+        return task
     started_at = run.started_at or now
     if task.next_execution_time is None or task.next_execution_time <= started_at:
-        return ()  # a backlog from before the run: catchUp decides
-    return _skipped_records(task, PendingSkips(until=now, execution_id=run.execution_id), now)
-
-
-def skip_remaining_overlaps(task: Task, now: datetime) -> tuple[Task, tuple[Execution, ...]]:
-    """Return the task and a batch of records of occurrences that ``overlap`` skips, left over from an earlier commit.
-
-    Without any left, or if ``overlap`` was edited to ``allow``, the task's `pending_skips` is cleared.
-    """
-    mark = task.pending_skips
-    records = () if mark is None or task.overlap is Overlap.ALLOW else _skipped_records(task, mark, now)
-    return (task if records else task.model_copy(update={"pending_skips": None})), records
-
-
-def _skipped_records(task: Task, pending: PendingSkips, now: datetime) -> tuple[Execution, ...]:
-    """Return up to `MAX_RECORDS_PER_COMMIT` records of what was due at `pending.until`; BUFFER keeps the newest."""
-    due = list(islice(due_occurrences(task, pending.until), MAX_RECORDS_PER_COMMIT + 1))
-    if task.overlap is Overlap.BUFFER:
-        due = due[:-1]
-    return tuple(
-        execution_record(
-            task,
-            Run(execution_id=execution_id(occurrence), scheduled_for=occurrence, due_at=occurrence),
-            ExecutionStatus.SKIPPED,
-            now,
-            message=f"The run of {pending.execution_id} was still open (overlap is {task.overlap}).",
-        )
-        for occurrence in due[:MAX_RECORDS_PER_COMMIT]
-    )
+        return task  # a backlog from before the run: catchUp decides
+    decided = decide_overlap(task, run, due_ranges(task, now)).decided
+    if not decided:
+        return task
+    past = apply_decision(task, decided)
+    return past.model_copy(update={"next_execution_time": occurrence_after(past, decided[-1].until)})
 
 
 def _build_messages(task: Task, run: Run, report: AttemptReport, now: datetime) -> tuple[Message, ...]:

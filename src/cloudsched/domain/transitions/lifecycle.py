@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any
 from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Message, Run, Trigger
 from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Backfill, ManualRequest, Task, TaskStatus
-from cloudsched.domain.recurrence.iso8601 import add_duration
+from cloudsched.domain.transitions.backlog import (
+    end_plan,
+    forget_backlog,
+    require_room,
+    resume_plan,
+    stop_plan,
+    take_records,
+)
 from cloudsched.domain.transitions.offers import refresh_offers
 from cloudsched.domain.transitions.planning import (
     execution_id,
     occurrence_after,
-    occurrence_from,
     start_time,
     wake_instant,
 )
+from cloudsched.domain.transitions.records import execution_record
 from cloudsched.domain.transitions.retry_execution import restore_entries
 from cloudsched.errors import InvalidInput, NotAllowed
 
@@ -73,6 +80,8 @@ def with_changes(task: Task, now: datetime, **changes: Any) -> Task:
             raise NotAllowed(f"make {status}", task.status)
         changes["status_changed_at"] = now
     changed = task.model_copy(update={**changes, "updated_at": now})
+    if past := forget_backlog(changed):
+        changed = changed.model_copy(update=past)
     if any(each.execution_id for each in changed.events):
         ids = {None, *(run.execution_id for run in changed.runs)}
         changed = changed.model_copy(update={"events": tuple(e for e in changed.events if e.execution_id in ids)})
@@ -105,36 +114,41 @@ _FINAL_STATUS_BY_OUTCOME: Mapping[ExecutionStatus | None, tuple[TaskStatus, str]
 
 
 def pause(task: Task, now: datetime, message: str = "Paused by its owner.") -> Transition:
-    """Pause the task: nothing of it starts until it is resumed. A running handler may finish."""
+    """Pause the task: nothing of it starts until it is resumed. A running handler may finish.
+
+    What came due before is decided now: what the policies would run waits for the end of the pause.
+    """
     if task.status is _S.PAUSED:
         return Transition(task)
     _require_status(task, "pause", _S.ACTIVE)
-    paused = with_changes(
-        task, now, status=_S.PAUSED, message=message, next_execution_time=None, revision=task.revision + 1
-    )
-    return Transition(paused)
+    require_room(task, "pause")
+    stopped, records = take_records(stop_plan(task, now), now)
+    paused = with_changes(stopped, now, status=_S.PAUSED, message=message, revision=task.revision + 1)
+    return Transition(paused, records)
 
 
 def resume(task: Task, now: datetime) -> Transition:
-    """Resume a paused task from now: occurrences that passed in the meantime are not run.
+    """Resume a paused task: first what came due before the pause, then what comes from now on.
+
+    Occurrences that passed in the meantime are not run.
 
     Raises:
-        NotAllowed: It is not paused, or its only instant has passed.
+        NotAllowed: It is not paused, or its only instant has passed during the pause.
     """
     if task.status is _S.ACTIVE:
         return Transition(task)
     _require_status(task, "resume", _S.PAUSED)
-    following = occurrence_from(task, now)
+    resumed = resume_plan(task, now)
+    following = resumed.next_execution_time
     if following is None and task.is_one_time and task.planned_to is None and not task.runs:
         raise NotAllowed("resume", "PAUSED past its only instant", "Give it a new schedule.")
     runs = tuple(run if run.lease else run.model_copy(update={"due_at": max(run.due_at, now)}) for run in task.runs)
     passed = now - timedelta(microseconds=1)
     active = with_changes(
-        task,
+        resumed,
         now,
         status=_S.ACTIVE,
         message="Resumed by its owner.",
-        next_execution_time=following,
         planned_to=max(passed, task.planned_to) if task.planned_to and following is None else task.planned_to,
         runs=runs,
         consecutive_failures=0,
@@ -146,15 +160,20 @@ def resume(task: Task, now: datetime) -> Transition:
 def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") -> Transition:
     """End the task. Waiting runs are recorded as CANCELLED; a running handler can check for it, and may finish.
 
-    A task that has made calls is marked as deferred until its descendants are cancelled, too.
+    So are the occurrences that came due and would still have run. A task that has made calls is marked as deferred
+    until its descendants are cancelled, too.
     """
     if task.status is _S.CANCELLED:
         return Transition(task)
     _require_status(task, "cancel", _S.ACTIVE, _S.PAUSED)
+    require_room(task, "cancel")
     waiting = tuple(run for run in task.runs if run.lease is None)
     newest = max(waiting, key=lambda run: run.scheduled_for, default=None)
+    cancelled = tuple(execution_record(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting)
+    stopped = end_plan(task, now, ExecutionStatus.CANCELLED, message)
+    stopped, records = take_records(stopped, now, len(cancelled))
     ended = with_changes(
-        drop_unstarted(task, *unstarted_runs(task)),
+        drop_unstarted(stopped, *unstarted_runs(task)),
         now,
         status=_S.CANCELLED,
         message=message,
@@ -166,9 +185,7 @@ def cancel(task: Task, now: datetime, message: str = "Cancelled by its owner.") 
         has_children=may_have_children(task),
         deferred=task.deferred or may_have_children(task),
     )
-    return Transition(
-        ended, tuple(execution_record(task, run, ExecutionStatus.CANCELLED, now, message=message) for run in waiting)
-    )
+    return Transition(ended, (*cancelled, *records))
 
 
 def may_have_children(task: Task, entries: Iterable[JournalEntry] = ()) -> bool:
@@ -344,40 +361,6 @@ def drop_unstarted(task: Task, *gone: Run) -> Task:
     if not was_full or task.next_execution_time or not task.is_active or task.planned_to is None:
         return rest
     return rest.model_copy(update={"next_execution_time": occurrence_after(rest, task.planned_to)})
-
-
-def last_run_fields(run: Run, status: ExecutionStatus) -> dict[str, Any]:
-    """Return the task's fields about the run that finished last."""
-    last = {"last_execution_id": run.execution_id}
-    return (
-        {**last, "outcome": status, "outcome_execution_id": run.execution_id}
-        if run.trigger is Trigger.SCHEDULE
-        else last
-    )
-
-
-def execution_record(
-    task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
-) -> Execution:
-    """Return the record of a run with this status; the record of a call is kept as long as its task."""
-    retention = task.execution_retention if task.parent is None else None
-    return Execution(
-        id=run.execution_id,
-        task_id=task.id,
-        owner=task.owner,
-        scheduled_for=run.scheduled_for,
-        started_at=run.started_at,
-        finished_at=now if status.is_final else None,
-        attempts=run.attempts,
-        attempts_left_out=run.attempts_left_out,
-        status=status,
-        message=message,
-        progress=run.progress,
-        trigger=run.trigger,
-        calls_made=run.calls_made,
-        expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
-        **{"error": run.attempts[-1].error if run.attempts else None, **more},
-    )
 
 
 def _require_status(task: Task, action: str, *statuses: TaskStatus) -> None:

@@ -67,11 +67,18 @@ def start_time(task: Task, occurrence: datetime) -> datetime:
 def occurrence_after(task: Task, instant: datetime) -> datetime | None:
     """Return the task's first occurrence later than `instant`; None if its schedule, `until` or `max_runs` ends before.
 
-    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of them again.
+    Occurrences up to `planned_to` are left out, so that an edit at that very instant cannot run one of them again. What
+    came due before a pause comes first (`backlog`), and nothing in between (`plan_from`).
     """
     if task.max_runs is not None and task.run_count >= task.max_runs:
         return None
-    occurrence = task.schedule.after(instant if task.planned_to is None else max(instant, task.planned_to))
+    earlier = instant if task.planned_to is None else max(instant, task.planned_to)
+    for due in task.backlog:
+        occurrence = task.schedule.after(max(earlier, due.next_at - _TICK)) if earlier < due.until else None
+        if occurrence is not None and occurrence <= due.until:
+            break
+    else:
+        occurrence = task.schedule.after(earlier if task.plan_from is None else max(earlier, task.plan_from - _TICK))
     if occurrence is None or (task.until is not None and occurrence > task.until):
         return None
     return occurrence
@@ -156,12 +163,11 @@ def wake_instant(task: Task) -> datetime | None:
     """Return when the sweep must process the task if nothing else has: its earliest wake-up."""
     if task.deleted_at is not None or task.deferred:
         return task.updated_at
-    if task.has_ended:
+    unwritten = (task.updated_at,) if task.pending_records else ()
+    if task.has_ended and not unwritten:
         return None if task.retention is None else add_duration(task.status_changed_at, task.retention)
-    return min(
-        (wake.due_at for wake in (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task))),
-        default=None,
-    )
+    wakes = (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task))
+    return min((*unwritten, *(wake.due_at for wake in wakes)), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
-from cloudsched.domain.transitions.lifecycle import execution_record
+from cloudsched.domain.transitions.records import execution_record
 from cloudsched.engine.ports.store import Page
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 It finds tasks whose dispatch was lost or never created (the queue was down or purged, or a process died in between),
 attempts whose executor died and whose lease has expired, lock turns for which no worker came in time, and unfinished
 deletions. It decides nothing about runs itself: it only sends dispatches, which the executor processes like any others.
-So any number of sweeps may run at the same time, and a sweep that dies loses nothing. It also completes deletions and
-cancels, and removes tasks that ended longer ago than their retention.
+So any number of sweeps may run at the same time, and a sweep that dies loses nothing. It also writes the records that a
+pause, a cancel or an edit has decided and one commit could not hold, completes deletions and cancels, and removes tasks
+that ended longer ago than their retention.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionStatus
 from cloudsched.domain.documents.task import MAX_RETENTION, TaskStatus
-from cloudsched.domain.transitions.lifecycle import delete, was_recreated, with_changes
+from cloudsched.domain.transitions.backlog import take_records
+from cloudsched.domain.transitions.lifecycle import Transition, delete, was_recreated, with_changes
 from cloudsched.domain.transitions.planning import executor_wakeups, lease_expiries, lock_turn_expiries, repair_number
 from cloudsched.domain.transitions.suspend import can_still_call
 from cloudsched.engine.state.event_log import log_changes
@@ -41,6 +43,8 @@ PAGE_SIZE = 200
 """How many tasks are read at a time."""
 MAX_EXAMINED = 10_000
 """How many tasks one sweep examines; the next sweep of the same process continues after them."""
+MAX_RECORD_BATCHES = 10
+"""How many batches of decided records a sweep writes for one task; the next sweep continues."""
 MAX_CONSECUTIVE_FAILURES = 3
 """After how many tasks in a row for which the store does not answer the sweep gives up."""
 
@@ -57,6 +61,8 @@ class Sweep:
     """Tasks whose deferred work is now done, such as a dispatch that could not be created when they were stored."""
     unsent: int = 0
     """Tasks whose dispatches the queue did not accept; the next sweep tries again."""
+    recorded: int = 0
+    """Records written of occurrences whose end was decided before, in a commit that could not hold them all."""
     failed: int = 0
     """Tasks that could not be repaired for another reason; the next sweep tries again."""
     expired: int = 0
@@ -143,6 +149,8 @@ class Sweeper:
                 return count
 
     def _repair(self, task: Task, now: datetime, result: Sweep) -> None:
+        if task.pending_records and task.deleted_at is None:
+            result.recorded += self._write_records(task.id)
         if task.deleted_at is not None or (task.deferred and task.status is TaskStatus.CANCELLED):
             self._finish_cancel_or_delete(task, now, result)
             return
@@ -173,13 +181,31 @@ class Sweeper:
             if not can_still_call(stored.task, now):
                 result.undeferred += self._clear_deferred(task.id)
 
+    def _write_records(self, task_id: str) -> int:
+        """Write some of the records that are decided and still missing, and return how many."""
+        written = 0
+        for _ in range(MAX_RECORD_BATCHES):
+            stored = self._store.load(task_id)
+            if stored is None or stored.task.deleted_at is not None or not stored.task.pending_records:
+                break
+            now = self._clock.now()
+            rest, records = take_records(stored.task, now)
+            transition = Transition(with_changes(rest, now), records)
+            try:
+                self._store.commit(transition.task, stored.version, records)
+            except VersionConflict:
+                continue
+            log_changes(stored.task, transition)
+            written += len(records)
+        return written
+
     def _expire(self, task_id: str) -> bool:
         """Remove a task whose retention has passed; one that was retried or recreated meanwhile stays."""
         stored = self._store.load(task_id)
         now = self._clock.now()
         if stored is None or not stored.task.has_ended or stored.task.wake_at is None or stored.task.wake_at > now:
             return False
-        if stored.task.deferred:  # its `wake_at` is set because of the mark, not by its retention
+        if stored.task.deferred or stored.task.pending_records:  # its `wake_at` is not set by its retention
             return False
         if self._keep_for_parent(stored.task):
             return False

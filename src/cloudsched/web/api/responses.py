@@ -33,9 +33,12 @@ INTERNAL = frozenset(
         "backfill",
         "lastManualRequest",
         "requestFingerprint",
-        "pendingSkips",
+        "backlog",
+        "planFrom",
+        "pendingRecords",
         "outcomeExecutionId",
         "plannedTo",
+        "earlierPlannedTo",
     }
 )
 """The fields of a task's document that only the scheduler uses; no caller sees them."""

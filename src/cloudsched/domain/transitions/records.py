@@ -1,0 +1,47 @@
+"""The records of runs: what the end of a run leaves under its task's executions, and in the task itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cloudsched.domain.documents.execution import Execution, ExecutionStatus, Run, Trigger
+from cloudsched.domain.recurrence.iso8601 import add_duration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cloudsched.domain.documents.task import Task
+
+
+def last_run_fields(run: Run, status: ExecutionStatus) -> dict[str, Any]:
+    """Return the task's fields about the run that finished last."""
+    last = {"last_execution_id": run.execution_id}
+    return (
+        {**last, "outcome": status, "outcome_execution_id": run.execution_id}
+        if run.trigger is Trigger.SCHEDULE
+        else last
+    )
+
+
+def execution_record(
+    task: Task, run: Run, status: ExecutionStatus, now: datetime, *, message: str | None = None, **more: Any
+) -> Execution:
+    """Return the record of a run with this status; the record of a call is kept as long as its task."""
+    retention = task.execution_retention if task.parent is None else None
+    return Execution(
+        id=run.execution_id,
+        task_id=task.id,
+        owner=task.owner,
+        scheduled_for=run.scheduled_for,
+        started_at=run.started_at,
+        finished_at=now if status.is_final else None,
+        attempts=run.attempts,
+        attempts_left_out=run.attempts_left_out,
+        status=status,
+        message=message,
+        progress=run.progress,
+        trigger=run.trigger,
+        calls_made=run.calls_made,
+        expire_at=add_duration(now, retention) if status.is_final and retention is not None else None,
+        **{"error": run.attempts[-1].error if run.attempts else None, **more},
+    )

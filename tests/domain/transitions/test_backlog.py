@@ -1,0 +1,377 @@
+"""What came due ends with exactly one record, whatever its owner does to the task before it has started."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloudsched import ExecutionStatus, TaskDraft, TaskStatus
+from cloudsched.domain.documents.outcome import Done, Fail
+from cloudsched.domain.documents.task import PendingRecords
+from cloudsched.domain.transitions import lifecycle
+from cloudsched.domain.transitions.backlog import (
+    MAX_BACKLOG_RANGES,
+    MAX_PENDING_SCHEDULES,
+    MAX_RECORDS_PER_COMMIT,
+    due_ranges,
+    take_records,
+)
+from cloudsched.domain.transitions.claim import Claim, on_dispatch
+from cloudsched.domain.transitions.drafts import LeadTimes, apply_edit, new_task, to_editable_fields
+from cloudsched.domain.transitions.finish import AttemptReport, on_outcome
+from cloudsched.domain.transitions.planning import (
+    dispatch_for,
+    due_occurrences,
+    execution_id,
+    executor_wakeups,
+    wake_instant,
+)
+from cloudsched.errors import InvalidInput, NotAllowed
+from cloudsched.testing import START
+
+if TYPE_CHECKING:
+    from cloudsched import Execution
+    from cloudsched.domain.transitions.lifecycle import Transition
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+LEAD = LeadTimes()
+HOURLY = {"rrule": "FREQ=HOURLY", "dtstart": "2027-01-01T00:00:00"}
+MINUTELY = {"rrule": "FREQ=MINUTELY", "dtstart": "2027-01-01T00:00:00"}
+UNEVEN = {**HOURLY, "rdates": ["2027-01-01T00:00:07", "2027-01-01T05:10:00"], "exdates": ["2027-01-01T04:00:00"]}
+ENDING = {"rrule": "FREQ=MINUTELY;INTERVAL=7;COUNT=40", "dtstart": "2027-01-01T00:00:00"}
+
+
+class Deployment:
+    """One task, changed as the engine changes it, and what was recorded of it."""
+
+    def __init__(self, **fields: Any) -> None:
+        draft = {"id": "t", "owner": "ada", "title": "T", "handler": "h", "schedule": HOURLY, "expectedDuration": 3600}
+        self.now = START
+        self.task = new_task(TaskDraft.from_wire({**draft, **fields}), START, LEAD).task
+        self.records: dict[str, Execution] = {}
+        self.due: set[str] = set()
+        """The occurrences that came due, found without the product's planning."""
+
+    def advance(self, span: timedelta) -> None:
+        """Let time pass: what the schedule has in it comes due, if the task is active and its end not reached."""
+        before, self.now = self.now, self.now + span
+        if self.task.status is TaskStatus.ACTIVE and self.task.next_execution_time is not None:
+            self._come_due(before)
+
+    def _come_due(self, since: datetime) -> None:
+        occurrence = self.task.schedule.after(since - timedelta(microseconds=1))
+        while occurrence is not None and occurrence <= self.now:
+            if self.task.until is None or occurrence <= self.task.until:
+                self.due.add(execution_id(occurrence))
+            occurrence = self.task.schedule.after(occurrence)
+
+    def apply(self, transition: Transition) -> None:
+        """Commit a transition."""
+        assert len(transition.executions) <= MAX_RECORDS_PER_COMMIT + 1  # the end of a run has a record of its own
+        for record in transition.executions:
+            assert record.id not in self.records, f"{record.id} is recorded twice"
+            self.records[record.id] = record
+        was_active, self.task = self.task.status is TaskStatus.ACTIVE, transition.task
+        if self.task.pending_records:
+            wake_at = wake_instant(self.task)
+            assert wake_at is not None, "the sweep does not find it"
+            assert wake_at <= self.task.updated_at
+        if not was_active and self.task.status is TaskStatus.ACTIVE:
+            self._come_due(self.now)
+
+    def deliver(self, *, finishes: bool) -> None:
+        """Deliver the due dispatches; a handler ends at once, or its run stays open."""
+        for wakeup in executor_wakeups(self.task):
+            decision = on_dispatch(self.task, dispatch_for(self.task, wakeup, self.now), self.now, "token")
+            if not isinstance(decision, Claim):
+                continue
+            self.apply(decision.transition)
+            if decision.run is not None and finishes:
+                self.finish()
+
+    def finish(self, outcome: Done | Fail = Done(None)) -> None:  # noqa: B008 - frozen
+        """End an open run."""
+        run = next((run for run in self.task.runs if run.lease), None)
+        if run is not None:
+            report = AttemptReport(outcome)
+            ended = on_outcome(self.task, run.execution_id, "token", report, self.now, Random(0))  # noqa: S311
+            assert ended is not None
+            self.apply(ended)
+
+    def edit(self, **patch: Any) -> None:
+        """Change fields of the task, as a PATCH does."""
+        draft = TaskDraft.from_wire({**to_editable_fields(self.task), **patch})
+        self.apply(apply_edit(self.task, draft, self.now, LEAD))
+
+    def sweep(self) -> None:
+        """Write a batch of what was decided, as the sweep does."""
+        rest, records = take_records(self.task, self.now)
+        if records:
+            self.apply(lifecycle.Transition(lifecycle.with_changes(rest, self.now), records))
+
+    def settle(self) -> None:
+        """Cancel the task if it has not ended, end what runs, and let the sweep write everything."""
+        if self.task.status in {TaskStatus.ACTIVE, TaskStatus.PAUSED}:
+            while self.task.pending_records:
+                self.sweep()
+            self.apply(lifecycle.cancel(self.task, self.now))
+        while self.task.runs:
+            self.finish()
+        while self.task.pending_records:
+            self.sweep()
+
+    def statuses(self) -> dict[int, str]:
+        """Return the status of each recorded occurrence, by the hour in which it came due."""
+        return {round((each.scheduled_for - START) / HOUR): each.status.value for each in self.records.values()}
+
+
+VERBS = st.one_of(
+    st.tuples(st.just("advance"), st.sampled_from([MINUTE, 59 * MINUTE, HOUR, 3 * HOUR, 150 * MINUTE])),
+    st.tuples(st.just("deliver"), st.booleans()),
+    st.sampled_from([("pause",), ("resume",), ("finish",), ("sweep",), ("cancel",), ("pause",), ("resume",)]),
+    st.tuples(st.just("schedule"), st.sampled_from([HOURLY, MINUTELY, UNEVEN, ENDING])),
+    st.tuples(st.just("until"), st.sampled_from([None, -3 * HOUR, -MINUTE, timedelta(0), HOUR])),
+    st.tuples(st.just("catchUp"), st.sampled_from(["all", "latest", "none", {"mode": "all", "window": 5400}])),
+    st.tuples(st.just("overlap"), st.sampled_from(["skip", "buffer", "allow"])),
+    st.tuples(st.just("expiration"), st.sampled_from([None, 600, 7200])),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.sampled_from([HOURLY, MINUTELY, UNEVEN, ENDING]),
+    st.sampled_from(["all", "latest", "none"]),
+    st.lists(VERBS, min_size=3, max_size=30),
+)
+def test_every_occurrence_that_came_due_ends_with_exactly_one_record(
+    schedule: dict[str, Any], catch_up: str, verbs: list[tuple[str, Any]]
+) -> None:
+    """Pauses, resumes, cancels, edits, late deliveries and open runs in any order: none is lost, none counted twice."""
+    world = Deployment(schedule=schedule, catchUp=catch_up)
+    world._come_due(START)  # noqa: SLF001 - the first one may be due at once
+    for verb, *arguments in verbs:
+        try:
+            match verb:
+                case "advance":
+                    world.advance(arguments[0])
+                case "deliver":
+                    world.deliver(finishes=arguments[0])
+                case "pause" | "resume" | "cancel":
+                    world.apply(getattr(lifecycle, verb)(world.task, world.now))
+                case "finish" | "sweep":
+                    getattr(world, verb)()
+                case "until":
+                    end = arguments[0]
+                    world.edit(until=None if end is None else (world.now + end).isoformat())
+                case _:
+                    world.edit(**{verb: arguments[0]})
+        except (NotAllowed, InvalidInput):
+            pass
+    world.settle()
+    assert world.due <= set(world.records)
+    assert all(record.status.is_final for record in world.records.values())
+
+
+def overdue(hours: float = 3, **fields: Any) -> Deployment:
+    """Return a deployment in which nothing was delivered for some hours; its first occurrence is an hour away."""
+    world = Deployment(**{"schedule": {**HOURLY, "dtstart": "2027-01-01T01:00:00"}, **fields})
+    world.advance(hours * HOUR)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "kept", "recorded"),
+    [
+        ("all", [1, 2, 3], {}),
+        ("latest", [3], {1: "SKIPPED", 2: "SKIPPED"}),
+        ("none", [3], {1: "SKIPPED", 2: "SKIPPED"}),
+        ({"mode": "all", "window": 3600}, [2, 3], {1: "SKIPPED"}),
+    ],
+)
+def test_a_pause_decides_by_catch_up_and_a_resume_runs_what_it_kept(
+    catch_up: object, kept: list[int], recorded: dict[int, str]
+) -> None:
+    """Three hours without a delivery, then a pause and, at once, a resume: three occurrences run or are recorded."""
+    world = overdue(catchUp=catch_up)
+    world.apply(lifecycle.pause(world.task, world.now))
+    assert world.statuses() == recorded
+    assert world.task.next_execution_time is None
+    world.apply(lifecycle.resume(world.task, world.now))
+    for _ in range(5):
+        world.deliver(finishes=True)
+    assert world.statuses() == {**recorded, **dict.fromkeys(kept, "SUCCEEDED")}
+    assert world.task.next_execution_time == START + 4 * HOUR
+
+
+def test_what_passes_during_a_pause_did_not_come_due() -> None:
+    """The plan goes on with what came due before the pause, and then with what comes after it."""
+    world = overdue(catchUp="all")
+    world.apply(lifecycle.pause(world.task, world.now))
+    world.advance(4.5 * HOUR)
+    world.apply(lifecycle.resume(world.task, world.now))
+    world.advance(HOUR)
+    for _ in range(6):
+        world.deliver(finishes=True)
+    assert world.statuses() == dict.fromkeys([1, 2, 3, 8], "SUCCEEDED")
+    assert (world.task.backlog, world.task.plan_from) == ((), None)
+
+
+def test_a_one_off_that_waits_its_turn_is_resumed() -> None:
+    """Paused when it is due but has not started, because its lock is taken say, it runs once it is resumed."""
+    world = Deployment(schedule={"at": "2027-01-01T01:00:00Z"})
+    world.advance(1.5 * HOUR)
+    world.apply(lifecycle.pause(world.task, world.now))
+    world.advance(48 * HOUR)
+    world.edit(title="another")
+    world.apply(lifecycle.resume(world.task, world.now))
+    world.deliver(finishes=True)
+    assert (world.statuses(), world.task.status) == ({1: "SUCCEEDED"}, TaskStatus.COMPLETED)
+
+
+def test_a_one_off_that_its_policies_rule_out_ends_with_its_record() -> None:
+    """Paused later than its expiration allows it is EXPIRED, and a resume ends the task."""
+    world = Deployment(schedule={"at": "2027-01-01T01:00:00Z"}, expiration=600)
+    world.advance(1.5 * HOUR)
+    world.apply(lifecycle.pause(world.task, world.now))
+    assert world.statuses() == {1: "EXPIRED"}
+    world.apply(lifecycle.resume(world.task, world.now))
+    assert world.task.status is TaskStatus.EXPIRED
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_cancel_records_what_was_still_to_run(*, paused: bool) -> None:
+    """What the policies rule out keeps their reason; the rest is CANCELLED, also after a pause."""
+    world = overdue(catchUp={"mode": "all", "window": 5400})
+    if paused:
+        world.apply(lifecycle.pause(world.task, world.now))
+        world.advance(HOUR)
+    world.apply(lifecycle.cancel(world.task, world.now))
+    assert world.statuses() == {1: "SKIPPED", 2: "CANCELLED", 3: "CANCELLED"}
+    assert "catchUp" in (world.records["20270101T010000Z"].message or "")
+    assert world.records["20270101T030000Z"].message == "Cancelled by its owner."
+
+
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize(
+    ("patch", "skipped"),
+    [
+        ({"schedule": {"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T12:00:00"}}, [1, 2, 3]),
+        ({"schedule": {**HOURLY, "dtstart": "2027-01-01T01:00:00", "exdates": ["2027-01-01T02:00:00"]}}, [1, 2, 3]),
+        ({"until": "2027-01-01T01:30:00Z"}, [2, 3]),
+    ],
+)
+def test_an_edit_of_the_plan_records_what_is_not_part_of_the_new_one(
+    patch: dict[str, Any], skipped: list[int], *, paused: bool
+) -> None:
+    """A new schedule goes on from now; an earlier end leaves what lies before it to run."""
+    world = overdue(catchUp="all")
+    if paused:
+        world.apply(lifecycle.pause(world.task, world.now))
+    world.edit(**patch)
+    assert world.statuses() == dict.fromkeys(skipped, "SKIPPED")
+    world.edit(until=None)
+    if paused:
+        world.apply(lifecycle.resume(world.task, world.now))
+    for _ in range(4):
+        world.deliver(finishes=True)
+    left = dict.fromkeys({1, 2, 3} - set(skipped), "SUCCEEDED")
+    assert world.statuses() == {**dict.fromkeys(skipped, "SKIPPED"), **left}
+
+
+def test_a_lower_run_limit_records_what_it_leaves_out() -> None:
+    """A task that has run as often as its new limit allows completes, and what was due has its record."""
+    world = overdue(2, catchUp="all")
+    world.deliver(finishes=True)
+    world.edit(maxRuns=1)
+    assert (world.statuses(), world.task.status) == ({1: "SUCCEEDED", 2: "SKIPPED"}, TaskStatus.COMPLETED)
+
+
+@pytest.mark.parametrize(("overlap", "kept"), [("skip", []), ("buffer", [3]), ("allow", [2, 3])])
+def test_a_pause_during_a_run_decides_by_overlap(overlap: str, kept: list[int]) -> None:
+    """What came due while a run was open is skipped when the task is paused, as it would be when the run ends."""
+    world = overdue(1, overlap=overlap, catchUp="all", expectedDuration=3600)
+    world.deliver(finishes=False)
+    world.advance(2 * HOUR)
+    world.apply(lifecycle.pause(world.task, world.now))
+    assert world.statuses() == dict.fromkeys({2, 3} - set(kept), "SKIPPED")
+    world.finish()
+    world.apply(lifecycle.resume(world.task, world.now))
+    for _ in range(3):
+        world.deliver(finishes=True)
+    assert {hour for hour, status in world.statuses().items() if status == "SUCCEEDED"} == {1, *kept}
+
+
+def test_a_task_that_pauses_itself_keeps_what_came_due() -> None:
+    """A failure too many decides as a pause by its owner does."""
+    world = overdue(catchUp="all", pauseAfterFailures=1)
+    world.deliver(finishes=False)
+    world.finish(Fail("broken"))
+    assert (world.statuses(), world.task.status) == ({1: "FAILED"}, TaskStatus.PAUSED)
+    world.advance(12 * HOUR)
+    world.apply(lifecycle.resume(world.task, world.now))
+    for _ in range(3):
+        world.deliver(finishes=True)
+    assert {hour for hour, status in world.statuses().items() if status == "SUCCEEDED"} == {2, 3, 15}
+
+
+@pytest.mark.parametrize("verb", ["pause", "cancel", "schedule"])
+def test_a_year_that_came_due_is_decided_at_once_and_recorded_in_batches(verb: str) -> None:
+    """Half a million occurrences: one commit with 100 records holds the decision; its size does not grow with them."""
+    world = Deployment(schedule=MINUTELY, catchUp="latest")
+    world.now += timedelta(days=365)
+    if verb == "schedule":
+        world.edit(schedule={"rrule": "FREQ=DAILY", "dtstart": "2027-01-01T12:00:00"})
+    else:
+        world.apply(getattr(lifecycle, verb)(world.task, world.now))
+    assert len(world.records) == MAX_RECORDS_PER_COMMIT
+    assert len(world.task.model_dump_json()) < 4000
+    for _ in range(20):
+        world.sweep()
+    assert len(world.records) == 21 * MAX_RECORDS_PER_COMMIT
+    assert {record.status for record in world.records.values()} == {ExecutionStatus.SKIPPED}
+
+
+@given(jitter=st.integers(0, 5000), late=st.integers(0, 50_000))
+def test_the_search_for_what_is_due_finds_what_a_walk_finds(jitter: int, late: int) -> None:
+    """A range has the first and the last due occurrence at its ends; with jitter it may end a little later."""
+    world = Deployment(schedule=UNEVEN, jitter=jitter)
+    world.now += timedelta(seconds=late)
+    walked = list(due_occurrences(world.task, world.now))
+    found = due_ranges(world.task, world.now)
+    if not walked:
+        assert found == ()
+        return
+    assert found[0].next_at == walked[0]
+    assert walked[-1] <= found[-1].until <= (world.now if jitter else walked[-1])
+
+
+def test_only_so_many_pauses_keep_a_backlog() -> None:
+    """Of a task that is paused again and again before anything runs, the oldest occurrences are recorded as SKIPPED."""
+    world = overdue(1, catchUp="all")
+    for _ in range(MAX_BACKLOG_RANGES + 3):
+        world.apply(lifecycle.pause(world.task, world.now))
+        world.advance(HOUR)
+        world.apply(lifecycle.resume(world.task, world.now))
+        world.advance(HOUR)
+    world.apply(lifecycle.pause(world.task, world.now))
+    assert len(world.task.backlog) == MAX_BACKLOG_RANGES
+    world.settle()
+    assert world.due == set(world.records)
+
+
+def test_an_edit_waits_for_the_sweep_if_too_many_decisions_are_unwritten() -> None:
+    """A document holds only so many old schedules: the edit is refused with what to do, and nothing is lost."""
+    world = overdue()
+    pending = PendingRecords(
+        next_at=START, until=START + 9 * HOUR, status=ExecutionStatus.SKIPPED, message="", schedule=world.task.schedule
+    )
+    full = (pending,) * (MAX_PENDING_SCHEDULES + 1)
+    world.task = world.task.model_copy(update={"pending_records": full})
+    with pytest.raises(NotAllowed, match="try again in a minute"):
+        world.edit(schedule=MINUTELY)

@@ -1,0 +1,108 @@
+"""The rules of what came due and was not started: it waits, runs, or has one record, whatever happens to its task.
+
+B1  What is due when a task is changed is claimed, recorded, decided, or still part of the plan.
+B2  What was put by when a task was paused is so as well.
+B3  What was decided gets the record that was decided, once; the sweep has written all of them in the end.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+from tests.simulation.invariants_runs import InvariantViolated
+
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.domain.transitions.planning import due_occurrences, execution_id, occurrence_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.simulation.world import World
+
+    from cloudsched import Execution, Task
+    from cloudsched.domain.documents.task import DueRange, PendingRecords
+
+_TICK = timedelta(microseconds=1)
+
+
+class BacklogInvariants:
+    """Watches the commits of a world and raises as soon as a rule does not hold."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._decided: dict[tuple[str, datetime], dict[str, str]] = {}
+        self.count = 0
+        """How many occurrences were decided and not recorded at once."""
+
+    def _break(self, rule: str) -> NoReturn:
+        raise InvariantViolated(rule)
+
+    def on_commit(self, before: Task | None, after: Task, executions: Sequence[Execution]) -> None:
+        """Check one commit of a task."""
+        if after.deleted_at is not None:
+            self._decided.pop((after.id, after.created_at), None)
+            return
+        pending = {
+            execution_id(at): each.status.value for each in after.pending_records for at in _occurrences(after, each)
+        }
+        self._are_kept(after, pending, executions)
+        if before is None or before.created_at != after.created_at:
+            return
+        handled = {one.id for one in executions} | {run.execution_id for run in after.runs} | pending.keys()
+        for occurrence in _due(before, after.updated_at):
+            if execution_id(occurrence) not in handled and not _is_to_run(before, after, occurrence):
+                rule = "B2" if before.status is TaskStatus.PAUSED else "B1"
+                self._break(f"{rule}: {after.id}'s occurrence {occurrence} was due, and is neither run nor recorded")
+
+    def _are_kept(self, task: Task, pending: dict[str, str], executions: Sequence[Execution]) -> None:
+        decided = self._decided.setdefault((task.id, task.created_at), {})
+        for record in executions:
+            status = decided.pop(record.id, None)
+            if status is not None and record.status != status:
+                self._break(f"B3: {task.id}'s {record.id} was decided as {status}, and recorded as {record.status}")
+        for identity, status in decided.items():
+            if pending.get(identity) != status:
+                self._break(f"B3: {task.id}'s {identity} was decided as {status}, and is forgotten")
+        self.count += len(pending.keys() - decided.keys())
+        decided.update(pending)
+
+    def on_purge(self, task: Task | None) -> None:
+        """Forget a task that is removed."""
+        if task is not None:
+            self._decided.pop((task.id, task.created_at), None)
+
+    def check_end_state(self) -> None:
+        """Check that everything that was decided is recorded when everything has settled."""
+        for (task_id, _), decided in self._decided.items():
+            if decided:
+                self._break(f"B3: nobody recorded {task_id}'s {sorted(decided)}")
+
+
+def _occurrences(task: Task, part: DueRange | PendingRecords) -> Iterator[datetime]:
+    schedule = getattr(part, "schedule", None) or task.schedule
+    occurrence: datetime | None = part.next_at
+    while occurrence is not None and occurrence <= part.until:
+        yield occurrence
+        occurrence = schedule.after(occurrence)
+
+
+def _due(task: Task, now: datetime) -> Iterator[datetime]:
+    if task.status is TaskStatus.PAUSED:
+        for each in task.backlog:
+            yield from _occurrences(task, each)
+    elif task.status is TaskStatus.ACTIVE:
+        yield from due_occurrences(task, now)
+
+
+def _is_to_run(before: Task, after: Task, occurrence: datetime) -> bool:
+    if before.schedule != after.schedule:
+        return False
+    if after.status is TaskStatus.PAUSED:
+        return any(each.next_at <= occurrence <= each.until for each in after.backlog)
+    if after.max_runs is not None and after.run_count >= after.max_runs and after.run_count > before.run_count:
+        return True  # the claim of its last run has ended the plan
+    following = after.next_execution_time
+    return (
+        following is not None and occurrence >= following and occurrence_after(after, occurrence - _TICK) == occurrence
+    )

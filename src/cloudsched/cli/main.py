@@ -11,6 +11,7 @@ from importlib.metadata import version
 
 import click
 
+from cloudsched.cli.groups import SuggestingGroup
 from cloudsched.errors import CloudschedError
 
 _COMMANDS = {
@@ -29,7 +30,7 @@ NO_CREDENTIALS = "{place} requires authentication: give --key (or CLOUDSCHED_KEY
 """The error when the API answers 401 and no credential was given."""
 
 
-class _Commands(click.Group):
+class _Commands(SuggestingGroup):
     """A group that imports a command when it is used."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
@@ -48,7 +49,23 @@ class _Commands(click.Group):
             formatter.write_dl([(name, about) for name, (_, about) in sorted(_COMMANDS.items())])
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+_SYNONYMS = {
+    **{
+        name: f"cloudsched tasks {name}"
+        for name in ("backfill", "cancel", "create", "delete", "get", "list", "logs", "pause", "resume", "retry")
+    },
+    **{name: f"cloudsched tasks {name}" for name in ("send", "tree", "trigger", "upcoming", "update")},
+    "run": "cloudsched tasks trigger",
+    "start": "dev",
+    "up": "dev",
+    "task": "tasks",
+    "key": "keys",
+    "preview": "next",
+}
+"""What people type without the group that it belongs to, or by another name."""
+
+
+@click.group(cls=_Commands, synonyms=_SYNONYMS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("cloudsched"), prog_name="cloudsched")
 def cloudsched() -> None:
     """Durable scheduled tasks for Google Cloud; here, everything that runs on your own machine."""

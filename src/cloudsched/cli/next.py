@@ -18,6 +18,10 @@ from cloudsched.language.schedule_text import ScheduleText, read_schedule
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rich.console import Console
+
+_TABLE_WIDTH = 60
+"""The least width in which the table shows whole instants."""
 _MARKS = {
     ClockChange.SHIFTED: "↷ moved out of a gap",
     ClockChange.REPEATED: "↺ shown twice",
@@ -30,7 +34,9 @@ _MARKS = {
 @click.option(
     "--dtstart", metavar="LOCAL", help="The rule's local start time, such as 2027-01-31T09:00:00. Default: now."
 )
-@click.option("--tz", "timezone", default="UTC", show_default=True, metavar="ZONE", help="An IANA name: Europe/Paris.")
+@click.option(
+    "--timezone", "--tz", default="UTC", show_default=True, metavar="ZONE", help="An IANA name: Europe/Paris."
+)
 @click.option("-n", "count", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many to show.")
 @click.option("--after", metavar="INSTANT", help="Show only later occurrences. Default: now.")
 @click.option(
@@ -124,6 +130,9 @@ def _print(schedule: Schedule, previews: list[Preview]) -> None:
     from rich.table import Table  # noqa: PLC0415 - likewise
 
     console = Console(highlight=False)
+    if console.is_terminal and console.width < _TABLE_WIDTH:
+        _print_narrow(console, schedule, previews)
+        return
     table = Table(title=schedule.describe(), title_justify="left", caption_justify="left")
     table.caption = f"tzdata {version()}" if previews else "It does not fire again."
     table.add_column("local", no_wrap=True)
@@ -133,3 +142,14 @@ def _print(schedule: Schedule, previews: list[Preview]) -> None:
         mark = _MARKS[each.clock_change] if each.clock_change else ""
         table.add_row(f"{each.local:%a %Y-%m-%d %H:%M:%S %z}", f"{each.at:%Y-%m-%d %H:%M:%S}", mark)
     console.print(table)
+
+
+def _print_narrow(console: Console, schedule: Schedule, previews: list[Preview]) -> None:
+    """Print each occurrence on lines of its own, so that instants stay whole."""
+    console.print(schedule.describe())
+    for each in previews:
+        console.print(f"{each.local:%a %Y-%m-%d %H:%M:%S %z}")
+        console.print(f"  {each.at:%Y-%m-%d %H:%M:%S} UTC")
+        if each.clock_change:
+            console.print(f"  [yellow]{_MARKS[each.clock_change]}[/]")
+    console.print(f"tzdata {version()}" if previews else "It does not fire again.")

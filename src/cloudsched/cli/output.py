@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
+
+from cloudsched.cli.history import ERROR_STATUSES, detail_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,13 +30,15 @@ _COLOURS = {
     "FAILED": "red",
     "TIMED_OUT": "red",
 }
-_ERROR_STATUSES = {"FAILED", "TIMED_OUT", "RETRYING"}
-"""Statuses that an error explains."""
 _COLUMNS = {"ID": 2, "OWNER": 6, "TITLE": 8, "HANDLER": 7, "STATUS": 9, "NEXT": 19, "RUNS": 4}
 """The columns of a list, and the least width of each."""
 _NO_WRAP_COLUMNS = {"ID", "STATUS", "NEXT"}
 """Columns that never wrap, so that their values can be copied."""
 _PADDING = 2
+_MIN_VALUE_WIDTH = 30
+"""The least width in which an instant in JSON stays whole."""
+_MIN_DETAIL_WIDTH = 24
+"""The least width beside an execution's status in which its detail is readable."""
 _UNLIMITED_WIDTH = 10_000
 """The width of output that does not go to a terminal."""
 
@@ -59,10 +65,17 @@ class Printer:
             click.echo(json.dumps(content, ensure_ascii=False))
             return
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        names_width = max(map(len, content)) + _PADDING
+        is_narrow = self._console.width - names_width < _MIN_VALUE_WIDTH
         for name, value in content.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            table.add_row(f"[bold]{name}[/]", _format_cell(text))
-        self._console.print(table)
+            if is_narrow:
+                self._console.print(f"[bold]{name}[/]")
+                self._console.print(Padding(_format_cell(text), (0, 0, 0, _PADDING), expand=False))
+            else:
+                table.add_row(f"[bold]{name}[/]", _format_cell(text))
+        if not is_narrow:
+            self._console.print(table)
 
     def print_tasks(self, tasks: Iterable[TaskView]) -> None:
         """Print a list of tasks."""
@@ -95,14 +108,33 @@ class Printer:
             click.echo(json.dumps(execution.to_wire(), ensure_ascii=False))
             return
         attempts = f"attempt {execution.attempt_count}" if execution.attempts else ""
+        head = Text.from_markup(
+            "  ".join(
+                part
+                for part in (_format_instant(execution.scheduled_for), _format_cell(execution.status), attempts)
+                if part
+            )
+        )
         detail = _status_reason(execution) or (
             "" if execution.content is None else json.dumps(execution.content, ensure_ascii=False)
         )
-        line = Table.grid(padding=(0, 2, 0, 0))
-        line.add_row(
-            _format_instant(execution.scheduled_for), _format_cell(execution.status), attempts, _format_cell(detail)
-        )
-        self._console.print(line)
+        self._print_with_detail(head, _format_cell(detail))
+        for line in detail_lines(execution):
+            self._console.print(Padding(line, (0, 0, 0, _PADDING), expand=False))
+
+    def _print_with_detail(self, head: Text, detail: str) -> None:
+        """Print a line; on a terminal, its detail goes below if little room is left beside it."""
+        room = self._console.width - len(head) - _PADDING
+        if not detail:
+            self._console.print(head, soft_wrap=True)
+        elif room >= min(_MIN_DETAIL_WIDTH, len(detail)):
+            line = Table.grid(padding=(0, _PADDING, 0, 0))
+            line.add_column(no_wrap=True)
+            line.add_row(head, detail)
+            self._console.print(line)
+        else:
+            self._console.print(head, soft_wrap=True)
+            self._console.print(Padding(detail, (0, 0, 0, _PADDING), expand=False))
 
 
 def _to_json(task: TaskView) -> dict[str, Any]:
@@ -111,7 +143,7 @@ def _to_json(task: TaskView) -> dict[str, Any]:
 
 def _status_reason(execution: Execution) -> str:
     """Return why an execution has its status: its error if it has failed, else its message."""
-    if execution.error is not None and execution.status in _ERROR_STATUSES:
+    if execution.error is not None and execution.status in ERROR_STATUSES:
         return f"{execution.error.type}: {execution.error.message}"
     return execution.message or ""
 

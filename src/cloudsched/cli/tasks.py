@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cloudsched.cli.groups import SuggestingGroup
+from cloudsched.cli.instants import parse_instant
 from cloudsched.cli.main import NO_CREDENTIALS
+from cloudsched.cli.occurrences import backfill, upcoming
 from cloudsched.cli.output import Printer
+from cloudsched.cli.reachability import explain_unreachable
 from cloudsched.cli.tree import send, tree
 from cloudsched.client.client import Client
-from cloudsched.errors import InvalidInput, InvalidSchedule, QuotaExceeded, Unauthenticated, Unavailable
+from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import InvalidInput, NotFound, QuotaExceeded, Unauthenticated, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,19 +36,42 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON,
 _task_id_argument = click.argument("task_id", metavar="ID")
 
 
-class _TasksGroup(click.Group):
-    """A group whose commands name the option to use when a credential is missing."""
+class _TasksGroup(SuggestingGroup):
+    """A group whose commands say what to do when a credential is missing, or nothing answers."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         try:
             return super().invoke(ctx)
+        except Unavailable as error:
+            hint = explain_unreachable(ctx.params["url"])
+            if hint:
+                error.args = (f"{error}. {hint}",)
+            raise
         except Unauthenticated as error:
             if any(ctx.params[name] for name in ("key", "token", "platform_token")):
                 raise
             raise Unauthenticated(NO_CREDENTIALS.format(place=f"The API at {ctx.params['url']}")) from error
 
 
-@click.group(cls=_TasksGroup)
+_SYNONYMS = {
+    "ls": "list",
+    "show": "get",
+    "describe": "get",
+    "add": "create",
+    "new": "create",
+    "edit": "update",
+    "rm": "delete",
+    "remove": "delete",
+    "run": "trigger",
+    "stop": "cancel",
+    "executions": "logs",
+    "log": "logs",
+    "event": "send",
+    "next": "upcoming",
+}
+
+
+@click.group(cls=_TasksGroup, synonyms=_SYNONYMS)
 @click.option(
     "--url",
     envvar="CLOUDSCHED_URL",
@@ -63,13 +90,13 @@ def tasks(context: click.Context, url: str, key: str | None, token: str | None, 
     context.call_on_close(client.close)
 
 
-tasks.add_command(tree)
-tasks.add_command(send)
+for _command in (tree, send, backfill, upcoming):
+    tasks.add_command(_command)
 
 
 @tasks.command("list")
 @click.option("--owner")
-@click.option("--status", help="ACTIVE, PAUSED, COMPLETED, FAILED, CANCELLED or EXPIRED.")
+@click.option("--status", type=click.Choice([*TaskStatus], case_sensitive=False), help="List only these.")
 @click.option("--handler")
 @click.option("--soonest", is_flag=True, help="List those that run next first; by default the newest come first.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The most tasks to list.")
@@ -108,7 +135,11 @@ def get(client: Client, task_id: str, *, as_json: bool) -> None:
 @_json_option
 @click.pass_obj
 def create(client: Client, /, title: str, *, as_json: bool, **options: Any) -> None:
-    """Create a task; without a schedule it runs once, in five minutes."""
+    """Create a task.
+
+    Without a schedule it runs once: at once under `cloudsched dev`, in the cloud after five minutes, unless
+    CLOUDSCHED_DEFAULT_LEAD_SECONDS says otherwise.
+    """
     fields = {
         "title": title,
         "payload": _parse_json("--payload", options["payload"]),
@@ -167,6 +198,15 @@ _add_change_command("trigger", "Run a task now, without changing its schedule.")
 
 @tasks.command()
 @_task_id_argument
+@click.pass_obj
+def delete(client: Client, task_id: str) -> None:
+    """Remove a task and its executions; `cancel` keeps them."""
+    client.delete(task_id)
+    click.echo(f"deleted {task_id}")
+
+
+@tasks.command()
+@_task_id_argument
 @click.argument("execution_id", required=False)
 @_json_option
 @click.pass_obj
@@ -182,12 +222,12 @@ def retry(client: Client, task_id: str, execution_id: str | None, *, as_json: bo
 @_json_option
 @click.pass_obj
 def logs(client: Client, task_id: str, *, follow: bool, limit: int, as_json: bool) -> None:
-    """Show a task's executions, earliest first."""
+    """Show a task's executions, earliest first, with their progress, their steps, and the traceback of an error."""
     printer = Printer(as_json=as_json)
     shown = 0
     try:
         for execution in follow_executions(client, task_id, limit, once=not follow):
-            printer.print_execution(execution)
+            printer.print_execution(execution if as_json else load_details(client, execution))
             shown += 1
     except KeyboardInterrupt:
         if not follow:
@@ -205,7 +245,7 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
         limit: How many of the latest executions are polled.
         once: Whether to stop after one poll.
     """
-    known: dict[str, tuple[ExecutionStatus, int]] = {}
+    known: dict[str, tuple[ExecutionStatus, int, int]] = {}
     has_connected = False
     while True:
         try:
@@ -217,13 +257,23 @@ def follow_executions(client: Client, task_id: str, limit: int, *, once: bool) -
             latest = []
         has_connected = True
         for execution in reversed(latest):
-            state = execution.status, execution.attempt_count
+            state = execution.status, execution.attempt_count, len(execution.progress)
             if known.get(execution.id) != state:
                 known[execution.id] = state
                 yield execution
         if once:
             return
         time.sleep(POLL_SECONDS)
+
+
+def load_details(client: Client, execution: Execution) -> Execution:
+    """Return an execution with its steps, which a list does not have of those that are open or large."""
+    if execution.status.is_final and execution.steps_reference is None:
+        return execution
+    try:
+        return client.execution(execution.task_id, execution.id)
+    except NotFound:  # removed meanwhile
+        return execution
 
 
 def _build_schedule_fields(options: dict[str, Any]) -> dict[str, Any]:
@@ -241,26 +291,7 @@ def _build_schedule(rrule: str | None, at: str | None, timezone: str | None) -> 
         raise click.UsageError("--timezone is the zone of --schedule, --rrule or --at; give one of them as well.")
     if rrule:
         return {"rrule": rrule, "timezone": timezone or "UTC"}
-    return {"at": _parse_instant(at, timezone), "timezone": timezone or "UTC"} if at else None
-
-
-def _parse_instant(text: str, timezone: str | None) -> str:
-    """Return an instant with its offset; a local time is in the given zone."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f"--at: {text!r} is not an instant; write it like 2027-01-01T09:00:00Z.") from None
-    if at.tzinfo is not None:
-        return text
-    if timezone is None:
-        raise click.UsageError(f"--at: {text!r} has no time zone; end it with Z for UTC, or give --timezone.")
-    from cloudsched.domain.recurrence.schedule import Schedule  # noqa: PLC0415 - only needed for a local time
-
-    try:
-        return str(Schedule.parse(at.isoformat(timespec="seconds"), timezone).at)
-    except InvalidSchedule as error:
-        option = "--timezone" if error.field == "timezone" else "--at"
-        raise click.UsageError(f"{option}: {error.problem} ({error.hint}).") from None
+    return {"at": parse_instant(at, timezone, "--at"), "timezone": timezone or "UTC"} if at else None
 
 
 def _build_handler_fields(handler: str | None, script: IO[str] | None, tools: Sequence[str]) -> dict[str, Any]:

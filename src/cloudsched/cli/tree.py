@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Group
+from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
+from cloudsched.cli.history import detail_lines
 from cloudsched.cli.output import make_console
 from cloudsched.domain.documents.task import TaskStatus
+from cloudsched.errors import NotFound
 
 if TYPE_CHECKING:
-    from cloudsched.client.client import Client, TaskView, TreeView
+    from rich.console import RenderableType
 
+    from cloudsched.client.client import Client, TaskView, TreeView
+    from cloudsched.domain.documents.execution import Execution
+
+MAX_TASKS_WITH_DETAILS = 50
+"""How many tasks of a tree are drawn with progress and steps."""
 _STYLES = {
     TaskStatus.ACTIVE: "cyan",
     TaskStatus.PAUSED: "yellow",
@@ -31,13 +41,14 @@ _STYLES = {
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 @click.pass_obj
 def tree(client: Client, task_id: str, *, execution: str | None, as_json: bool) -> None:
-    """Draw a task with the calls below it."""
+    """Draw a task with the calls below it, each with its progress and steps (`logs` shows those of all executions)."""
     view = client.tree(task_id, execution)
     if as_json:
         click.echo(json.dumps(view.model_dump(mode="json", by_alias=True), ensure_ascii=False))
         return
-    drawing = Drawing(_make_label(view.task))
-    _draw(view, drawing, "" if execution else f"cloudsched tasks tree {task_id} --execution ID")
+    details = _Details(client, execution)
+    drawing = Drawing(details.label(view.task))
+    details.draw(view, drawing, "" if execution else f"cloudsched tasks tree {task_id} --execution ID")
     make_console().print(drawing)
 
 
@@ -59,12 +70,46 @@ def send(client: Client, task_id: str, event: str, *, payload: str, execution: s
     click.echo(f"sent {event}")
 
 
-def _draw(tree: TreeView, drawing: Drawing, hint: str) -> None:
-    """Add a node's descendants; `hint` is the command that shows the omitted ones."""
-    for child in tree.children:
-        _draw(child, drawing.add(_make_label(child.task)), f"cloudsched tasks tree {child.task.id}")
-    if tree.omitted_children:
-        drawing.add(Text(f"… {tree.omitted_children} more{hint and f', see {hint}'}", "dim"))
+class _Details:
+    """Draws tasks with what happened in their latest executions, which takes two requests for each task.
+
+    Args:
+        client: The client to ask with.
+        execution: The execution to show of the first task; None for its latest.
+    """
+
+    def __init__(self, client: Client, execution: str | None) -> None:
+        self._client = client
+        self._execution = execution
+        self._left = MAX_TASKS_WITH_DETAILS
+
+    def label(self, task: TaskView) -> RenderableType:
+        """Return a task with the progress and the steps of its latest execution."""
+        if self._left == 0:
+            return _make_label(task)
+        self._left -= 1
+        lines = (
+            [Padding(line, (0, 0, 0, 2), expand=False) for line in detail_lines(execution)]
+            if (execution := self._load(task))
+            else []
+        )
+        return Group(_make_label(task), *lines)
+
+    def draw(self, tree: TreeView, drawing: Drawing, hint: str) -> None:
+        """Add a node's descendants; `hint` is the command that shows the omitted ones."""
+        for child in tree.children:
+            self.draw(child, drawing.add(self.label(child.task)), f"cloudsched tasks tree {child.task.id}")
+        if tree.omitted_children:
+            drawing.add(Text(f"… {tree.omitted_children} more{hint and f', see {hint}'}", "dim"))
+
+    def _load(self, task: TaskView) -> Execution | None:
+        execution_id, self._execution = self._execution, None
+        with suppress(NotFound):  # removed meanwhile
+            if execution_id is None:
+                latest = next(self._client.executions(task.id), None)
+                execution_id = latest.id if latest is not None else None
+            return None if execution_id is None else self._client.execution(task.id, execution_id)
+        return None
 
 
 def _make_label(task: TaskView) -> Text:

@@ -1,0 +1,61 @@
+"""``cloudsched tasks backfill`` and ``upcoming``: a task's past occurrences run again, and its next ones."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from cloudsched.cli.instants import parse_instant
+from cloudsched.cli.output import Printer, make_console
+from cloudsched.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from cloudsched.client.client import Client
+
+
+@click.command()
+@click.argument("task_id", metavar="ID")
+@click.argument("start")
+@click.argument("end")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone of START and END, if they have no offset.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.pass_obj
+def backfill(client: Client, task_id: str, start: str, end: str, *, timezone: str | None, as_json: bool) -> None:
+    """Run the past occurrences from START to END (both included), one after the other.
+
+    Both are instants, such as 2027-01-01T09:00:00Z.
+    """
+    first, last = (
+        datetime.fromisoformat(parse_instant(text, timezone, name)) for text, name in ((start, "START"), (end, "END"))
+    )
+    Printer(as_json=as_json).print_task(client.backfill(task_id, first, last))
+
+
+@click.command()
+@click.argument("task_id", metavar="ID")
+@click.option("-n", "count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many to show.")
+@click.option("--timezone", "--tz", metavar="ZONE", help="The zone to show them in. [default: the task's own]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.pass_obj
+def upcoming(client: Client, task_id: str, *, count: int, timezone: str | None, as_json: bool) -> None:
+    """Show when a task runs next, in its time zone and in UTC."""
+    occurrences = client.upcoming(task_id, count)
+    if as_json:
+        click.echo(json.dumps([at.astimezone(UTC).isoformat().replace("+00:00", "Z") for at in occurrences]))
+        return
+    if not occurrences:
+        click.echo("It does not run again.")
+        return
+    from cloudsched.domain.recurrence.time_zones import load_tzinfo  # noqa: PLC0415 - not needed for JSON
+
+    try:
+        zone = load_tzinfo(timezone or client.get(task_id).timezone)
+    except InvalidSchedule as error:
+        raise click.UsageError(f"--timezone: {error.problem} ({error.hint}).") from None
+    is_narrow = make_console().width < len("Mon 2027-01-04 09:00:00 +0100  2027-01-04 08:00:00 UTC")
+    for at in occurrences:
+        gap = "\n  " if is_narrow else "  "
+        click.echo(f"{at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %z}{gap}{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")

@@ -1,0 +1,86 @@
+"""Mistyped commands, misplaced options and an API that is not there: each refusal says what was probably meant."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cloudsched.cli.reachability import explain_unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import CommandResult
+
+    Tasks = Callable[..., CommandResult]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("nextt", "x"), "cloudsched next"),
+        (("Dev",), "cloudsched dev"),
+        (("wroker",), "cloudsched worker"),
+        (("list",), "cloudsched tasks list"),
+        (("trigger", "t"), "cloudsched tasks trigger"),
+        (("run", "t"), "cloudsched tasks trigger"),
+        (("tasks", "lst"), "cloudsched tasks list"),
+        (("tasks", "rm", "t"), "cloudsched tasks delete"),
+        (("tasks", "backfil", "t"), "cloudsched tasks backfill"),
+        (("tasks", "list", "--onwer", "ada"), "--owner"),
+        (("tasks", "create", "T", "--timezome", "UTC"), "--timezone"),
+        (("dev", "--sotre", "sqlite"), "--store"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_what_was_meant(
+    words: tuple[str, ...], meant: str, run_command: Tasks
+) -> None:
+    """Exit code 2, the word as it was typed, and the command or the option that is closest to it."""
+    said = run_command(*words)
+    assert said.code == 2
+    _, suggests, suggestion = said.err.partition("Did you mean ")
+    assert suggests
+    assert meant in suggestion
+
+
+def test_a_word_that_is_like_nothing_gets_no_suggestion(run_command: Tasks) -> None:
+    """A guess that is not close would lead astray."""
+    said = run_command("tasks", "zzzzzz")
+    assert "No such command 'zzzzzz'." in said.err
+    assert "Did you mean" not in said.err
+
+
+def test_an_option_of_the_group_is_shown_its_place(run_command: Tasks) -> None:
+    """`--url` belongs to `tasks`, so it stands before the command."""
+    said = run_command("tasks", "list", "--url", "http://127.0.0.1:1")
+    assert said.code == 2
+    assert "--url goes before the command: cloudsched tasks --url … list" in said.err
+
+
+def test_nobody_at_home_is_said_to_be_a_stack_that_does_not_run(run_command: Tasks) -> None:
+    """On this machine, a port on which nothing listens says that `cloudsched dev` seems not to run."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # without listening
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        said = run_command("tasks", "--url", url, "trigger", "t")  # which is sent once
+        assert said.code == 2
+        assert "cannot be reached" in said.err
+        assert "cloudsched dev seems not to run" in said.err
+        taken.listen()
+        assert "but not the API" in explain_unreachable(url)
+    assert explain_unreachable("https://api.example") == "", "nothing is known about another machine"
+
+
+def test_completion_is_there_for_every_shell(run_command: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What docs/api.md says to put into a shell's start file prints the script for that shell."""
+    for shell in ("bash", "zsh", "fish"):
+        monkeypatch.setenv("_CLOUDSCHED_COMPLETE", f"{shell}_source")
+        if shell == "bash":
+            monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
+        assert "_CLOUDSCHED_COMPLETE=" in run_command().out
+    monkeypatch.setenv("_CLOUDSCHED_COMPLETE", "zsh_complete")
+    monkeypatch.setenv("COMP_WORDS", "cloudsched tasks back")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert "backfill" in run_command().out

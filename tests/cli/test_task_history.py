@@ -1,0 +1,141 @@
+"""What `cloudsched tasks` shows of a task's past and future: steps, progress, tracebacks, occurrences; at any width."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched import Context, Schedule
+from cloudsched.domain.documents.execution import Trigger
+from cloudsched.domain.recurrence.time_zones import version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.cli.conftest import CommandResult
+
+    from cloudsched import App
+    from cloudsched.testing import Simulation
+
+    Tasks = Callable[..., CommandResult]
+
+DAILY = ("--rrule", "FREQ=DAILY;BYHOUR=9;BYMINUTE=0;BYSECOND=0", "--tz", "Europe/Paris")
+GREET = ("create", "Hello", "--owner", "ada", "--handler", "greet", "--payload", '{"name": "Ada"}', "--id", "t")
+
+
+@pytest.fixture
+def film(app: App) -> Iterator[None]:
+    """A durable handler that reports progress, does two steps, calls another one, and waits."""
+
+    def ask() -> str:
+        raise KeyError("the shop is closed")
+
+    @app.handler("film", retry=0)
+    def film(ctx: Context) -> Any:  # noqa: ANN401 - any JSON
+        ctx.progress("half way")
+        ctx.step("cut", lambda: {"reels": 3})
+        ctx.call("greet", payload={"name": "Grace"}).result()
+        ctx.sleep(timedelta(days=1))
+        return ctx.step("sell", ask)
+
+    yield
+    app.registry._handlers.pop("film")  # noqa: SLF001 - the app is shared by the module
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+
+
+@pytest.mark.usefixtures("film")
+@pytest.mark.parametrize("command", ["logs", "tree"])
+def test_steps_and_progress_are_shown(command: str, tasks: Tasks, sim: Simulation) -> None:
+    """While it waits, and after it has failed, each step has its number, kind, name, status and result."""
+    sim.app.create(owner="ada", title="Film", handler="film", schedule=Schedule.once(sim.now), id="f")
+    sim.advance(timedelta(hours=1))
+    waiting = tasks(command, "f").out
+    for words in ("half way", '1. step cut  SUCCEEDED  {"reels": 3}', "2. call greet  SUCCEEDED", "3. sleep  WAITING"):
+        assert words in waiting
+    sim.advance(timedelta(days=2))
+    failed = tasks(command, "f").out
+    assert re.search(r"4\. step sell  FAILED  KeyError: .*the shop is closed", failed)
+    assert "Traceback (most recent call last):" in failed
+    assert "in ask" in failed
+
+
+def test_logs_show_the_traceback(tasks: Tasks, sim: Simulation) -> None:
+    """Without --json, and without escapes that would move the cursor."""
+    sim.app.create(owner="ada", title="Shout", handler="shout", schedule=Schedule.once(sim.now), id="s")
+    sim.advance(timedelta(days=1))
+    shown = tasks("logs", "s").out
+    assert "  Traceback (most recent call last):" in shown
+    assert "in shout" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_task_can_be_deleted(tasks: Tasks) -> None:
+    """It is gone, with its executions; a second time there is nothing to delete."""
+    tasks(*GREET)
+    assert tasks("delete", "t").out == "deleted t\n"
+    assert tasks("get", "t").code == 2
+
+
+def test_upcoming_shows_both_clocks(tasks: Tasks) -> None:
+    """In the task's zone and in UTC, or in another zone; as JSON, instants."""
+    tasks(*GREET, *DAILY)
+    lines = tasks("upcoming", "t", "-n", "2").out.splitlines()
+    assert lines == [
+        "Fri 2027-01-01 09:00:00 +0100  2027-01-01 08:00:00 UTC",
+        "Sat 2027-01-02 09:00:00 +0100  2027-01-02 08:00:00 UTC",
+    ]
+    for option in ("--tz", "--timezone"):
+        assert tasks("upcoming", "t", "-n", "1", option, "Asia/Tokyo").out.startswith("Fri 2027-01-01 17:00:00 +0900")
+    assert json.loads(tasks("upcoming", "t", "-n", "1", "--json").out) == ["2027-01-01T08:00:00Z"]
+    assert "--timezone: there is no time zone 'Europe/Pris'" in tasks("upcoming", "t", "--tz", "Europe/Pris").err
+
+
+def test_past_occurrences_can_be_run_again(tasks: Tasks, sim: Simulation) -> None:
+    """Both ends are included, and may be local times of a zone."""
+    tasks(*GREET, *DAILY)
+    sim.advance(timedelta(days=3))
+    refused = tasks("backfill", "t", "yesterday", "2027-01-02T08:00:00Z")
+    assert (refused.code, "START: 'yesterday' is not an instant" in refused.err) == (2, True)
+    said = tasks("backfill", "t", "2027-01-01T09:00", "2027-01-02T09:00:00", "--tz", "Europe/Paris", "--json")
+    assert json.loads(said.out)["id"] == "t"
+    sim.advance(timedelta(minutes=5))
+    triggers = [execution.trigger for execution in sim.executions("t")]
+    assert triggers.count(Trigger.BACKFILL) == 2
+
+
+@pytest.mark.parametrize("status", ["active", "Active", "ACTIVE"])
+def test_a_status_may_be_typed_in_any_case(status: str, tasks: Tasks) -> None:
+    """Another word is refused with those that there are."""
+    tasks(*GREET)
+    assert " ACTIVE " in tasks("list", "--status", status).out
+    assert tasks("list", "--status", "paused").out == "No tasks.\n"
+    assert "'paused'" in tasks("list", "--status", "sleeping").err.lower()
+
+
+def test_instants_are_whole_at_40_columns(
+    tasks: Tasks, run_command: Tasks, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However narrow the terminal, no command folds or cuts an instant."""
+    tasks(*GREET, *DAILY)
+    sim.advance(timedelta(days=1))
+    narrow(monkeypatch, 40)
+    logs = tasks("logs", "t").out.splitlines()
+    assert logs[0].startswith("2027-01-01 08:00:00  SUCCEEDED")
+    assert all(len(line) <= 41 for line in logs)
+    got = re.sub(r"\x1b\[\d+m", "", tasks("get", "t").out)
+    assert re.search(r"nextExecutionTime\n  2027-01-02T08:00:00Z", got)
+    assert all(len(line) <= 40 for line in got.splitlines())
+    assert "2027-01-02 08:00:00" in tasks("list").out
+    assert tasks("upcoming", "t", "-n", "1").out == "Sat 2027-01-02 09:00:00 +0100\n  2027-01-02 08:00:00 UTC\n"
+    shown = run_command("next", "0 9 * * *", "--timezone", "Europe/Paris", "-n", "3", "--after", "2027-01-01T00:00:00Z")
+    assert "Fri 2027-01-01 09:00:00 +0100\n  2027-01-01 08:00:00 UTC\n" in shown.out
+    assert version() in shown.out

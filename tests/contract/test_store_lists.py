@@ -110,17 +110,25 @@ def test_every_filter_in_every_combination(
 
 
 @settings(max_examples=20, deadline=None)
-@given(fields=_FEW_TASKS, before=_INSTANTS, limit=st.integers(1, 4))
+@given(fields=_FEW_TASKS, before=_INSTANTS, since=st.none() | _INSTANTS, limit=st.integers(1, 4))
 def test_due_tasks_are_listed_for_the_sweep(
-    open_store: OpenStore, make_task: MakeTask, fields: list[dict[str, Any]], before: datetime, limit: int
+    open_store: OpenStore,
+    make_task: MakeTask,
+    fields: list[dict[str, Any]],
+    before: datetime,
+    since: datetime | None,
+    limit: int,
 ) -> None:
     tasks = [make_task(id=f"t{number * 7 % 10}", **each) for number, each in enumerate(fields)]
     waiting = sorted((task.wake_at, task.id) for task in tasks if task.wake_at is not None)
     with open_store() as store:
         for task, other in zip(tasks, reversed(fields), strict=True):
             store.commit(task, store.commit(task.model_copy(update=other), None))
-        found = read_pages(lambda token: store.list_due_tasks(before, limit=limit, page_token=token), limit)
-        assert [(task.wake_at, task.id) for task in found] == [each for each in waiting if each[0] <= before]
+        found = read_pages(
+            lambda token: store.list_due_tasks(before, since=since, limit=limit, page_token=token), limit
+        )
+        expected = [each for each in waiting if (since or each[0]) <= each[0] <= before]
+        assert [(task.wake_at, task.id) for task in found] == expected
         assert store.next_wakeup() == (waiting[0][0] if waiting else None)
 
 

@@ -132,9 +132,12 @@ class FaultyStore:
             "list_tasks", lambda: self._world.real_store.list_tasks(query, limit=limit, page_token=page_token)
         )
 
-    def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_due_tasks(
+        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
         return self._call(
-            "due", lambda: self._world.real_store.list_due_tasks(before, limit=limit, page_token=page_token)
+            "due",
+            lambda: self._world.real_store.list_due_tasks(before, since=since, limit=limit, page_token=page_token),
         )
 
     def list_offers(

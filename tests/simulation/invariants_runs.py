@@ -168,7 +168,7 @@ class RunInvariants:
                     pending.append(start_time(task, task.next_execution_time))
         if task.status is TaskStatus.ACTIVE and not pending and not task.offer:
             self._break(f"4: {task.id} is ACTIVE and waits for nothing")
-        if pending and (task.wake_at is None or task.wake_at > min(pending)):
+        if pending and (task.wake_at is None or task.wake_at > max(min(pending), task.updated_at)):
             self._break(f"4: the sweep looks at {task.id} at {task.wake_at}, and not at {min(pending)}")
 
     def _runs_end_with_a_record(self, before: Task, after: Task, executions: Sequence[Execution]) -> None:

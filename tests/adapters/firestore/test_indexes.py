@@ -96,7 +96,9 @@ def every_call_of_the_store(store: Store, make_task: MakeTask) -> dict[str, Call
         "purge": lambda: store.purge("t1"),
         "expire": lambda: store.expire(NOW),
         "list_tasks": lambda: [store.list_tasks(q, limit=5, page_token=token) for q, token in every_task_query()],
-        "list_due_tasks": list_pages(lambda **page: store.list_due_tasks(NOW, **page), "due"),
+        "list_due_tasks": list_pages(
+            lambda **page: [store.list_due_tasks(NOW, since=since, **page) for since in (None, NOW)], "due"
+        ),
         "list_offers": list_offers,
         "load_many": lambda: store.load_many(["t1", "t2"]),
         "next_wakeup": store.next_wakeup,

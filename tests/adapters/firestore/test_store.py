@@ -228,6 +228,32 @@ def test_no_call_takes_longer_than_the_deadline(make_task: MakeTask, monkeypatch
             store.close()
 
 
+def test_a_purge_does_not_walk_over_what_it_has_deleted(
+    firestore_address: str,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each query continues after the last name that was deleted, and there is none after the last batch."""
+    monkeypatch.setattr(firestore_adapter, "PURGE_BATCH_SIZE", 2)
+    store = FirestoreStore(project=f"demo-{uuid.uuid4().hex[:20]}", emulator=firestore_address, deadline=PATIENCE)
+    task = make_task(deleted_at=NOW)
+    store.commit(task, None, [make_execution(task, f"e{number}") for number in range(5)])
+    starts, query = list[str](), FirestoreRpc.query
+
+    def record(self: FirestoreRpc, parent: str, asked: Any) -> Any:  # noqa: ANN401 - protobuf messages
+        starts.append("".join(each.reference_value.rpartition("/")[2] for each in asked.start_at.values))
+        return query(self, parent, asked)
+
+    monkeypatch.setattr(FirestoreRpc, "query", record)
+    store.purge(task.id)
+    assert starts == ["", "e1", "e3"]
+    monkeypatch.undo()
+    assert store.load(task.id) is None
+    assert not store.list_executions(task.id, limit=9).items
+    store.close()
+
+
 @pytest.mark.parametrize("is_recreated", [False, True])
 def test_executions_of_a_missing_task_are_purged_unless_it_is_recreated(
     firestore_address: str,

@@ -91,9 +91,13 @@ class Listing:
         condition.value.CopyFrom(encode(value))
 
 
-def select_names(query: Message) -> Message:
-    """Return the query, for the names of the documents alone."""
+def build_name_query(collection: str, limit: int, after: str | None = None) -> Message:
+    """Return the query for the names of a collection's documents, those after a full name."""
+    query = _Query(from_=[{"collection_id": collection}], limit={"value": limit})
     query.select.fields.add(field_path=_NAME)
+    query.order_by.add(field={"field_path": _NAME}, direction=_Direction.ASCENDING)
+    if after is not None:
+        query.start_at.values.append(Value(reference_value=after))
     return query
 
 
@@ -119,9 +123,9 @@ def build_task_listing(query: TaskQuery) -> Listing:
     return Listing("tasks", "createdAt", is_descending=True, equals=equals, excluded_field="deletedAt")
 
 
-def build_due_listing(before: datetime) -> Listing:
+def build_due_listing(before: datetime, since: datetime | None = None) -> Listing:
     """Return the listing of the tasks that wait for the sweep, including those being deleted."""
-    return Listing("tasks", "wakeAt", last=before)
+    return Listing("tasks", "wakeAt", start=since, last=before)
 
 
 def build_offer_listing(queue_keys: Sequence[str], owner: str | None) -> Listing:

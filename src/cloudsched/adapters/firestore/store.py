@@ -32,9 +32,9 @@ from cloudsched.adapters.firestore.queries import (
     STEPS,
     Listing,
     build_due_listing,
+    build_name_query,
     build_offer_listing,
     build_task_listing,
-    select_names,
 )
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.values import decode, decode_instant, encode_fields
@@ -183,15 +183,22 @@ class FirestoreStore:
             self._rpc.commit(writes)
 
     def _iter_child_names(self, name: str, stored: VersionedTask | None) -> Iterator[list[str]]:
-        """Yield in batches the names of a task's open journals' entries, then of its executions until none is left."""
+        """Yield in batches the names of a task's open journals' entries, then of its executions.
+
+        Each query continues after the last name: Firestore would walk over what was just deleted. Nothing appears
+        behind it, because an execution is only written together with its task, whose version the deletions require.
+        """
         for run in stored.task.runs if stored else ():
             steps = f"{name}/executions/{run.execution_id}/steps"
             numbers = range(1, run.steps + 1)
             for begin in range(0, run.steps, PURGE_BATCH_SIZE):
                 yield [f"{steps}/{entry_id(number)}" for number in numbers[begin : begin + PURGE_BATCH_SIZE]]
-        some = select_names(EXECUTIONS.to_query(PURGE_BATCH_SIZE, name))
-        while found := self._rpc.query(name, some):
+        last: str | None = None
+        while found := self._rpc.query(name, build_name_query("executions", PURGE_BATCH_SIZE, last)):
             yield [each.name for each in found]
+            if len(found) < PURGE_BATCH_SIZE:
+                break
+            last = found[-1].name
 
     def expire(self, now: datetime) -> int:  # noqa: ARG002 - required by the port
         """Do nothing and return 0: Firestore's TTL policies (``infra/firestore.ttl.json``) delete expired documents."""
@@ -204,9 +211,11 @@ class FirestoreStore:
         parent = None if listing.is_empty or longest > _MAX_ID_BYTES else self._documents
         return self._fetch_page(Task, parent, listing, query, limit, page_token)
 
-    def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_due_tasks(
+        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        return self._fetch_page(Task, self._documents, build_due_listing(before), "due", limit, page_token)
+        return self._fetch_page(Task, self._documents, build_due_listing(before, since), "due", limit, page_token)
 
     def list_offers(
         self, queue_keys: Sequence[str], owner: str | None = None, *, limit: int, after: tuple[str, str] | None = None

@@ -216,9 +216,13 @@ class SqliteStore:
         """Return a page of the tasks that match a query."""
         return self._fetch_page(Task, query, build_task_listing(query), limit, page_token)
 
-    def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_due_tasks(
+        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first."""
-        listing = Listing("tasks", "wake_at", conditions=("wake_at <= ?",), values=(to_microseconds(before),))
+        bounds = {"wake_at <= ?": before, **({} if since is None else {"wake_at >= ?": since})}
+        values = tuple(map(to_microseconds, bounds.values()))
+        listing = Listing("tasks", "wake_at", conditions=tuple(bounds), values=values)
         return self._fetch_page(Task, "due", listing, limit, page_token)
 
     def list_offers(

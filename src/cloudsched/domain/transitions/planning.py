@@ -160,14 +160,20 @@ def _to_wakeup(run: Run) -> WakeUp:
 
 
 def wake_instant(task: Task) -> datetime | None:
-    """Return when the sweep must process the task if nothing else has: its earliest wake-up."""
+    """Return when the sweep must process the task if nothing else has: its earliest wake-up.
+
+    It is never before the task's last change: what is overdue then has just been dispatched. So nothing new appears
+    among the instants that a sweep has left behind, and the next one need not search them again.
+    """
     if task.deleted_at is not None or task.deferred:
         return task.updated_at
     unwritten = (task.updated_at,) if task.pending_records else ()
     if task.has_ended and not unwritten:
-        return None if task.retention is None else add_duration(task.status_changed_at, task.retention)
-    wakes = (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task))
-    return min((*unwritten, *(wake.due_at for wake in wakes)), default=None)
+        earliest = None if task.retention is None else add_duration(task.status_changed_at, task.retention)
+    else:
+        wakes = (*executor_wakeups(task), *lease_expiries(task), *lock_turn_expiries(task))
+        earliest = min((*unwritten, *(wake.due_at for wake in wakes)), default=None)
+    return None if earliest is None else max(earliest, task.updated_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,10 +189,13 @@ class Store(Protocol):
         """
         ...
 
-    def list_due_tasks(self, before: datetime, *, limit: int, page_token: str | None = None) -> Page[Task]:
+    def list_due_tasks(
+        self, before: datetime, *, since: datetime | None = None, limit: int, page_token: str | None = None
+    ) -> Page[Task]:
         """Return a page of the tasks whose `wake_at` is not later than `before`, the earliest first.
 
-        Reads only those (wakeAt, then id, both ascending), including tasks that are being deleted.
+        Reads only those (wakeAt, then id, both ascending), including tasks that are being deleted. `since` leaves out
+        those with an earlier `wake_at`, so that a store need not walk over what it has deleted there.
         """
         ...
 

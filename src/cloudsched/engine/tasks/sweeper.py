@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cloudsched.engine.children.child_tasks import ChildTasks
     from cloudsched.engine.dispatch.sender import DispatchSender
     from cloudsched.engine.ports.clock import Clock
-    from cloudsched.engine.ports.store import Store
+    from cloudsched.engine.ports.store import Page, Store
     from cloudsched.engine.state.locks import Locks
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,12 @@ MAX_EXAMINED = 10_000
 """How many tasks one sweep examines; the next sweep of the same process continues after them."""
 MAX_RECORD_BATCHES = 10
 """How many batches of decided records a sweep writes for one task; the next sweep continues."""
+COMMIT_MARGIN = timedelta(minutes=5)
+"""How long ago a change may have been decided that is committed now. A sweep begins this much before the earliest task
+that the one before it found: there is nothing further back, except what Firestore has to skip as just deleted."""
+FULL_SWEEP_INTERVAL = timedelta(minutes=10)
+"""How often a sweep begins at the very first instant all the same, as does the first one of a process: clocks may have
+been wrong, or documents restored."""
 MAX_CONSECUTIVE_FAILURES = 3
 """After how many tasks in a row for which the store does not answer the sweep gives up."""
 
@@ -83,6 +89,10 @@ class Sweeper:
         self._locks = locks
         self._clock = clock
         self._resume_token: str | None = None
+        self._front: datetime | None = None
+        """The earliest instant that the latest sweep found, kept in memory: storing it would cost a read a sweep."""
+        self._full_at: datetime | None = None
+        """When a sweep last began at the very first instant."""
 
     def sweep(self) -> Sweep:
         """Repair overdue tasks, the earliest first. The reads grow with the overdue tasks, not with all tasks.
@@ -99,7 +109,7 @@ class Sweeper:
         store_failures = 0
         start_token = token = self._resume_token
         while result.examined < MAX_EXAMINED:
-            page = self._store.list_due_tasks(now - GRACE, limit=PAGE_SIZE, page_token=token)
+            page = self._list_due(now, token)
             for task in sorted(page.items, key=lambda task: task.priority.rank):
                 result.examined += 1
                 try:
@@ -147,6 +157,20 @@ class Sweeper:
             token = page.next_page_token
             if token is None:
                 return count
+
+    def _list_due(self, now: datetime, token: str | None) -> Page[Task]:
+        """Return a page of overdue tasks; the first page begins where the previous sweep found the first one."""
+        if token is not None:
+            return self._store.list_due_tasks(now - GRACE, limit=PAGE_SIZE, page_token=token)
+        is_full = self._full_at is None or not timedelta(0) <= now - self._full_at < FULL_SWEEP_INTERVAL
+        since = None if is_full or self._front is None else self._front - COMMIT_MARGIN
+        page = self._store.list_due_tasks(now - GRACE, since=since, limit=PAGE_SIZE)
+        if is_full:
+            self._full_at, self._front = now, None
+        if not page.unreadable:  # it is not known where an unreadable one stands
+            first = page.items[0].wake_at if page.items else None
+            self._front = first or now - GRACE
+        return page
 
     def _repair(self, task: Task, now: datetime, result: Sweep) -> None:
         if task.pending_records and task.deleted_at is None:

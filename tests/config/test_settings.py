@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_MAX_ACTIVE_TASKS", "-1", "is '-1'; it must be a whole number from 1 on."),
         ("CLOUDSCHED_SANDBOX_SECONDS", "0", "is '0'; it must be a number of seconds from 0.01 to 3600."),
         ("CLOUDSCHED_SANDBOX_FILTER", "off", "is 'off'; it must be required or best-effort."),
+        ("CLOUDSCHED_LOG_LEVEL", "info", "is 'info'; it must be one of DEBUG, INFO, WARNING, ERROR, CRITICAL."),
         ("CLOUDSCHED_REACHABLE", "10.1", "has '10.1'; each must be a network such as 10.1.0.0/16 ("),
         ("CLOUDSCHED_REACHABLE", "10.0.0.0/8 10.1.2.3/16", "has '10.1.2.3/16'; each must be a network such as"),
     ],

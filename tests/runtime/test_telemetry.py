@@ -22,7 +22,7 @@ from cloudsched import App, Settings
 from cloudsched.adapters.opentelemetry import Meter, OpenTelemetryTracer
 from cloudsched.domain.transitions.planning import Dispatch
 from cloudsched.engine.ports.tracing import Trace, Tracer, current_trace, trace_for
-from cloudsched.runtime.telemetry import CloudFormatter, make_tracer
+from cloudsched.runtime.telemetry import CloudFormatter, configure_cloud_logging, make_tracer
 from cloudsched.web.functions import serve_api, serve_execute
 
 if TYPE_CHECKING:
@@ -224,6 +224,27 @@ def test_metrics_match_the_log(sim: Simulation) -> None:
     assert count["cloudsched.dispatches.repaired"] == {(): 2}
     lateness: Any = found["cloudsched.attempts.lateness"][works,]
     assert 20 <= lateness.max <= 90, "the sweep found it within a minute and its grace"
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "INFO", "WARNING", "CRITICAL"])
+def test_a_deployed_function_writes_no_line_below_its_level(
+    level: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """INFO is the default. What is not written is still logged, so that metrics see each change of state."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    variables = {"K_SERVICE": "execute", **({} if level == "INFO" else {"CLOUDSCHED_LOG_LEVEL": level})}
+    settings = Settings.from_environment(variables)
+    assert Settings.from_environment(settings.to_environment()).log_level == level
+    configure_cloud_logging(settings)
+    log = logging.getLogger("cloudsched.events")
+    severities = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+    for severity in severities:
+        log.log(logging.getLevelNamesMapping()[severity], "a line")
+    written = [json.loads(line)["severity"] for line in capsys.readouterr().out.splitlines()]
+    assert written == severities[severities.index(level) :]
+    assert log.isEnabledFor(logging.INFO)
 
 
 def test_nothing_is_exported_outside_the_cloud() -> None:

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from cloudsched.config.access import Access
 from cloudsched.config.sandbox import Sandbox
@@ -34,6 +34,8 @@ _NO_PROJECT = (
     "CLOUDSCHED_STORE is firestore, but GOOGLE_CLOUD_PROJECT is not set. Set it to your project; or, for Google's "
     "Firestore emulator, FIRESTORE_EMULATOR_HOST."
 )
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class Settings:
         time_limit: How long the executor function may run; a durable handler is suspended before that.
         replays_each_step: Whether durable handlers are suspended at every durable point, to test that they replay the
             same.
+        log_level: The lowest severity of the lines that a deployed function logs; metrics count the others, too.
         access: Who may use the API, and how much.
         sandbox: How much one script may use.
         is_deployed: Whether this is a function or service in the cloud (``K_SERVICE`` is set).
@@ -88,6 +91,7 @@ class Settings:
     bucket: str | None = None
     time_limit: timedelta = timedelta(minutes=9)
     replays_each_step: bool = False
+    log_level: LogLevel = "INFO"
     access: Access = field(default_factory=Access)
     sandbox: Sandbox = field(default_factory=Sandbox)
     is_deployed: bool = False
@@ -127,6 +131,7 @@ class Settings:
             bucket=env.get("CLOUDSCHED_BUCKET") or None,
             time_limit=_parse_time_limit(env, defaults.time_limit),
             replays_each_step=_parse_switch(env, "CLOUDSCHED_REPLAYS_EACH_STEP"),
+            log_level=_parse_log_level(env, defaults.log_level),
             access=Access.from_environment(env),
             sandbox=Sandbox.from_environment(env),
             is_deployed="K_SERVICE" in env,
@@ -180,6 +185,7 @@ class Settings:
             "CLOUDSCHED_BUCKET": self.bucket,
             "CLOUDSCHED_TIME_LIMIT_SECONDS": f"{self.time_limit.total_seconds():g}",
             "CLOUDSCHED_REPLAYS_EACH_STEP": "on" if self.replays_each_step else "",
+            "CLOUDSCHED_LOG_LEVEL": self.log_level,
             **self.access.to_variables(),
             **self.sandbox.to_variables(),
             "K_SERVICE": None,  # only the cloud sets these two
@@ -197,6 +203,14 @@ def _parse_switch(env: Mapping[str, str], name: str) -> bool:
     if text not in {"on", "off", ""}:
         raise Misconfigured(f"{name} is {text!r}; it must be on or off.")
     return text == "on"
+
+
+def _parse_log_level(env: Mapping[str, str], default: LogLevel) -> LogLevel:
+    text = env.get("CLOUDSCHED_LOG_LEVEL") or default
+    for level in get_args(LogLevel):
+        if text == level:
+            return cast("LogLevel", level)
+    raise Misconfigured(f"CLOUDSCHED_LOG_LEVEL is {text!r}; it must be one of {', '.join(get_args(LogLevel))}.")
 
 
 def _parse_retention(env: Mapping[str, str], default: timedelta | None) -> timedelta | None:

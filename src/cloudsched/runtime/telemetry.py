@@ -106,14 +106,18 @@ def make_tracer(settings: Settings) -> Tracer:
 
 
 def configure_cloud_logging(settings: Settings) -> None:
-    """Log in Cloud Logging's format when deployed. May be called more than once."""
+    """Log in Cloud Logging's format when deployed. May be called more than once.
+
+    The level is the output's and not the logger's: metrics are counted from lines that are not written, too.
+    """
     root = logging.getLogger()
     if not settings.is_deployed or any(isinstance(each.formatter, CloudFormatter) for each in root.handlers):
         return
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(CloudFormatter(settings.project, settings.service, settings.service_version))
+    handler.setLevel(settings.log_level)
     root.addHandler(handler)
-    root.setLevel(logging.INFO)
+    root.setLevel(min(logging.INFO, handler.level))
 
 
 def _has_exporters() -> bool:

@@ -15,8 +15,11 @@ import pytest
 from google.cloud import firestore
 from google.cloud.firestore_v1.types import firestore as messages
 from google.cloud.firestore_v1.types import write as proto
+from tests.adapters.firestore.index_rules import Indexes
+from tests.adapters.firestore.production import INDEX_FILE
 
 from cloudsched.adapters.firestore import store as firestore_adapter
+from cloudsched.adapters.firestore.queries import INDEXED_TEXTS
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.engine.ports.store import TaskQuery, Version
@@ -100,7 +103,8 @@ class Fake(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no typ
 @pytest.fixture
 def fake() -> Iterator[tuple[Fake, FirestoreStore]]:
     handler = Fake()
-    server = grpc.server(ThreadPoolExecutor(2), handlers=(handler,))
+    limits = (("grpc.max_receive_message_length", -1),)
+    server = grpc.server(ThreadPoolExecutor(2), handlers=(handler,), options=limits)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     store = FirestoreStore(project="demo", emulator=f"127.0.0.1:{port}", deadline=PATIENCE)
@@ -300,3 +304,35 @@ def test_a_type_that_firestore_lacks_is_a_type_error(fake: tuple[Fake, Firestore
     with pytest.raises(TypeError, match="timedelta"):
         store.commit(make_task(payload={"a": timedelta(1)}), None)
     assert not handler.calls
+
+
+def test_a_commit_beyond_ten_mebibytes_is_refused_before_it_is_sent(
+    fake: tuple[Fake, FirestoreStore], make_task: MakeTask, make_message: Callable[..., Message]
+) -> None:
+    """Firestore takes no larger request; the error names the largest document. A smaller one is sent."""
+    handler, store = fake
+    task = make_task()
+    messages = [make_message(task, f"m{number}", body="x" * 1_000_000) for number in range(11)]
+    store.commit(task, None, messages=messages[:10])
+    with pytest.raises(InvalidInput, match=rf"^inboxes/ada/messages/{task.id}-m0: is .* bytes"):
+        store.commit(task, None, messages=messages)
+    assert handler.calls == ["Commit"]
+
+
+def test_a_text_that_is_too_long_for_its_index_is_refused(
+    fake: tuple[Fake, FirestoreStore], make_task: MakeTask
+) -> None:
+    """The error names the field; what is not indexed may be longer."""
+    handler, store = fake
+    with pytest.raises(InvalidInput, match=r"^handler: has 1600 bytes"):
+        store.commit(make_task().model_copy(update={"handler": "ü" * 800}), None)
+    assert not handler.calls
+    store.commit(make_task(description="ü" * 800), None)
+
+
+def test_indexed_texts_are_those_of_the_index_file() -> None:
+    """Every indexed field is a checked text, an instant, a number or one of few values."""
+    others = {"status", "createdAt", "nextExecutionTime", "wakeAt", "scheduledFor", "number", "offerWrittenAt"}
+    indexed = {(index.collection, field) for index in Indexes.from_file(INDEX_FILE) for field, _ in index.fields}
+    checked = {(collection, ".".join(path)) for collection, paths in INDEXED_TEXTS.items() for path in paths}
+    assert {(collection, field) for collection, field in indexed if field not in others} == checked

@@ -14,6 +14,7 @@ from tests.engine.harness import register_work_handler, run
 
 from cloudsched import App, Context, Settings
 from cloudsched.adapters.sqlite.store import SqliteStore
+from cloudsched.domain.documents.journal import MAX_COMMIT_ENTRIES
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.errors import InvalidInput, StepFailed
 from cloudsched.testing import Simulation
@@ -60,6 +61,7 @@ class Weighed(SqliteStore):
     ) -> Version:
         version = super().commit(task, expected_version, *args, entries=entries, **more)
         if entries:
+            assert len(entries) <= MAX_COMMIT_ENTRIES
             self.sizes.append(sum(stored_size(entry.to_stored()) for entry in entries))
             self.known |= {entry.number for entry in entries}
             assert self.known == set(range(1, len(self.known) + 1))
@@ -109,6 +111,18 @@ def refused(ctx: Context) -> int:
     return 300 * len(LARGE)
 
 
+def asked_before_the_first_step(ctx: Context) -> int:
+    times = [ctx.now() for _ in range(4_000)]
+    ctx.step("first", lambda: 1)
+    return 300 * len(LARGE) if times else 0
+
+
+def asked_before_a_sleep(ctx: Context) -> int:
+    times = [ctx.now() for _ in range(4_000)]
+    ctx.sleep(HOUR)
+    return 300 * len(LARGE) if times else 0
+
+
 def asked(ctx: Context) -> int:
     ctx.step("first", lambda: 1)
     times = [ctx.now() for _ in range(4_000)]
@@ -123,6 +137,8 @@ def asked(ctx: Context) -> int:
         gather_after_too_many_calls,
         refused,
         asked,
+        asked_before_the_first_step,
+        asked_before_a_sleep,
     ],
     ids=lambda call: call.__name__,
 )

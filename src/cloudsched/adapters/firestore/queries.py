@@ -142,6 +142,10 @@ def _offer_filters(queue_keys: Sequence[str], owner: str | None) -> dict[str, st
     return {**({} if owner is None else {"owner": owner}), "queueKey": tuple(queue_keys)}
 
 
+INDEXED_TEXTS = {
+    "tasks": (("owner",), ("handler",), ("parent", "taskId"), ("offer", "queueKey"), ("offer", "order")),
+}
+"""The fields of each collection that are texts of any length and indexed, each as a path."""
 STEPS = Listing("steps", "number")
 EXECUTIONS = Listing("executions", "scheduledFor", is_descending=True)
 MESSAGES = Listing("messages", "createdAt", is_descending=True)

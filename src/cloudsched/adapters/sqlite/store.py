@@ -26,6 +26,7 @@ from cloudsched.adapters.sqlite.queries import (
 )
 from cloudsched.adapters.sqlite.schema import LAYOUT, LAYOUT_VERSION
 from cloudsched.domain.documents.document import SCHEMA_VERSION, STORED_CONTEXT, Document
+from cloudsched.domain.documents.document_size import require_document_fits
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry
 from cloudsched.domain.documents.pull import OfferEntry
@@ -77,6 +78,10 @@ _EXPIRE = {  # a record that was reopened since then has no expireAt
     "message": "DELETE FROM messages WHERE owner = ? AND id = ?",
 }
 
+_MAX_EXPANSION = 4
+"""How many times larger than its JSON's characters a document can be as Firestore counts it: a digit and a comma are a
+number of 8 bytes, a character may have 4."""
+
 PURGE_BATCH_SIZE = 1000
 """How many documents one transaction removes: few enough that no other writer waits long."""
 
@@ -127,15 +132,27 @@ class SqliteStore:
     ) -> Version:
         """Write tasks, their records and a lock in one transaction, if tasks and lock have the expected versions."""
         written = [(task, expected_version, executions), *((w.task, w.expected_version, w.executions) for w in others)]
-        tasks = [(each, version, _to_columns(each), _to_json(each)) for each, version, _ in written]
+        tasks = [(each, version, _to_columns(each), _to_json(each, "tasks", each.id)) for each, version, _ in written]
         made = [(each.id, e) for each, _, its in written for e in its]
         expiring = [("execution", key, e.id, to_microseconds(e.expire_at)) for key, e in made if e.expire_at]
         expiring += [("message", m.owner, m.id, to_microseconds(m.expire_at)) for m in messages if m.expire_at]
         records: dict[str, list[Row]] = {
-            _PUT_EXECUTION: [(key, e.id, to_microseconds(e.scheduled_for), _to_json(e)) for key, e in made],
-            _PUT_MESSAGE: [(m.owner, m.id, to_microseconds(m.created_at), _to_json(m)) for m in messages],
+            _PUT_EXECUTION: [
+                (key, e.id, to_microseconds(e.scheduled_for), _to_json(e, "tasks", key, "executions", e.id))
+                for key, e in made
+            ],
+            _PUT_MESSAGE: [
+                (m.owner, m.id, to_microseconds(m.created_at), _to_json(m, "inboxes", m.owner, "messages", m.id))
+                for m in messages
+            ],
             _DELETE_STEPS: [(task.id, each.execution_id) for each in archived],
-            _PUT_STEP: [(task.id, e.execution_id, e.number, _to_json(e)) for e in entries],
+            _PUT_STEP: [
+                (
+                    *(task.id, e.execution_id, e.number),
+                    _to_json(e, "tasks", task.id, "executions", e.execution_id, "steps", e.id),
+                )
+                for e in entries
+            ],
             _PUT_EXPIRING: expiring,
         }
 
@@ -362,8 +379,15 @@ def _to_versioned_task(task_id: str, version: int, body: bytes) -> VersionedTask
     return VersionedTask(task, Version(version, offer_entry(task)))
 
 
-def _to_json(document: Document) -> str:
-    return document.to_stored_json()
+def _to_json(document: Document, *path: str) -> str:
+    """Return a document as JSON.
+
+    Raises:
+        InvalidInput: It is larger than Firestore accepts: tests on this store must not pass with what fails there.
+    """
+    body = document.to_stored_json()
+    require_document_fits(path, _MAX_EXPANSION * len(body), document.to_stored)
+    return body
 
 
 def _to_document(kind: type[D], key: str, body: bytes) -> D:

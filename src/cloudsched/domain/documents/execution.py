@@ -15,9 +15,10 @@ from pydantic import Field
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS, SenderRole
 from cloudsched.domain.documents.document import Document, Instant, WireModel
 from cloudsched.domain.documents.journal import FailureCause, StepRecord
+from cloudsched.domain.documents.json_limits import truncate
 
 MAX_EARLIER_MESSAGE = 300
-"""How many characters of an attempt's error message are kept once another attempt has followed."""
+"""How many bytes of an attempt's error message are kept once another attempt has followed."""
 FIRST_ATTEMPTS = 5
 LAST_ATTEMPTS = 20
 """How many of an execution's attempts are kept: one that lasts for years may have any number of them."""
@@ -91,7 +92,7 @@ def _without_traceback(attempt: Attempt) -> Attempt:
     """Return an earlier attempt without its traceback, so that many of them fit one document."""
     if attempt.error is None or attempt.error.traceback is None:
         return attempt
-    error = ExecutionError(type=attempt.error.type, message=attempt.error.message[:MAX_EARLIER_MESSAGE])
+    error = ExecutionError(type=attempt.error.type, message=truncate(attempt.error.message, MAX_EARLIER_MESSAGE))
     return attempt.model_copy(update={"error": error})
 
 

@@ -151,6 +151,14 @@ def escape_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def truncate(text: str, max_bytes: int, *, keeps_end: bool = False) -> str:
+    """Return the beginning (or the end) of a text, with at most that many bytes as UTF-8; it can be stored."""
+    part = text[-max_bytes:] if keeps_end else text[:max_bytes]
+    encoded = part.encode("utf-8", "backslashreplace")
+    cut = encoded[-max_bytes:] if keeps_end else encoded[:max_bytes]
+    return cut.decode("utf-8", "ignore")  # a character that was cut in two is left out
+
+
 def exception_text(error: BaseException) -> str:
     """Return an exception's text in a form that can be stored; its own ``__str__`` may fail."""
     try:

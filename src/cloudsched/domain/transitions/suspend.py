@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter, ValidationError
 
 from cloudsched.domain.documents.execution import Run, Suspension
-from cloudsched.domain.documents.json_limits import require_storable
+from cloudsched.domain.documents.json_limits import require_storable, stored_size, truncate
 from cloudsched.domain.documents.task import EventName
+from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_EVENTS_BYTES
 from cloudsched.domain.transitions.lifecycle import Transition, may_have_children, with_changes
 from cloudsched.errors import InvalidInput, NotAllowed
 
@@ -34,6 +35,9 @@ MAX_EVENTS = 20
 MAX_EVENT_BYTES = 8 * 1024
 """How many events may wait for a task, and the size limit of one event's payload as JSON."""
 
+
+_MAX_REASON = 2_000
+"""How many bytes are stored of why a run is suspended."""
 
 _EVENT_NAME: TypeAdapter[str] = TypeAdapter(EventName)
 
@@ -59,7 +63,11 @@ def on_suspend(task: Task, run: Run, outcome: Suspend, calls_in_progress: Contai
             "lease": None,
             "due_at": now if is_ready else outcome.until,
             "suspension": Suspension(
-                at=now, reason=outcome.reason, calls=outcome.calls, events=outcome.events, senders=outcome.senders
+                at=now,
+                reason=truncate(outcome.reason, _MAX_REASON),
+                calls=outcome.calls,
+                events=outcome.events,
+                senders=outcome.senders,
             ),
             "suspension_count": run.suspension_count + 1,
             "attempts_before_suspension": run.attempt - 1,
@@ -147,7 +155,8 @@ def on_event(task: Task, event: Event, now: datetime) -> Transition:
 
     Raises:
         InvalidInput: Its payload is too large, or not JSON.
-        NotAllowed: The task or the execution that it is for has ended, or too many events wait for the task.
+        NotAllowed: The task or the execution that it is for has ended, or too many or too large events wait for the
+            task.
     """
     if event.token in task.recent_event_tokens:
         return Transition(task)
@@ -165,6 +174,10 @@ def on_event(task: Task, event: Event, now: datetime) -> Transition:
     runs = tuple(
         run.model_copy(update={"due_at": min(run.due_at, now)}) if run in waiting else run for run in task.runs
     )
+    waiting_bytes = sum(stored_size(each.payload) for each in (*task.events, event))
+    if waiting_bytes > (MAX_AWAITED_EVENTS_BYTES if is_wanted else MAX_EVENTS_BYTES):
+        hint = "Its handler must take some first. Store large data elsewhere and send a reference to it."
+        raise NotAllowed("send an event to", f"full of {waiting_bytes} bytes of events", hint)
     tokens = (*task.recent_event_tokens, event.token)[-MAX_EVENTS:]
     return Transition(with_changes(task, now, events=(*task.events, event), recent_event_tokens=tokens, runs=runs))
 

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import TypeAdapter
 
 from cloudsched.domain.documents.document import STORED_CONTEXT
-from cloudsched.domain.documents.journal import MAX_INLINE_STEPS_BYTES, MAX_RECORD_BYTES, JournalEntry, StepRecord
+from cloudsched.domain.documents.journal import (
+    MAX_COMMIT_ENTRIES,
+    MAX_INLINE_STEPS_BYTES,
+    MAX_RECORD_BYTES,
+    JournalEntry,
+    StepRecord,
+)
 from cloudsched.domain.documents.json_limits import stored_size
 from cloudsched.engine.durable.call_results import with_call_outcomes
 from cloudsched.engine.durable.results import put_blob_with_retry
@@ -87,7 +93,9 @@ class JournalArchive:
         The blob is written before the commit. If the commit fails, nothing refers to the blob.
         """
         run = transition.task.find_run(execution_id)
-        if run is None or sum(stored_size(entry.to_stored()) for entry in transition.entries) <= MAX_INLINE_STEPS_BYTES:
+        size = sum(stored_size(entry.to_stored()) for entry in transition.entries)
+        is_small = size <= MAX_INLINE_STEPS_BYTES and len(transition.entries) <= MAX_COMMIT_ENTRIES
+        if run is None or is_small:
             return transition
         reference = f"{transition.task.id}/{execution_id}/restored-{run.attempt}-{secrets.token_hex(4)}"
         put_blob_with_retry(

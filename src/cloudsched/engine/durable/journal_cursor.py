@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.documents.journal import (
     ENTRY_OVERHEAD_BYTES,
+    MAX_COMMIT_ENTRIES,
     MAX_PENDING_BYTES,
     MAX_STEPS,
     JournalEntry,
@@ -259,8 +260,9 @@ class JournalCursor:
         return changed
 
     def _flush_if_large(self) -> None:
-        """Commit the pending entries once they exceed `MAX_PENDING_BYTES`: a store limits the size of a commit."""
-        if self._pending_bytes > MAX_PENDING_BYTES and self.is_durable:
+        """Commit the pending entries once they are many or large: a store limits both in one commit."""
+        is_large = self._pending_bytes > MAX_PENDING_BYTES or len(self._pending) >= MAX_COMMIT_ENTRIES
+        if is_large and self.is_durable:
             self._flush()
             self._pending_bytes = 0
 
@@ -277,12 +279,21 @@ class JournalCursor:
             self._suspend("continues in another call of its function", now)
 
     def _write_pending(self, event: Event | None) -> Task:
-        task = self._claimed_run.append_journal(tuple(self._pending.values()), self.calls_made, event)
+        """Write the pending entries, in several commits if they are many: then in order, so that none leaves a gap."""
+        entries = tuple(self._pending[number] for number in sorted(self._pending))
+        while len(entries) > MAX_COMMIT_ENTRIES:
+            self._append(entries[:MAX_COMMIT_ENTRIES], None)
+            entries = entries[MAX_COMMIT_ENTRIES:]
+        return self._append(entries, event)
+
+    def _append(self, entries: tuple[JournalEntry, ...], event: Event | None) -> Task:
+        task = self._claimed_run.append_journal(entries, self.calls_made, event)
         run = None if task is None else task.find_run(self._execution_id)
         if task is None or run is None:
             self._suspend_with(Suspend("has lost its lease", self._clock.now()))
-        self._pending.clear()
-        self._pending_bytes = 0
+        for entry in entries:
+            del self._pending[entry.number]
+        self._pending_bytes = 0 if not self._pending else self._pending_bytes
         self.lease_until = run.wake_at
         return task
 
@@ -307,7 +318,7 @@ class JournalCursor:
         events: tuple[str, ...] = (),
         senders: tuple[SenderRole, ...] = DEFAULT_SENDERS,
     ) -> NoReturn:
-        if self._pending_calls:
+        if self._pending_calls or len(self._pending) > MAX_COMMIT_ENTRIES:
             self._flush()
         self._suspend_with(Suspend(reason, until, calls, events, senders))
 

@@ -12,7 +12,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.execution import ExecutionError
-from cloudsched.domain.documents.json_limits import escape_surrogates, exception_text, require_content, to_json_value
+from cloudsched.domain.documents.json_limits import exception_text, require_content, to_json_value, truncate
 from cloudsched.domain.documents.outcome import Cancel, Done, Fail, Outcome, Retry, Snooze, Suspend
 from cloudsched.domain.documents.script import SCRIPT_HANDLER as SCRIPTS
 from cloudsched.domain.transitions.finish import AttemptReport
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_MESSAGE = 2_000
-"""How many characters of a message or reason are stored."""
+"""How many bytes of a message or reason are stored."""
 MAX_TRACEBACK = 4_000
-"""How many characters of an error's traceback are stored."""
+"""How many bytes of an error's traceback are stored."""
 
 
 def call_handler(registry: Registry, context: Context) -> AttemptReport:
@@ -161,9 +161,9 @@ def _to_execution_error(error: BaseException, task: Task) -> ExecutionError:
 def truncate_error(type_: str, message: str, trace: str | None) -> ExecutionError:
     """Return an error as it is stored, truncated; a traceback keeps its end, which is nearest to the cause."""
     return ExecutionError(
-        type=escape_surrogates(type_[:MAX_TEXT]),
+        type=truncate(type_, MAX_TEXT),
         message=truncate_text(message),
-        traceback=None if trace is None else escape_surrogates(trace[-MAX_TRACEBACK:]),
+        traceback=None if trace is None else truncate(trace, MAX_TRACEBACK, keeps_end=True),
     )
 
 
@@ -172,5 +172,5 @@ def _error_text(error: BaseException) -> str:
 
 
 def truncate_text(reason: object) -> str:
-    """Return a reason as it is stored, truncated to `MAX_MESSAGE` characters."""
-    return escape_surrogates(str(reason)[:MAX_MESSAGE])
+    """Return a reason as it is stored, truncated to `MAX_MESSAGE` bytes."""
+    return truncate(str(reason), MAX_MESSAGE)

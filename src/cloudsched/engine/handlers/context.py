@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from cloudsched.domain.documents.authority import DEFAULT_SENDERS
 from cloudsched.domain.documents.execution import ProgressNote
-from cloudsched.domain.documents.json_limits import MAX_CONTENT, deep_copy_json, escape_surrogates, require_storable
+from cloudsched.domain.documents.json_limits import (
+    MAX_CONTENT,
+    deep_copy_json,
+    escape_surrogates,
+    json_size,
+    require_storable,
+    truncate,
+)
 from cloudsched.domain.documents.task import MAX_COUNT
 from cloudsched.domain.transitions.finish import InboxMessage
 from cloudsched.domain.transitions.suspend import parse_event_name
@@ -51,8 +58,10 @@ MAX_PROGRESS_NOTES = 50
 """How many progress notes a record keeps; the oldest are dropped first."""
 MAX_NOTICES = 20
 """How many messages one attempt may send to the inbox: they are written in the commit that finishes it."""
+MAX_NOTICES_BYTES = 3 * 1024 * 1024
+"""How many bytes these messages may have together, because one request to Firestore has at most 10 MiB."""
 MAX_TEXT = 200
-"""How many characters of a progress note or of a message's title are kept."""
+"""How many bytes of a progress note or of a message's title are kept."""
 
 
 class EventPayload(dict[str, Any]):
@@ -305,7 +314,12 @@ class Context:
             raise WorkflowError("A step cannot contain other operations: move ctx.notify out of it, into the handler.")
         if len(self._notices) == MAX_NOTICES:
             raise InvalidInput("notices", f"are more than {MAX_NOTICES}", "Put several things into one message.")
-        self._notices.append(truncate_notice(title, body))
+        notice = truncate_notice(title, body)
+        size = sum(json_size(each.body) for each in (*self._notices, notice))
+        if size > MAX_NOTICES_BYTES:
+            hint = f"At most {MAX_NOTICES_BYTES} are allowed together; store large data elsewhere and link to it."
+            raise InvalidInput("notices", f"have {size} bytes", hint)
+        self._notices.append(notice)
 
     def used(self, *, queries: int = 0, tokens: int = 0) -> None:
         """Add to the recorded usage of this attempt; inside a step, to that of the step."""
@@ -327,14 +341,14 @@ class Context:
 
 def truncate_progress(at: datetime, text: str) -> ProgressNote:
     """Return a progress note, cut to the length that the record keeps."""
-    return ProgressNote(at=at, text=escape_surrogates(text[:MAX_TEXT]))
+    return ProgressNote(at=at, text=truncate(text, MAX_TEXT))
 
 
 def truncate_notice(title: str, body: str) -> InboxMessage:
     """Return an inbox message with its title cut to length. Raises InvalidInput if its body is too large to store."""
     body = escape_surrogates(body)
     require_storable("body", body, MAX_CONTENT)
-    return InboxMessage(escape_surrogates(title[:MAX_TEXT]), body)
+    return InboxMessage(truncate(title, MAX_TEXT), body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from cloudsched.domain.documents.authority import Authority
 from cloudsched.domain.documents.execution import ProgressNote
-from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable
+from cloudsched.domain.documents.json_limits import MAX_PAYLOAD, escape_surrogates, require_storable, truncate
 from cloudsched.domain.documents.script import SCRIPT_HANDLER, require_exact
 from cloudsched.domain.documents.task import MAX_NAME
 from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, MAX_TEXT, Context
@@ -129,7 +129,7 @@ class _ScriptHandler:
         with self._interpreter().run(brief) as running:
             while True:
                 reached = running.resume(answers, now)
-                lines = [escape_surrogates(line[:MAX_TEXT]) for line in reached.log[-MAX_PROGRESS_NOTES:]]
+                lines = [truncate(line, MAX_TEXT) for line in reached.log[-MAX_PROGRESS_NOTES:]]
                 notes = [*notes, *(ProgressNote(at=now, text=line) for line in lines)][-MAX_PROGRESS_NOTES:]
                 context.replace_progress(notes)
                 left -= len(reached.asks)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.documents.authority import Authority
-from cloudsched.domain.documents.json_limits import MAX_CONTEXT, MAX_PAYLOAD, require_storable
+from cloudsched.domain.documents.document_size import find_largest_part
+from cloudsched.domain.documents.json_limits import MAX_CONTEXT, MAX_PAYLOAD, require_storable, stored_size
 from cloudsched.domain.documents.lock_scope import LockScope
+from cloudsched.domain.transitions.growth import MAX_SPEC_BYTES
 from cloudsched.engine.handlers.user_access import require_user_access
 from cloudsched.errors import InvalidInput
 
@@ -58,9 +60,20 @@ def validate_draft(
     if task_id != draft.id:
         missing["id"] = task_id
     completed = _assign_lock_scopes(draft.model_copy(update=missing) if missing else draft, authority)
+    _require_fits(completed)
     if authority is Authority.USERS:
         require_user_access(completed, registry)
     return completed
+
+
+def _require_fits(draft: TaskDraft) -> None:
+    """Check that open runs and events will find room beside what the owner sets, which is within the limits so far."""
+    data = draft.model_dump(mode="python", by_alias=True, exclude_none=True)
+    size = stored_size(data)
+    if size > MAX_SPEC_BYTES:
+        field, part = find_largest_part(data)
+        hint = f"At most {MAX_SPEC_BYTES} are allowed together, and a number has 8; store large data elsewhere."
+        raise InvalidInput(field, f"has {part} of the task's {size} bytes as Firestore counts them", hint)
 
 
 def _find_handler(draft: TaskDraft, registry: Registry) -> Handler | None:

@@ -8,8 +8,10 @@ outlives its execution.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cloudsched.domain.transitions.growth import fit_runs
 from cloudsched.domain.transitions.lifecycle import Transition, with_changes
 from cloudsched.engine.ports.store import ArchivedJournal, VersionedTask
 from cloudsched.engine.state.event_log import log_changes
@@ -55,6 +57,7 @@ class TransitionCommitter:
             VersionConflict: A task or the lock has changed since it was read.
             BlobsUnavailable: A journal is too large for its record, and the blob store cannot be reached.
         """
+        transition = replace(transition, task=fit_runs(transition.task))
         executions, archived = transition.executions, list[ArchivedJournal]()
         finished_runs = tuple(_finished_runs(stored, transition))
         for run in finished_runs:

@@ -196,7 +196,7 @@ class ProgressItem(WireModel):
     """One progress note of a worker."""
 
     text: str
-    """Truncated to 200 characters."""
+    """Truncated to 200 bytes of UTF-8."""
     at: InputInstant | None = None
     """When it was written; now if omitted."""
 
@@ -224,7 +224,7 @@ class NoticeItem(WireModel):
     """A message for the owner's inbox."""
 
     title: str
-    """Truncated to 200 characters."""
+    """Truncated to 200 bytes of UTF-8."""
     body: str
 
 
@@ -238,18 +238,18 @@ class CompleteRequest(AttemptUsage):
     notices: Annotated[tuple[NoticeItem, ...], Field(max_length=MAX_NOTICES)] = ()
     """Messages for the owner's inbox, if the run ``SUCCEEDED``."""
     message: str | None = None
-    """Why the run is ``CANCELLED``; truncated to 2,000 characters."""
+    """Why the run is ``CANCELLED``; truncated to 2,000 bytes of UTF-8."""
 
 
 class AttemptError(WireModel):
     """What went wrong."""
 
     type: Annotated[str, StringConstraints(min_length=1)]
-    """The exception's class, or an equivalent; truncated to 200 characters."""
+    """The exception's class, or an equivalent; truncated to 200 bytes of UTF-8."""
     message: str
-    """Truncated to 2,000 characters."""
+    """Truncated to 2,000 bytes of UTF-8."""
     traceback: str | None = None
-    """The last 4,000 characters are kept."""
+    """The last 4,000 bytes of UTF-8 are kept."""
 
 
 class FailRequest(AttemptUsage):
@@ -266,6 +266,6 @@ class ReleaseRequest(HeartbeatRequest):
     """The run is given back."""
 
     reason: str | None = None
-    """Why; truncated to 2,000 characters."""
+    """Why; truncated to 2,000 bytes of UTF-8."""
     after: Delay | None = None
     """When the run is offered again; if omitted, at once and at its old place."""

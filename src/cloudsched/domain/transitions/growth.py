@@ -1,0 +1,79 @@
+"""How large a task may grow: what its owner sets, the events that wait for it, and its open runs fit one document.
+
+The owner's part and the events are refused when they are too large. Open runs are not refused, because occurrences come
+due whatever a task's size: their texts are shortened, once they would not fit beside the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES
+from cloudsched.domain.documents.execution import ExecutionError
+from cloudsched.domain.documents.json_limits import stored_size, truncate
+
+if TYPE_CHECKING:
+    from cloudsched.domain.documents.execution import Attempt, Run
+    from cloudsched.domain.documents.task import Task
+
+MAX_SPEC_BYTES = 560 * 1024
+"""The largest part of a task that its owner sets, as Firestore counts it."""
+MAX_EVENTS_BYTES = 176 * 1024
+"""How many bytes of events may wait for a task."""
+MAX_AWAITED_EVENTS_BYTES = 224 * 1024
+"""How many there may be with an event that a run waits for."""
+_STATE_BYTES = 32 * 1024
+"""The most of the fields that the scheduler keeps, besides the events and the open runs."""
+MIN_RUNS_BYTES = MAX_DOCUMENT_BYTES - MAX_SPEC_BYTES - MAX_AWAITED_EVENTS_BYTES - _STATE_BYTES
+"""What is left for the open runs at least."""
+
+_SHORT_MESSAGE = 100
+_RECENT_NOTES = 5
+_RECENT_ATTEMPTS = 3
+
+
+def fit_runs(task: Task) -> Task:
+    """Return the task with open runs that fit its document; unchanged if they do, as those of nearly all tasks do."""
+    if sum(map(_upper_bound, task.runs)) <= MIN_RUNS_BYTES:
+        return task
+    stored = task.to_stored()
+    room = MAX_DOCUMENT_BYTES - _STATE_BYTES - (stored_size(stored) - stored_size(stored["runs"]))
+    if stored_size(stored["runs"]) <= room:
+        return task
+    share = room // len(task.runs)
+    return task.model_copy(update={"runs": tuple(_shorten(run, share) for run in task.runs)})
+
+
+def _upper_bound(run: Run) -> int:
+    calls = len(run.suspension.calls) if run.suspension else 0
+    return 8_000 + 1_500 * len(run.attempts) + 300 * len(run.progress) + 8 * calls
+
+
+def _shorten(run: Run, max_bytes: int) -> Run:
+    """Return a run of at most that many bytes, if its texts can be shortened that far; what is recent is kept."""
+    changes: list[dict[str, object]] = [
+        {},
+        {"progress": run.progress[-_RECENT_NOTES:]},
+        {"progress": run.progress[-_RECENT_NOTES:], "attempts": tuple(map(_shorten_error, run.attempts))},
+        {"progress": run.progress[-1:], **_keep_recent_attempts(run, _RECENT_ATTEMPTS)},
+        {"progress": (), **_keep_recent_attempts(run, 1)},
+    ]
+    for change in changes:
+        shortened = run.model_copy(update=change)
+        if stored_size(shortened.model_dump(mode="python", by_alias=True, exclude_none=True)) <= max_bytes:
+            break
+    return shortened
+
+
+def _keep_recent_attempts(run: Run, count: int) -> dict[str, object]:
+    """Return the changes that leave out attempts; the first stays, because it says how it began."""
+    recent = run.attempts[:1] + run.attempts[1:][-count:]
+    left_out = run.attempts_left_out + len(run.attempts) - len(recent)
+    return {"attempts": tuple(map(_shorten_error, recent)), "attempts_left_out": left_out}
+
+
+def _shorten_error(attempt: Attempt) -> Attempt:
+    if attempt.error is None:
+        return attempt
+    message = truncate(attempt.error.message, _SHORT_MESSAGE)
+    return attempt.model_copy(update={"error": ExecutionError(type=attempt.error.type, message=message)})

@@ -1,0 +1,71 @@
+"""No store takes a document that Firestore would refuse, and every store takes one that it accepts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
+from cloudsched.domain.documents.journal import JournalEntry, StepKind
+from cloudsched.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.task import Task
+    from cloudsched.engine.ports.store import Store
+
+from tests.conftest import NOW
+
+
+def fill(task: Task, size: int) -> Task:
+    """Return the task with a payload that makes its document this large."""
+    empty = task.model_copy(update={"payload": {"text": ""}})
+    room = size - document_size(("tasks", task.id), empty.to_stored())
+    return task.model_copy(update={"payload": {"text": "x" * room}})
+
+
+def test_a_task_has_at_most_one_mebibyte(store: Store, make_task: MakeTask) -> None:
+    """The largest is stored, one that is a byte larger is refused with its largest field, and nothing is written."""
+    largest = MAX_DOCUMENT_BYTES - 64
+    task = fill(make_task(), largest)
+    store.commit(task, None)
+    stored = store.load(task.id)
+    assert stored is not None
+    assert stored.task == task
+    other = fill(make_task(), largest + 1)
+    with pytest.raises(
+        InvalidInput, match=f"of the {MAX_DOCUMENT_BYTES + 1} bytes that tasks/{other.id} would"
+    ) as error:
+        store.commit(other, None)
+    assert error.value.field == "payload.text"
+    assert store.load(other.id) is None
+
+
+@pytest.mark.parametrize("value", [[7] * 140_000, ["中" * 400_000], [{"n": True}] * 400_000], ids=["7", "中", "True"])
+def test_a_record_of_any_kind_is_counted_as_firestore_does(
+    store: Store,
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    make_message: Callable[..., Message],
+    value: Any,  # noqa: ANN401 - any JSON
+) -> None:
+    """Numbers have eight bytes and characters up to four, however short they are otherwise; the task is not written."""
+    task = make_task()
+    entry = JournalEntry(number=1, kind=StepKind.STEP, execution_id="e", started_at=NOW, result=value)
+    commits: list[tuple[str, dict[str, Any]]] = [
+        ("content", {"executions": [make_execution(task, content=value)]}),
+        ("body", {"messages": [make_message(task, "m", body=str(value))]}),
+        ("result", {"entries": [entry]}),
+    ]
+    for field, parts in commits:
+        if field == "body" and len(str(value).encode()) < MAX_DOCUMENT_BYTES:
+            continue
+        with pytest.raises(InvalidInput) as error:
+            store.commit(task, None, **parts)
+        assert error.value.field.partition(".")[0] == field
+    assert store.load(task.id) is None

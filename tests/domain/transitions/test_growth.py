@@ -1,0 +1,130 @@
+"""A task at its largest fits one Firestore document, in whatever language its texts are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.conftest import NOW
+
+from cloudsched.domain.documents.authority import EventSender, SenderRole
+from cloudsched.domain.documents.document_size import MAX_DOCUMENT_BYTES, document_size
+from cloudsched.domain.documents.execution import (
+    FIRST_ATTEMPTS,
+    LAST_ATTEMPTS,
+    Attempt,
+    ExecutionStatus,
+    Lease,
+    ProgressNote,
+    Run,
+    Suspension,
+)
+from cloudsched.domain.documents.json_limits import stored_size
+from cloudsched.domain.documents.task import MAX_OPEN_RUNS, Event
+from cloudsched.domain.transitions.growth import MAX_AWAITED_EVENTS_BYTES, MAX_SPEC_BYTES, fit_runs
+from cloudsched.domain.transitions.suspend import on_event
+from cloudsched.engine.execution.invoke import truncate_error
+from cloudsched.engine.handlers.context import MAX_PROGRESS_NOTES, truncate_progress
+from cloudsched.errors import NotAllowed
+
+if TYPE_CHECKING:
+    from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.task import Task
+
+TEXTS = pytest.mark.parametrize("character", ["x", "ü", "中", "🕰", "\ud800"], ids=ascii)
+
+
+def largest_run(number: int, character: str) -> Run:
+    """Return a run with as much of everything as can be: attempts, errors, progress, awaited calls."""
+    text = character * 10_000
+    run = Run(
+        execution_id=f"20270101T09{number:02}00Z",
+        scheduled_for=NOW + timedelta(minutes=number),
+        due_at=NOW,
+        lease=Lease(token_hash="0" * 32, started_at=NOW, until=NOW, worker="中" * 128, claimed_by="中" * 128),
+        suspension=Suspension(at=NOW, reason="x" * 2_000, calls=tuple(range(500)), events=("e" * 128,)),
+        progress=tuple(truncate_progress(NOW, text) for _ in range(MAX_PROGRESS_NOTES)),
+    )
+    for attempt in range(FIRST_ATTEMPTS + LAST_ATTEMPTS + 5):
+        run = run.with_attempt(
+            Attempt(
+                number=attempt + 1,
+                started_at=NOW,
+                finished_at=NOW,
+                status=ExecutionStatus.FAILED,
+                error=truncate_error(text, text, text),
+                worker="中" * 128,
+                claim="0" * 32,
+                ended_by="中" * 128,
+            )
+        )
+    return run
+
+
+def largest_task(make_task: MakeTask, character: str) -> Task:
+    """Return a task whose owner's part, events and open runs are all as large as they may be."""
+    events = [
+        Event(name="e", payload="x" * 8_000, at=NOW, token=f"{number:064}", sender=EventSender(role=SenderRole.OWNER))
+        for number in range(MAX_AWAITED_EVENTS_BYTES // 8_001)
+    ]
+    runs = tuple(largest_run(number, character) for number in range(MAX_OPEN_RUNS))
+    small = make_task(events=events, runs=runs, recent_event_tokens=["0" * 64] * 20, message="中" * 2_000)
+    room = MAX_SPEC_BYTES - stored_size(make_task().to_stored())
+    return small.model_copy(update={"payload": {"text": "x" * room}})
+
+
+@TEXTS
+def test_a_task_at_its_largest_fits_a_document(make_task: MakeTask, character: str) -> None:
+    """With twenty open runs, each after many failures, beside the largest payload and the largest events."""
+    task = largest_task(make_task, character)
+    assert document_size(("tasks", task.id), task.to_stored()) > MAX_DOCUMENT_BYTES, "nothing would be tested"
+    fitted = fit_runs(task)
+    assert document_size(("tasks", task.id), fitted.to_stored()) <= MAX_DOCUMENT_BYTES - 1_000
+    assert fitted.model_copy(update={"runs": task.runs}) == task
+    for run, before in zip(fitted.runs, task.runs, strict=True):
+        assert len(run.attempts) + run.attempts_left_out == len(before.attempts) + before.attempts_left_out
+        assert run.attempts[-1].number == before.attempts[-1].number
+        assert run.attempts[0].number == 1
+        texts: Any = {"attempts": (), "attempts_left_out": 0, "progress": ()}
+        assert run.model_copy(update=texts) == before.model_copy(update=texts)
+    assert fit_runs(fitted) == fitted
+
+
+@TEXTS
+def test_what_fits_is_not_touched(make_task: MakeTask, character: str) -> None:
+    """Neither one run at its largest, nor twenty beside a small payload in a language of one byte a character."""
+    one = make_task(runs=(largest_run(0, character),))
+    assert fit_runs(one) is one
+    few = make_task(runs=tuple(largest_run(number, character) for number in range(10)))
+    assert fit_runs(few) is few
+
+
+def test_a_run_keeps_its_latest_notes_first(make_task: MakeTask) -> None:
+    """Old progress goes before errors do: nobody reads it any more."""
+    notes = (*[ProgressNote(at=NOW, text="x" * 200)] * 49, ProgressNote(at=NOW, text="last"))
+    runs = tuple(largest_run(number, "中").model_copy(update={"progress": notes}) for number in range(MAX_OPEN_RUNS))
+    task = make_task(runs=runs, payload={"text": "x" * 200_000})
+    assert document_size(("tasks", task.id), task.to_stored()) > MAX_DOCUMENT_BYTES, "nothing would be tested"
+    for run in fit_runs(task).runs:
+        assert run.progress[-1].text == "last"
+        assert run.attempts[-1].error is not None
+
+
+def test_events_are_limited_in_bytes(make_task: MakeTask) -> None:
+    """As Firestore counts them: eight KiB of small numbers are four times as many there."""
+    run = Run(execution_id="e", scheduled_for=NOW, due_at=NOW)
+    task = make_task(runs=(run,))
+
+    def send(number: int) -> Task:
+        event = Event(
+            name="e", payload=[1] * 4_000, at=NOW, token=f"{number}", sender=EventSender(role=SenderRole.OWNER)
+        )
+        return on_event(task, event, NOW).task
+
+    for number in range(5):
+        task = send(number)
+    with pytest.raises(NotAllowed, match="bytes of events"):
+        send(5)
+    assert stored_size(task.to_stored()["events"]) < MAX_AWAITED_EVENTS_BYTES

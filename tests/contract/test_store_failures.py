@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,14 +14,21 @@ import pytest
 
 from cloudsched.adapters.firestore.store import FirestoreStore
 from cloudsched.adapters.firestore.task_counter import FirestoreTaskCounter
+
+
+from cloudsched.domain.documents.execution import Run
+from cloudsched.domain.documents.journal import JournalEntry, StepKind
 from cloudsched.domain.transitions.locks import Holder, Lock
-from cloudsched.engine.ports.store import TaskQuery, VersionedLock
+from cloudsched.engine.ports.store import ArchivedJournal, TaskQuery, VersionedLock
 from cloudsched.errors import StoreUnavailable, VersionConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.conftest import MakeTask
+
+    from cloudsched.domain.documents.execution import Execution, Message
+    from cloudsched.domain.documents.task import Task
 
 NOW = datetime(2027, 1, 1, 9, tzinfo=UTC)
 C = grpc.StatusCode
@@ -34,7 +42,10 @@ class FaultyProxy(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships
 
     def __init__(self, address: str) -> None:
         self.calls: Counter[str] = Counter()
-        self.failures: list[tuple[grpc.StatusCode, When]] = []
+        self.failures: list[tuple[grpc.StatusCode | None, When]] = []
+        """What happens to the next calls, one after the other; None lets one pass."""
+        self.failing_method: str | None = None
+        """The only method that fails; None for any."""
         self._emulator = grpc.insecure_channel(address)
 
     def service(self, details: Any) -> Any:  # noqa: ANN401 - gRPC's own
@@ -45,7 +56,8 @@ class FaultyProxy(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships
 
         def answer(request: bytes, context: Any) -> list[bytes]:  # noqa: ANN401 - gRPC's own
             self.calls[name] += 1
-            code, when = self.failures.pop(0) if self.failures else (None, "before")
+            may_fail = self.failures and self.failing_method in {None, name}
+            code, when = self.failures.pop(0) if may_fail else (None, "before")
             if code is not None and when == "before":
                 context.abort(code, "injected")
             try:
@@ -189,3 +201,116 @@ def test_counting_is_retried_like_any_read(proxy: tuple[FaultyProxy, str], code:
         counter.count_unfinished("ada", 10)
     assert handler.calls["RunAggregationQuery"] == 3
     counter.close()
+
+
+@pytest.mark.parametrize("code", TRANSIENT, ids=str)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_all_parts_of_a_commit_are_written_once(
+    proxy: tuple[FaultyProxy, str],
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    make_message: Callable[..., Message],
+    code: grpc.StatusCode,
+    when: When,
+) -> None:
+    """Task, record, message, lock and journal are stored together, and the archived journal is gone."""
+    handler, address = proxy
+    store = open_store(address)
+    task = make_task()
+    entries = [
+        JournalEntry(number=number, kind=StepKind.NOW, execution_id=execution, started_at=NOW)
+        for number, execution in ((1, "old"), (2, "old"), (1, "new"))
+    ]
+    version = store.commit(task, None, entries=entries[:2])
+    lock = VersionedLock(Lock(key="k", holders=(Holder(task_id=task.id, execution_id="new", until=NOW),)), None)
+    record, message = make_execution(task, "old"), make_message(task, "old")
+    handler.calls.clear()
+    handler.failures = [(code, when)]
+    archived = [ArchivedJournal("old", 2)]
+    with nullcontext() if when == "before" else pytest.raises(VersionConflict):
+        store.commit(task, version, [record], [message], lock, entries=entries[2:], archived=archived)
+    assert handler.calls["Commit"] == 2
+    assert store.load_execution(task.id, "old") == record
+    assert store.list_messages(task.owner, limit=5).items == [message]
+    assert store.load_lock("k").lock == lock.lock
+    assert (list(store.load_journal(task.id, "old")), list(store.load_journal(task.id, "new"))) == ([], entries[2:])
+    store.close()
+
+
+@pytest.mark.parametrize("code", TRANSIENT, ids=str)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("failed_commit", [1, 2, 3])
+def test_purging_is_retried_like_a_commit(
+    proxy: tuple[FaultyProxy, str],
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    code: grpc.StatusCode,
+    when: When,
+    failed_commit: int,
+) -> None:
+    """Whichever of its commits fails, the journal, the records and the task are gone after one call."""
+    handler, address = proxy
+    store = open_store(address)
+    task, names = _store_deleted(store, make_task, make_execution)
+    handler.calls.clear()
+    handler.failing_method = "Commit"
+    handler.failures = [*[(None, when)] * (failed_commit - 1), (code, when)]
+    store.purge(task.id)
+    assert not handler.failures
+    assert handler.calls["Commit"] >= 3
+    assert _find_left(store, task.id, names) == []
+    store.close()
+
+
+@pytest.mark.parametrize("code", LOST_RACE, ids=str)
+def test_a_purge_that_loses_a_race_stops_and_can_be_repeated(
+    proxy: tuple[FaultyProxy, str],
+    make_task: MakeTask,
+    make_execution: Callable[..., Execution],
+    code: grpc.StatusCode,
+) -> None:
+    """Somebody else changed the task: nothing more is deleted by this call, and the next one removes the rest."""
+    handler, address = proxy
+    store = open_store(address)
+    task, names = _store_deleted(store, make_task, make_execution)
+    handler.calls.clear()
+    handler.failing_method = "Commit"
+    handler.failures = [(code, "before")]
+    store.purge(task.id)
+    assert handler.calls["Commit"] == 1
+    assert _find_left(store, task.id, names) == ["task", "journal", *names]
+    store.purge(task.id)
+    assert _find_left(store, task.id, names) == []
+    store.close()
+
+
+@pytest.mark.parametrize("code", LOST_RACE, ids=str)
+def test_a_lock_that_has_changed_is_a_conflict_at_once(proxy: tuple[FaultyProxy, str], code: grpc.StatusCode) -> None:
+    """It is not written again: who holds it by now has to be read first."""
+    handler, address = proxy
+    store = open_store(address)
+    lock = Lock(key="k", holders=(Holder(task_id="t", execution_id="e", until=NOW),))
+    handler.failures = [(code, "before")]
+    with pytest.raises(VersionConflict):
+        store.commit_lock(VersionedLock(lock, None))
+    assert handler.calls["Commit"] == 1
+    assert store.load_lock("k").version is None
+    store.close()
+
+
+def _store_deleted(
+    store: FirestoreStore, make_task: MakeTask, make_execution: Callable[..., Execution]
+) -> tuple[Task, list[str]]:
+    """Store a task that is marked as deleted, with an open journal and two records; return it and their ids."""
+    task = make_task(deleted_at=NOW, runs=(Run(execution_id="open", scheduled_for=NOW, due_at=NOW, steps=1),))
+    entry = JournalEntry(number=1, kind=StepKind.NOW, execution_id="open", started_at=NOW)
+    names = ["e1", "e2"]
+    store.commit(task, None, [make_execution(task, name) for name in names], entries=[entry])
+    return task, names
+
+
+def _find_left(store: FirestoreStore, task_id: str, names: list[str]) -> list[str]:
+    """Return what a purge has left."""
+    left = ["task"] if store.load(task_id) else []
+    left += ["journal"] if store.load_journal(task_id, "open") else []
+    return left + [name for name in names if store.load_execution(task_id, name)]

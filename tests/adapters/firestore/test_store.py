@@ -312,9 +312,9 @@ def test_a_commit_beyond_ten_mebibytes_is_refused_before_it_is_sent(
     """Firestore takes no larger request; the error names the largest document. A smaller one is sent."""
     handler, store = fake
     task = make_task()
-    messages = [make_message(task, f"m{number}", body="x" * 1_000_000) for number in range(11)]
+    messages = [make_message(task, f"m{number:02}", body="x" * 1_000_000) for number in range(11)]
     store.commit(task, None, messages=messages[:10])
-    with pytest.raises(InvalidInput, match=rf"^inboxes/ada/messages/{task.id}-m0: is .* bytes"):
+    with pytest.raises(InvalidInput, match=rf"^inboxes/ada/messages/{task.id}-m00: is .* bytes"):
         store.commit(task, None, messages=messages)
     assert handler.calls == ["Commit"]
 

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 MAX_DOCUMENT_BYTES = 1024 * 1024
 """The largest document, with its name, as Firestore counts it."""
 MAX_REQUEST_BYTES = 10 * 1024 * 1024
-"""The largest request, as it is sent: a commit is one."""
+"""The largest request, as it is sent: a commit is one. How many documents it writes is not limited any more: until
+2023-03-29 there were at most 500 (cloud.google.com/firestore/docs/release-notes)."""
 MAX_INDEXED_BYTES = 1500
 """The longest text that is indexed as a whole. Of a longer one only the beginning counts, so queries may go wrong."""
-MAX_WRITES = 500
-"""The most documents that one commit writes or deletes."""
 
 _NAME_BYTES, _FIELDS_BYTES = 16, 32
 """What Firestore adds to a document's name, and to its fields."""

@@ -28,7 +28,8 @@ as a blob, by reference."""
 MAX_PENDING_BYTES = 2 * 1024 * 1024
 """How many bytes of entries may wait to be written in one commit. Firestore takes 10 MiB in one request."""
 MAX_COMMIT_ENTRIES = 300
-"""How many entries are written in one commit, which has other documents as well: at most 500 together."""
+"""How many entries are written in one commit, which has other documents as well: fewer than 500
+together. Firestore limits only the size of a request by now, but a small commit is retried cheaply."""
 ENTRY_OVERHEAD_BYTES = 1024
 """The size that is assumed of an entry without its result and its error: more than it ever has."""
 MAX_INLINE_STEPS_BYTES = 256 * 1024

@@ -27,7 +27,6 @@ from google.cloud.firestore_v1.types import write as proto
 from cloudsched.adapters.firestore.queries import (
     BY_WAKE_TIME,
     EXECUTIONS,
-    INDEXED_TEXTS,
     MESSAGES,
     OFFER_WRITTEN_AT,
     STEPS,
@@ -39,8 +38,8 @@ from cloudsched.adapters.firestore.queries import (
 )
 from cloudsched.adapters.firestore.rpc import FirestoreRpc
 from cloudsched.adapters.firestore.values import decode, decode_instant, encode_fields
+from cloudsched.adapters.firestore.write_limits import require_request_fits, require_write_fits
 from cloudsched.domain.documents.document import Document
-from cloudsched.domain.documents.document_size import MAX_REQUEST_BYTES, require_document_fits, require_indexable
 from cloudsched.domain.documents.execution import Execution, Message
 from cloudsched.domain.documents.journal import JournalEntry, entry_id
 from cloudsched.domain.documents.pull import OfferEntry
@@ -49,7 +48,7 @@ from cloudsched.domain.transitions.locks import Lock, lock_id
 from cloudsched.domain.transitions.offers import offer_entry
 from cloudsched.engine.ports.page_tokens import make_token, read_token, skip_unreadable
 from cloudsched.engine.ports.store import Page, TaskQuery, Version, VersionedLock, VersionedTask
-from cloudsched.errors import InvalidInput, VersionConflict
+from cloudsched.errors import VersionConflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,14 +70,8 @@ _SEGMENT = re.compile(r"(?!\.{1,2}$)(?!__.*__$)[^/]+", re.DOTALL)
 _MAX_ID_BYTES = 1500
 """The most bytes of an id, or of a value in a query's filter."""
 
-_MAX_EXPANSION = 2
-"""How many times larger than its message a document can be as Firestore counts it: a small number takes 4 bytes there,
-and counts as 8."""
-
 PURGE_BATCH_SIZE = 300
 """How many documents one commit removes."""
-_WRITE_OVERHEAD_BYTES = 200
-"""More than a request needs besides its writes, for each of them."""
 _MAX_STEPS = 10_000
 """An upper bound on the entries of a journal."""
 
@@ -143,7 +136,7 @@ class FirestoreStore:
         for other in others:
             writes += self._build_task_writes(other.task, other.expected_version)
             writes += (self._build_write(e, "tasks", other.task.id, "executions", e.id) for e in other.executions)
-        _require_request_fits(writes)
+        require_request_fits(writes)
         response = self._rpc.commit(writes)
         if response is None:
             raise VersionConflict(f"task {task.id}")
@@ -308,8 +301,7 @@ class FirestoreStore:
         write, data = _Write(), document.to_stored()
         write.update.name = "/".join((self._documents, *path))
         encode_fields(write.update.fields, data)
-        require_document_fits(path, _MAX_EXPANSION * write.ByteSize(), lambda: data)
-        require_indexable(data, INDEXED_TEXTS.get(path[0], ()) if len(path) == 2 else ())  # noqa: PLR2004 - a collection and an id
+        require_write_fits(path, write, data)
         return write
 
     def _build_offer_write(self, task_id: str, offer: OfferEntry | None) -> google_calls.Message:
@@ -359,20 +351,6 @@ class FirestoreStore:
             return Page(items, unreadable=unreadable)
         value, key = _to_sort_key(page[-1], listing)
         return Page(items, make_token(query, decode_instant(value), key), unreadable)
-
-
-def _require_request_fits(writes: Sequence[google_calls.Message]) -> None:
-    """Check that a commit is not too large; every part of it is limited, so that it is not.
-
-    Raises:
-        InvalidInput: It is too large; `field` names the largest document.
-    """
-    sizes = [write.ByteSize() for write in writes]
-    if sum(sizes) + len(sizes) * _WRITE_OVERHEAD_BYTES <= MAX_REQUEST_BYTES:
-        return
-    name = writes[sizes.index(max(sizes))].update.name.partition("/documents/")[2]
-    problem = f"is {max(sizes)} of a commit's {sum(sizes)} bytes"
-    raise InvalidInput(name, problem, f"At most {MAX_REQUEST_BYTES} are allowed; store large data elsewhere.")
 
 
 def _to_row(document: google_calls.Message) -> tuple[str, dict[str, Any]]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         ("CLOUDSCHED_TIME_LIMIT_SECONDS", "0.0", "is 0; it must be above 0"),
         ("CLOUDSCHED_TIME_LIMIT_SECONDS", "-1", "is '-1'; it must not be negative."),
         ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "-1", "is '-1'; it must not be negative."),
+        ("CLOUDSCHED_DEFAULT_TIME", "24:00", "is '24:00'; it must be a time of day from 00:00 to 23:59."),
+        ("CLOUDSCHED_DEFAULT_TIME", "9", "is '9'; it must be a time of day from 00:00 to 23:59."),
         ("CLOUDSCHED_DEFAULT_LEAD_SECONDS", "nan", "is 'nan'; it must be a number of seconds."),
         ("CLOUDSCHED_RETENTION_DAYS", "-1", "is '-1'; it must be a number of days above 0, or never."),
         ("CLOUDSCHED_FALLBACK", "yes", "is 'yes'; it must be on or off."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cloudsched.adapters.clocks import SystemClock
+from cloudsched.config.settings import Settings
 from cloudsched.domain.recurrence.preview import ClockChange, Preview, preview
 from cloudsched.domain.recurrence.schedule import Schedule
 from cloudsched.domain.recurrence.time_zones import version
@@ -92,7 +93,8 @@ def _read(text: str, dtstart: str | None, timezone: str, now: datetime, policies
     if dtstart and "=" in text:  # a rule with its own start must not be anchored to now
         read = ScheduleText(Schedule.parse(text, timezone=timezone))
     else:
-        read = read_schedule(text, now=now, timezone=timezone)
+        at = Settings.from_environment().default_time
+        read = read_schedule(text, now=now, timezone=timezone, default_time=at)
     schedule = read.schedule
     if not dtstart and not policies:
         return read

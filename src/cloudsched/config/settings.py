@@ -6,8 +6,9 @@ This is the only module that reads the environment. Every variable is listed in 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
@@ -58,6 +59,7 @@ class Settings:
         invoker: The service account that the queue authenticates to Cloud Run with (OIDC); None for none.
         default_lead: How long from now a task runs if its caller gives no time.
         minimum_lead: The least time between a task's creation and its first run.
+        default_time: The time of day of a schedule in plain words that names a day and no time.
         fallback: Whether the sweep delivers due dispatches to the executor itself while the queue cannot be reached.
         retention: How long finished tasks are kept if their callers do not say; None for ever.
         bucket: The Cloud Storage bucket for results too large for a document; None keeps them in local files.
@@ -86,6 +88,7 @@ class Settings:
     invoker: str | None = None
     default_lead: timedelta = timedelta(minutes=5)
     minimum_lead: timedelta = timedelta(0)
+    default_time: time = time(9)
     fallback: bool = False
     retention: timedelta | None = timedelta(days=7)
     bucket: str | None = None
@@ -126,6 +129,7 @@ class Settings:
             invoker=env.get("CLOUDSCHED_INVOKER") or None,
             default_lead=_parse_seconds(env, "CLOUDSCHED_DEFAULT_LEAD_SECONDS", defaults.default_lead),
             minimum_lead=_parse_seconds(env, "CLOUDSCHED_MINIMUM_LEAD_SECONDS", defaults.minimum_lead),
+            default_time=_parse_time(env, "CLOUDSCHED_DEFAULT_TIME", defaults.default_time),
             fallback=_parse_switch(env, "CLOUDSCHED_FALLBACK"),
             retention=_parse_retention(env, defaults.retention),
             bucket=env.get("CLOUDSCHED_BUCKET") or None,
@@ -180,6 +184,7 @@ class Settings:
             "CLOUDSCHED_INVOKER": self.invoker,
             "CLOUDSCHED_DEFAULT_LEAD_SECONDS": f"{self.default_lead.total_seconds():g}",
             "CLOUDSCHED_MINIMUM_LEAD_SECONDS": f"{self.minimum_lead.total_seconds():g}",
+            "CLOUDSCHED_DEFAULT_TIME": f"{self.default_time:%H:%M}",
             "CLOUDSCHED_FALLBACK": "on" if self.fallback else "",
             "CLOUDSCHED_RETENTION_DAYS": "never" if self.retention is None else f"{self.retention / _DAY:g}",
             "CLOUDSCHED_BUCKET": self.bucket,
@@ -233,6 +238,16 @@ def _parse_time_limit(env: Mapping[str, str], default: timedelta) -> timedelta:
     if not limit:
         raise Misconfigured("CLOUDSCHED_TIME_LIMIT_SECONDS is 0; it must be above 0, or no handler could run.")
     return limit
+
+
+def _parse_time(env: Mapping[str, str], name: str, default: time) -> time:
+    text = env.get(name)
+    if text is None:
+        return default
+    found = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", text)
+    if found is None:
+        raise Misconfigured(f"{name} is {text!r}; it must be a time of day from 00:00 to 23:59.")
+    return time(int(found.group(1)), int(found.group(2)))
 
 
 def _parse_seconds(env: Mapping[str, str], name: str, default: timedelta) -> timedelta:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import time
 from typing import TYPE_CHECKING
 
 from cloudsched.domain.recurrence.parse import is_notation
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from cloudsched.language.result import Alternative
 
+DEFAULT_TIME = time(9)
+"""The time of day of words that name a day and no time, unless a setting says otherwise."""
 MAX_SHOWN = 60
 """How many characters of the text an error message repeats."""
 
@@ -34,7 +37,13 @@ class ScheduleText:
 
 
 def read_schedule(
-    text: str, *, now: datetime, timezone: str = "UTC", current: Schedule | None = None, locale: str = "en"
+    text: str,
+    *,
+    now: datetime,
+    timezone: str = "UTC",
+    current: Schedule | None = None,
+    locale: str = "en",
+    default_time: time = DEFAULT_TIME,
 ) -> ScheduleText:
     """Return the schedule that a text means, whether it is a notation (see `Schedule.parse`) or plain words.
 
@@ -44,6 +53,7 @@ def read_schedule(
         timezone: The IANA time zone, unless the text names one.
         current: The schedule that words such as "make it 10 instead" change.
         locale: The language of the words, such as ``en-US``.
+        default_time: The time of day of words that name a day and no time.
 
     Raises:
         AmbiguousSchedule: The words have several meanings; `readings` lists them.
@@ -54,7 +64,8 @@ def read_schedule(
         return ScheduleText(Schedule.parse(text, timezone=timezone, now=now))
     from cloudsched.language.read import read  # noqa: PLC0415 - only words need the grammar
 
-    reading = read(text, now=now, timezone=timezone, current=current, locale=locale)
+    at = default_time.hour, default_time.minute
+    reading = read(text, now=now, timezone=timezone, current=current, locale=locale, default_time=at)
     if reading.schedule is not None:
         return ScheduleText(reading.schedule, reading.title, reading.assumptions)
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cloudsched.domain.recurrence.schedule import Schedule
-from cloudsched.errors import InvalidInput
+from cloudsched.errors import AmbiguousSchedule, InvalidInput, InvalidSchedule
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, time
 
     from cloudsched.language.schedule_text import ScheduleText
 
@@ -21,7 +21,9 @@ def has_schedule_text(fields: dict[str, Any]) -> bool:
     return isinstance(schedule, str) or "timezone" in fields or (isinstance(schedule, dict) and "cron" in schedule)
 
 
-def read_schedule_field(fields: dict[str, Any], *, now: datetime, current: Schedule | None = None) -> ScheduleText:
+def read_schedule_field(
+    fields: dict[str, Any], *, now: datetime, default_time: time, current: Schedule | None = None
+) -> ScheduleText:
     """Return what ``schedule`` means: text, with ``timezone`` beside it, or ``{"cron": …, "timezone": …}``.
 
     Raises:
@@ -43,15 +45,26 @@ def read_schedule_field(fields: dict[str, Any], *, now: datetime, current: Sched
         raise InvalidInput("timezone", "is no text", "Give an IANA name, such as Europe/Paris.")
     from cloudsched.language.schedule_text import read_schedule  # noqa: PLC0415 - only text pays for the parsers
 
-    return read_schedule(text, now=now, timezone=timezone, current=current)
+    try:
+        return read_schedule(text, now=now, timezone=timezone, current=current, default_time=default_time)
+    except AmbiguousSchedule:
+        raise
+    except InvalidSchedule as error:  # name the field of the task, and not the part of a notation's parser
+        beside = error.field == "timezone" and not isinstance(schedule, dict)
+        own = {"text": "schedule", "schedule": "schedule"}.get(error.field, f"schedule.{error.field}")
+        field = "timezone" if beside else own
+        raise InvalidSchedule(field, error.problem, error.hint) from error
 
 
-def with_schedule(fields: dict[str, Any], *, now: datetime, current: Schedule | None = None) -> dict[str, Any]:
+def with_schedule(
+    fields: dict[str, Any], *, now: datetime, default_time: time, current: Schedule | None = None
+) -> dict[str, Any]:
     """Return a task's fields with the schedule as JSON. A title in the words is used if the task has none.
 
     Args:
         fields: A new task, or a merge patch of one, in camelCase.
         now: The current time; relative times count from it.
+        default_time: The time of day of words that name a day and no time.
         current: The schedule that a merge patch changes. It is replaced as a whole, and the task keeps its title.
 
     Raises:
@@ -60,7 +73,7 @@ def with_schedule(fields: dict[str, Any], *, now: datetime, current: Schedule | 
     """
     if not has_schedule_text(fields):
         return fields
-    read = read_schedule_field(fields, now=now, current=current)
+    read = read_schedule_field(fields, now=now, default_time=default_time, current=current)
     schedule = read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     cleared = {} if current is None else dict.fromkeys(_FIELDS)
     rest = {name: value for name, value in fields.items() if name != "timezone"}

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from cloudsched.domain.recurrence.cron import cron_rules, is_cron
+from cloudsched.domain.recurrence.foreign import is_foreign, recognize
 from cloudsched.domain.recurrence.icalendar import from_ical
 from cloudsched.domain.recurrence.iso8601 import EPOCH, UTC_EPOCH, parse_moment
 from cloudsched.domain.recurrence.time_zones import load_tzinfo
@@ -26,12 +27,16 @@ _DURATION = re.compile(
     r"(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})S)?)?\Z",
     re.ASCII | re.IGNORECASE,
 )
+_FORMS = (
+    "an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) "
+    "or a duration from now (PT5M)"
+)
 
 
 def is_notation(text: str) -> bool:
     """Return whether a text is in one of the notations that `parse_fields` reads, valid or not; else it is words."""
     text = text.strip()
-    if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _DATE.match(text):
+    if _ICAL.match(text) or "=" in text or _DURATION.match(text) or _DATE.match(text) or is_foreign(text):
         return True
     return is_cron(text) and ("*" in text or bool(_CRON_TIME.match(text)))
 
@@ -58,11 +63,13 @@ def parse_fields(text: str, *, timezone: str, now: datetime | None) -> dict[str,
     if is_cron(text):
         # A cron expression means the same from any start, so any DTSTART will do.
         return {"rrule": cron_rules(text), "dtstart": None if now else CRON_START, "timezone": timezone}
+    if foreign := recognize(text):
+        hint = f"write {foreign.suggestion}" if foreign.suggestion else f"write {_FORMS}"
+        raise InvalidSchedule("text", f"{text[:60]!r} {foreign.problem}", hint)
     raise InvalidSchedule(
         "text",
         f"{text[:40]!r} is not a schedule",
-        "write an RRULE (FREQ=DAILY), an iCalendar block, cron (0 9 * * 1-5), an instant (2027-01-31T09:00:00Z) "
-        "or a duration from now (PT5M); for plain words use cloudsched.language.read",
+        f"write {_FORMS}; for plain words use cloudsched.language.read",
     )
 
 

@@ -83,7 +83,7 @@ def _normalize_rules(value: object) -> object:
         if not text:
             raise InvalidSchedule("rrule", "is empty", "write it like FREQ=DAILY, or leave it out")
         if "=" not in text:
-            raise InvalidSchedule("rrule", f"{value[:40]!r} is not a rule", "write it like FREQ=WEEKLY;BYDAY=MO,WE")
+            raise InvalidSchedule("rrule", f"{value[:40]!r} is not a rule", _rule_hint(value))
         return text
     if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
         if len(value) > MAX_RULES:
@@ -91,6 +91,13 @@ def _normalize_rules(value: object) -> object:
         rules = tuple(dict.fromkeys(_normalize_rules(rule) for rule in value))
         return rules if len(rules) > 1 else next(iter(rules), None)
     return value
+
+
+def _rule_hint(text: str) -> str:
+    from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 -- only for mistakes
+
+    like = "write it like FREQ=WEEKLY;BYDAY=MO,WE"
+    return f"{like}; cron is no rule but the schedule itself: {text[:40]!r}" if is_notation(text) else like
 
 
 def _normalize_dtstart(value: object) -> object:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self, get_args
 
-from pydantic import BaseModel, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from cloudsched.domain.documents.children import CHILDREN_HANDLER
@@ -80,6 +80,11 @@ class TaskDraft(TaskSpec):
             if name != "handler" or handler not in _BUILT_IN_HANDLERS.values()
         }
 
+    @field_validator("schedule", mode="before")
+    @classmethod
+    def _read_schedule(cls, value: object) -> object:
+        return _to_schedule(value)
+
     @classmethod
     def from_wire(cls, data: object) -> Self:
         """Parse a draft from JSON.
@@ -90,7 +95,8 @@ class TaskDraft(TaskSpec):
         try:
             return cls.model_validate(data, by_alias=True, by_name=False)
         except InvalidSchedule as error:
-            raise InvalidSchedule(f"schedule.{error.field}", error.problem, error.hint) from error
+            field = error.field if error.field.split(".")[0] == "schedule" else f"schedule.{error.field}"
+            raise InvalidSchedule(field, error.problem, error.hint) from error
         except ValidationError as error:
             raise to_invalid_input(error) from error
 
@@ -98,14 +104,12 @@ class TaskDraft(TaskSpec):
     def of(cls, **fields: Any) -> Self:
         """Return a draft with these fields, by their Python names.
 
-        `payload` may be an instance of the handler's model, and `schedule` an aware datetime. All values pass through
-        JSON, as they do in production.
+        `payload` may be an instance of the handler's model, and `schedule` an aware datetime (once), a timedelta (every
+        so often) or a notation such as cron. All values pass through JSON, as they do in production.
 
         Raises:
             InvalidInput: A field is not valid.
         """
-        if isinstance(at := fields.get("schedule"), datetime):
-            fields["schedule"] = Schedule.once(at)
         return cls.from_wire(to_wire_fields(fields))
 
 
@@ -124,6 +128,8 @@ def _parse_retry(retry: int) -> RetryPolicy:
 
 
 def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
+    if name == "schedule" and isinstance(value, datetime | timedelta):
+        value = _to_schedule(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, BaseModel):
@@ -131,6 +137,37 @@ def _to_wire_value(name: str, value: object) -> Any:  # noqa: ANN401 - any JSON
         reject_masked_secrets(to_camel(name), value, encoded)
         return encoded
     return to_json_value(to_camel(name), value)
+
+
+def _to_schedule(value: Any) -> object:  # noqa: ANN401 - whatever a caller gives
+    """Return a schedule that was given as a datetime, a timedelta or a notation; anything else unchanged.
+
+    Raises:
+        InvalidSchedule: It is not valid, or in plain words, whose meaning depends on the app's clock and settings.
+    """
+    try:
+        if isinstance(value, datetime):
+            return Schedule.once(value)
+        if isinstance(value, timedelta):
+            return Schedule.every(value)
+        zone = "UTC"
+        if isinstance(value, dict) and value.keys() in ({"cron"}, {"cron", "timezone"}):
+            value, zone = value["cron"], value.get("timezone", zone)
+        if isinstance(value, str) and isinstance(zone, str):
+            from cloudsched.domain.recurrence.parse import is_notation  # noqa: PLC0415 - only for text
+
+            if is_notation(value):
+                return Schedule.parse(value, timezone=zone)
+    except InvalidSchedule as error:
+        field = "schedule" if error.field == "text" else f"schedule.{error.field}"
+        raise InvalidSchedule(field, error.problem, error.hint) from error
+    if isinstance(value, str):
+        hint = "Plain words need the time: give them to app.create, app.update or app.draft."
+        raise InvalidSchedule("schedule", f"is the text {value[:60]!r}", hint)
+    if value is not None and not isinstance(value, dict | Schedule):
+        hint = 'Give a Schedule, an aware datetime, a timedelta, cron ("0 9 * * 1-5") or words ("every day at 9").'
+        raise InvalidSchedule("schedule", f"is {value!r}"[:80], hint)
+    return value
 
 
 def to_invalid_input(error: ValidationError, prefix: str = "", kind: type[InvalidInput] = InvalidInput) -> InvalidInput:

@@ -198,7 +198,7 @@ def _preview_schedule(call: ApiCall) -> Response:
     now = call.app.clock.now()
     read = None
     if has_schedule_text(content):
-        read = read_schedule_field(content, now=now)
+        read = read_schedule_field(content, now=now, default_time=call.app.settings.default_time)
         content = {**content, "schedule": read.schedule.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
         content.pop("timezone", None)
     body = validate(bodies.PreviewRequest, content)

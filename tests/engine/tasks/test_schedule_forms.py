@@ -1,0 +1,106 @@
+"""The forms in which Python and JSON give a schedule: each means the same wherever it is given."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+import pytest
+
+from cloudsched import App, Schedule, Settings, TaskDraft
+from cloudsched.errors import InvalidSchedule
+from cloudsched.testing import START, Simulation
+
+HOUR = timedelta(hours=1)
+FORMS: dict[str, tuple[Any, datetime]] = {
+    "a schedule": (Schedule.once(START + HOUR), START + HOUR),
+    "a datetime": (START + HOUR, START + HOUR),
+    "a timedelta": (HOUR, START + timedelta(minutes=5)),
+    "cron": ("0 9 * * *", START.replace(hour=9)),
+    "cron with a zone": ({"cron": "0 9 * * *", "timezone": "Europe/Paris"}, START.replace(hour=8)),
+    "a rule": ("FREQ=DAILY;BYHOUR=7;BYMINUTE=0;BYSECOND=0", START.replace(hour=7)),
+    "an instant": ("2027-01-01T11:00:00Z", START.replace(hour=11)),
+}
+
+
+@pytest.fixture
+def app() -> App:
+    app = App(Settings())
+
+    @app.handler("tick")
+    def tick() -> None: ...
+
+    return app
+
+
+@pytest.mark.parametrize(("form", "first"), FORMS.values(), ids=FORMS)
+def test_every_form_is_taken_wherever_a_schedule_is_given(app: App, form: Any, first: datetime) -> None:  # noqa: ANN401 - of any form
+    """By create and update, by a draft from Python and by one from JSON."""
+    wanted: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick"}
+    with Simulation(app) as sim:
+        created = app.create(**wanted, schedule=form)
+        other = app.create(**wanted, schedule=START + 30 * HOUR)
+        drafted = app.create(TaskDraft.of(**wanted, schedule=form))
+        edited = app.update(other.id, schedule=form)
+        assert {each.next_execution_time for each in (created, drafted, edited)} == {first}
+        made = app.create(TaskDraft(**wanted, schedule=form))
+        assert made.next_execution_time == first
+        assert sim.now == START
+
+
+def test_a_timedelta_repeats(app: App) -> None:
+    """Like `Schedule.every`: what should happen once is given as a datetime."""
+    with Simulation(app) as sim:
+        task = app.create(owner="ada", title="T", handler="tick", schedule=HOUR)
+        sim.advance(3 * HOUR)
+        assert len(sim.executions(task.id)) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("0 0 9 * * 1-5", "schedule: '0 0 9 * * 1-5' has six fields, and cron has five (write 0 9 * * 1-5)"),
+        ("61 9 * * *", "schedule: the minute of a cron expression cannot be '61'"),
+        (timedelta(0), "schedule.rrule: cannot repeat every 0:00:00"),
+        (START.replace(tzinfo=None), "schedule.at: has no time zone"),
+        (
+            {"rrule": "0 9 * * *"},
+            "schedule.rrule: '0 9 * * *' is not a rule (write it like FREQ=WEEKLY;BYDAY=MO,WE; cron is",
+        ),
+        (60, "schedule: is 60 (Give a Schedule, an aware datetime, a timedelta, cron"),
+        ({"cron": "0 9 * * *", "timezone": "Europe/Pariss"}, "schedule.timezone: "),
+    ],
+)
+def test_a_wrong_one_is_refused_with_the_field_and_a_hint(app: App, wrong: Any, message: str) -> None:  # noqa: ANN401 - of any form
+    """The same by each way in."""
+    wanted: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick"}
+    with Simulation(app):
+        task = app.create(**wanted)
+        for give in (
+            lambda: app.create(**wanted, schedule=wrong),
+            lambda: app.update(task.id, schedule=wrong),
+            lambda: TaskDraft.of(**wanted, schedule=wrong),
+        ):
+            with pytest.raises(InvalidSchedule) as refused:
+                give()
+            assert str(refused.value).startswith(message)
+
+
+def test_a_draft_without_an_app_does_not_read_words() -> None:
+    """Their meaning depends on the clock and the settings; the error says who reads them."""
+    with pytest.raises(InvalidSchedule, match=r"give them to app\.create, app\.update or app\.draft"):
+        TaskDraft.of(owner="ada", title="T", handler="tick", schedule="every day at 9")
+
+
+@pytest.mark.parametrize(("settings", "hour"), [({}, 9), ({"default_time": time(8, 30)}, 8)])
+def test_words_without_a_time_take_the_settings_time_of_day(app: App, settings: dict[str, Any], hour: int) -> None:
+    wanted: dict[str, Any] = {"owner": "ada", "title": "T", "handler": "tick"}
+    with Simulation(app, **settings):
+        task = app.create(**wanted, schedule="every Monday")
+        assert task.next_execution_time == datetime(2027, 1, 4, hour, 30 if settings else 0, tzinfo=UTC)
+
+
+def test_the_setting_is_read_from_the_environment() -> None:
+    settings = Settings.from_environment({"CLOUDSCHED_DEFAULT_TIME": "7:45"})
+    assert settings.default_time == time(7, 45)
+    assert Settings.from_environment(settings.to_environment()).default_time == time(7, 45)
